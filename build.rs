@@ -49,11 +49,10 @@ fn compile_heap() {
     println!("cargo::rerun-if-changed=src/heap.c");
     let mut build = cc::Build::new();
     let build = build.file("src/heap.c").warnings(true);
-    build.cargo_metadata(false).compile("heap");
-    if let Some(folder) = variable("OUT_DIR") {
-        println!("cargo::rustc-link-search=native={folder}");
+    // Only the daemon's binary: a program that has a server inside owns its heap.
+    for object in build.cargo_metadata(false).compile_intermediates() {
+        println!("cargo::rustc-link-arg-bins={}", object.display());
     }
-    println!("cargo::rustc-link-lib=static:+whole-archive=heap");
 }
 
 /// A variable that is set to something; the build is done again when it changes.

@@ -3,22 +3,23 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
-/// The most addresses that are answered. A machine that forwards for services may have thousands.
+/// The most addresses that are returned. A machine that forwards traffic may have thousands.
 const COUNT_MAX: usize = 64;
 
-/// The trees of IPv4 routes, whose local leaves are the addresses of the interfaces.
+/// The IPv4 routing tries, whose local leaves are the addresses of the interfaces.
 const IPV4: &str = "/proc/net/fib_trie";
-/// The addresses of the interfaces, a line each.
+/// The IPv6 addresses of the interfaces, one a line.
 const IPV6: &str = "/proc/net/if_inet6";
 
-/// The addresses at which a listener on `listening` is reached, of the machine's own: all of them,
-/// up to 64, for an unspecified address. Those that count within one network only are left out.
+/// Returns the addresses at which a listener on `listening` can be reached: for an unspecified
+/// address all of the machine, up to 64. Omits link-local addresses, which are valid within one
+/// network only.
 pub fn of_listener(listening: IpAddr) -> BTreeSet<IpAddr> {
     if !listening.is_unspecified() {
         return BTreeSet::from([listening]);
     }
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-    // A listener on :: hears IPv4 too.
+    // A listener on `::` also accepts IPv4.
     let mut found: BTreeSet<IpAddr> = local_leaves(&read(IPV4)).into_iter().collect();
     if listening.is_ipv6() {
         found.extend(interfaces(&read(IPV6)));
@@ -36,7 +37,7 @@ fn is_link_local(ip: IpAddr) -> bool {
     }
 }
 
-/// The leaves of the trees that are addresses of this machine.
+/// Returns the local leaves of the tries.
 fn local_leaves(trees: &str) -> Vec<IpAddr> {
     let mut found = Vec::new();
     let mut leaf = None;
@@ -50,14 +51,15 @@ fn local_leaves(trees: &str) -> Vec<IpAddr> {
     found
 }
 
-/// The addresses in the table of interfaces.
+/// Returns the addresses in the table of interfaces.
 fn interfaces(table: &str) -> impl Iterator<Item = IpAddr> {
     let lines = table.lines().filter_map(|line| line.get(..32));
     let numbers = lines.filter_map(|digits| u128::from_str_radix(digits, 16).ok());
     numbers.map(|number| Ipv6Addr::from(number).into())
 }
 
-/// The address at which others reach a daemon that listens here. `None` if nobody else does.
+/// Returns the address at which other machines reach a daemon that listens here, or `None` if they
+/// cannot.
 pub fn reachable(listening: IpAddr) -> Option<IpAddr> {
     let found = match listening {
         ip if !ip.is_unspecified() => Some(ip),
@@ -67,7 +69,8 @@ pub fn reachable(listening: IpAddr) -> Option<IpAddr> {
     found.filter(|ip| !ip.is_loopback() && !ip.is_unspecified())
 }
 
-/// The own address on the way to another one, which is only for documentation. Nothing is sent.
+/// Returns the machine's address on the route to `other`, which is reserved for documentation. No
+/// packet is sent.
 fn towards(any: &str, other: &str) -> Option<IpAddr> {
     let socket = UdpSocket::bind(any).ok()?;
     socket.connect(other).ok()?;

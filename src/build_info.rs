@@ -1,5 +1,5 @@
-//! What this binary is: its versions, and what it was built from. The build script provides the
-//! latter; whoever packages may set it.
+//! The versions of this binary, and the commit that it was built from. The build script sets the
+//! commit; packagers may do so too.
 
 /// The version of Taffrail.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -10,19 +10,19 @@ pub const KUBERNETES_MINOR: &str = "36";
 /// The commit; `None` in a development build.
 pub const COMMIT: Option<&str> = option_env!("TAFFRAIL_GIT_COMMIT");
 
-/// Whether the files were those of the commit: `clean` or `dirty`.
+/// Whether the files of the build were those of the commit: `clean` or `dirty`.
 pub const TREE_STATE: Option<&str> = option_env!("TAFFRAIL_GIT_TREE_STATE");
 
 /// The time of the build (RFC 3339); `None` in a development build.
 pub const DATE: Option<&str> = option_env!("TAFFRAIL_BUILD_DATE");
 
-/// The compiler's name, and its version if the build script knew it.
+/// The compiler's name, and its version if the build script knows it.
 pub const COMPILER: &str = match option_env!("TAFFRAIL_COMPILER") {
     Some(compiler) => compiler,
     None => "rustc",
 };
 
-/// Operating system and architecture as Go names them.
+/// Returns operating system and architecture, as Go names them.
 pub fn platform() -> String {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -37,7 +37,7 @@ pub fn platform() -> String {
     format!("{system}/{architecture}")
 }
 
-/// The program and its version.
+/// Returns the program and its version.
 pub fn program() -> String {
     format!("taffrail {VERSION}")
 }

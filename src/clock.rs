@@ -1,24 +1,24 @@
-//! The wall clock, as times that can be formatted. Libraries panic at times before 1970 and after
-//! the year 9999. Such a time at the start is refused, and later it is replaced by the nearest
-//! valid time.
+//! The wall clock, within the range that can be formatted. Libraries panic at times before 1970 and
+//! after the year 9999. The start refuses such a time, and later it is replaced by the nearest
+//! valid one.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 
-/// The clock shows an unusable time.
+/// The clock shows a time out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this machine's clock shows a time {0}, which no certificate and no object can carry; set it"
 )]
 pub struct ClockError(&'static str);
 
-/// The current time.
+/// Returns the current time.
 pub fn now() -> Timestamp {
     nearest(SystemTime::now())
 }
 
-/// Checks that the time is usable.
+/// Checks that a time is in range.
 ///
 /// # Errors
 /// [`ClockError`] before 1970 and after the year 9999.

@@ -1,11 +1,10 @@
 //! A writer that collects small writes to a socket in one buffer and sends them together.
 //!
-//! It owns the writing half of a socket and the waiting bytes. Small writes enter, large ones
-//! leave. It does not know when to send. Its owner decides and calls
-//! [`CoalescingWriter::poll_out`]. An HTTP/2 connection of a client does so at the end of its poll
-//! (`server/http2/socket.rs`). A connection to etcd does so after every task that could write has
-//! run (`storage/etcd/connection.rs`). A flush after each frame therefore costs no separate system
-//! call or packet.
+//! It owns the writing half of a socket and the waiting bytes. Its owner decides when to send, by
+//! calling [`CoalescingWriter::poll_out`]. An HTTP/2 connection of a client does so at the end of
+//! its poll (`server/http2/socket.rs`). A connection to etcd does so after all tasks that could
+//! write have run (`storage/etcd/connection.rs`). So a flush after each frame costs no separate
+//! system call or packet.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -13,25 +12,25 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::AsyncWrite;
 
-/// The source of a [`CoalescingWriter`]'s buffer, to which the empty buffer returns.
+/// The source of a [`CoalescingWriter`]'s buffer.
 pub trait Buffers {
-    /// The maximum of waiting bytes. Beyond it a write waits until all of them are sent.
+    /// The maximum of waiting bytes. A write beyond it waits until all of them are sent.
     const BYTES_MAX: usize;
 
-    /// An empty buffer for new bytes.
+    /// Returns an empty buffer for new bytes.
     fn lend(&mut self) -> Vec<u8>;
 
     /// Takes back a buffer whose bytes are sent.
     fn give_back(&mut self, buffer: Vec<u8>);
 
-    /// A smaller buffer with the waiting bytes, if the current buffer is too large for them while
-    /// the socket accepts nothing.
+    /// Returns a smaller buffer with the waiting bytes, if the current one is too large for them
+    /// while the socket accepts nothing.
     fn smaller(&self, _capacity: usize, _waiting: &[u8]) -> Option<Vec<u8>> {
         None
     }
 }
 
-/// See the module's documentation.
+/// A writer that collects writes and sends them together, as described for the module.
 pub struct CoalescingWriter<W, B> {
     writer: W,
     buffers: B,
@@ -44,7 +43,7 @@ pub struct CoalescingWriter<W, B> {
 }
 
 impl<W, B> CoalescingWriter<W, B> {
-    /// Collects the writes to `writer`.
+    /// Creates a writer that collects the writes to `writer`.
     pub fn new(writer: W, buffers: B) -> CoalescingWriter<W, B> {
         CoalescingWriter {
             writer,
@@ -56,34 +55,34 @@ impl<W, B> CoalescingWriter<W, B> {
         }
     }
 
-    /// Whether all bytes were passed to the operating system.
+    /// Returns whether the operating system has accepted all bytes.
     pub fn is_clear(&self) -> bool {
         self.buffer.is_empty() && !self.is_unflushed
     }
 
-    /// The number of bytes passed to the operating system so far.
+    /// Returns the number of bytes that the operating system has accepted so far.
     pub fn bytes_out(&self) -> u64 {
         self.bytes_taken - self.waiting() as u64
     }
 
-    /// The number of waiting bytes.
+    /// Returns the number of waiting bytes.
     pub fn waiting(&self) -> usize {
         self.buffer.len() - self.sent
     }
 
-    /// The number of bytes written so far, sent or waiting.
+    /// Returns the number of bytes written so far, sent or waiting.
     pub fn bytes_taken(&self) -> u64 {
         self.bytes_taken
     }
 
-    /// The socket, to read from or to shut down.
+    /// Returns the socket, to read from or to shut down.
     pub fn get_mut(&mut self) -> &mut W {
         &mut self.writer
     }
 }
 
 impl<W, B: Buffers> CoalescingWriter<W, B> {
-    /// Whether there is room for another byte.
+    /// Returns whether another byte fits.
     pub fn has_room(&self) -> bool {
         self.buffer.len() < B::BYTES_MAX
     }
@@ -97,7 +96,7 @@ impl<W, B: Buffers> CoalescingWriter<W, B> {
         }
     }
 
-    /// Takes as many bytes as there is room for, and returns their number.
+    /// Takes as many bytes as fit, and returns their number.
     pub fn take(&mut self, parts: &[IoSlice<'_>]) -> usize {
         let mut room = B::BYTES_MAX.saturating_sub(self.buffer.len());
         let mut taken = 0;

@@ -3,7 +3,9 @@
 //! Requests enter at the top and bytes are stored at the bottom. No part knows the parts above it.
 //!
 //! ```text
-//!   client ── TLS, HTTP/1.1 or HTTP/2 ──> server      routes, negotiation, streams
+//!   client ── TLS, HTTP/1.1 or HTTP/2 ──> transport   connections, bodies, fairness, limits
+//!                                           │
+//!                                         server      routes, negotiation, one handler per verb
 //!                                           │
 //!                                        registry     strategies, admission, one method per verb
 //!                                           │
@@ -17,31 +19,45 @@
 //! - The engine feeds the event to the resource's Reflector and Cacher (crate `actors`), whose
 //!   snapshot answers **reads** and whose ring answers **watches**, on the thread of the
 //!   connection, by that thread's Dispatcher.
-//! - [`daemon`] builds the parts and owns the order of starting and stopping. [`controllers`]
-//!   replace a controller manager.
-//! - [`files`] opens files by name, [`clock`] reads the time, [`addresses`] finds those of the
-//!   machine, [`build_info`] says what was built, and `coalescing_writer` combines small writes to
-//!   a socket. They must not know other parts.
+//! - [`daemon`] builds the parts and owns the order of starting and stopping. [`Server`] runs one
+//!   inside another program. [`controllers`] replace a controller manager, and
+//!   [`custom_resources`] follow the definitions of resources.
+//! - [`auth`] finds the user of a request and decides what the user may do. The server asks it for
+//!   each request, admission and the registry for what a request leads to.
+//! - [`x509`] reads certificates and verifies their chains, for [`transport`] and [`auth`].
+//! - [`config`] has the settings, [`cli`] the commands, [`telemetry`] logs and metrics,
+//!   [`shutdown`] the signals, and [`process_limits`] refuses limits of the process that are too
+//!   low. [`program`] is the daemon's binary, `library` the daemon as other programs see it.
+//! - [`files`] opens files by name, [`clock`] reads the time, [`addresses`] finds the machine's
+//!   addresses, [`build_info`] describes the build, and `coalescing_writer` combines small writes
+//!   to a socket. They must not know other parts.
 //!
 //! README.md has a map of the whole system. `tests/tidy` has the rules for dependencies.
 
 pub use api;
 pub use api::schema;
 pub use kinds;
+pub use library::{Server, ServerBuilder, ServerError, ServerResources, StorageEngine};
 
 pub mod addresses;
 pub mod admission;
+pub mod auth;
 pub mod build_info;
 pub mod cli;
 pub mod clock;
 mod coalescing_writer;
 pub mod config;
 pub mod controllers;
+pub mod custom_resources;
 pub mod daemon;
 pub mod files;
+mod library;
 pub mod process_limits;
+pub mod program;
 pub mod registry;
 pub mod server;
 pub mod shutdown;
 pub mod storage;
 pub mod telemetry;
+pub mod transport;
+pub mod x509;

@@ -1,25 +1,25 @@
-//! Limits of the process within which no daemon can run. Libraries panic where they meet them, so
-//! they are looked at before.
+//! Limits of the process that are too low for any daemon. They are checked at the start, because
+//! libraries panic when they reach them.
 
 use rustix::process::{Resource, getrlimit};
 
-/// The least open files: sockets, the store, and a few for each thread. One more is taken by each
-/// connection.
+/// The fewest open files that a daemon needs: sockets, the store, and a few for each thread. Each
+/// connection needs one more.
 const FILES_MIN: u64 = 64;
 
-/// The least address space.
+/// The least address space that a daemon needs.
 const ADDRESS_SPACE_MIN: u64 = 256 << 20;
 
-/// A limit is too low.
+/// A limit that is too low.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TooLow {
-    /// Of open files.
+    /// The limit of open files.
     #[error(
         "at most {0} files may be open: a daemon needs {FILES_MIN} and one for each connection; \
          raise the limit (ulimit -n, LimitNOFILE)"
     )]
     Files(u64),
-    /// Of memory.
+    /// The limit of memory.
     #[error(
         "at most {} MiB of address space may be used: a daemon needs {}; raise the limit (ulimit \
          -v, LimitAS)", .0 >> 20, ADDRESS_SPACE_MIN >> 20
@@ -27,19 +27,19 @@ pub enum TooLow {
     AddressSpace(u64),
 }
 
-/// Looks at the limits of this process.
+/// Checks the limits of this process.
 ///
 /// # Errors
 /// [`TooLow`]
 pub fn check() -> Result<(), TooLow> {
-    // The soft limit of open files is raised to the hard one.
+    // The soft limit can be raised to the hard one, so the hard one counts.
     judge(
         getrlimit(Resource::Nofile).maximum,
         getrlimit(Resource::As).current,
     )
 }
 
-/// Without a limit there is `None`.
+/// Checks limits. `None` means unlimited.
 fn judge(files: Option<u64>, address_space: Option<u64>) -> Result<(), TooLow> {
     if let Some(files) = files.filter(|files| *files < FILES_MIN) {
         return Err(TooLow::Files(files));

@@ -11,7 +11,7 @@ use tokio::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
-/// The time limit for the last log line, because its reader may have stopped.
+/// The time limit for the last log line, whose reader may have stopped.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// The signal that stopped the daemon.
@@ -33,8 +33,8 @@ impl fmt::Display for StopSignal {
 }
 
 impl StopSignal {
-    /// The exit code of a process that was stopped before it could drain: 128 plus the signal's
-    /// number, as in shells.
+    /// Returns the exit code of a process that was stopped before it could drain: 128 plus the
+    /// number of the signal, as in shells.
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
             StopSignal::Interrupt => 130,
@@ -43,12 +43,12 @@ impl StopSignal {
     }
 }
 
-/// What a signal asks the daemon to do.
+/// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalAction {
-    /// Stop.
+    /// Stop the daemon.
     Stop(StopSignal),
-    /// Reload the files that can be reloaded: SIGHUP.
+    /// Reload changed files (SIGHUP).
     Reload,
 }
 
@@ -57,7 +57,7 @@ pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
-    /// SIGUSR1 and SIGUSR2 mean something to other servers. Here they do nothing.
+    /// SIGUSR1 and SIGUSR2, which have a meaning in other servers. Here they are ignored.
     unused: [(&'static str, Signal); 2],
 }
 
@@ -65,7 +65,7 @@ impl Signals {
     /// Installs the handlers. Needs a tokio runtime with I/O.
     ///
     /// # Errors
-    /// When the operating system refuses the handlers.
+    /// An error of the operating system.
     pub fn install() -> io::Result<Signals> {
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
@@ -78,8 +78,8 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal to stop. Call it again while draining, where the next signal means "now"
-    /// and a hangup is ignored. It is cancel safe: no signal is lost.
+    /// Waits for a signal to stop, and ignores SIGHUP. Call it again while draining, where the next
+    /// signal means "now". Cancel safe: no signal is lost.
     pub async fn stop(&mut self) -> StopSignal {
         loop {
             match self.next().await {
@@ -89,7 +89,7 @@ impl Signals {
         }
     }
 
-    /// Waits for any signal. It is cancel safe: no signal is lost.
+    /// Waits for any signal. Cancel safe: no signal is lost.
     pub async fn next(&mut self) -> SignalAction {
         let [(first, one), (second, two)] = &mut self.unused;
         loop {
@@ -100,23 +100,23 @@ impl Signals {
                 _ = one.recv() => *first,
                 _ = two.recv() => *second,
             };
-            tracing::info!("{unused} means nothing here; SIGHUP reloads files, SIGTERM stops");
+            tracing::info!("{unused} has no effect; SIGHUP reloads files, SIGTERM stops");
         }
     }
 }
 
-/// Signals to stop end the process at once until this is dropped.
+/// While this exists, signals to stop end the process at once.
 #[derive(Debug)]
 pub struct StoppedAtOnce {
     _until: oneshot::Sender<()>,
 }
 
-/// Makes signals to stop end the process at once, with exit code 0, on a separate thread. The start
-/// blocks the calling thread while a store opens, and a store must survive a power failure at that
+/// Makes signals to stop end the process at once, with exit code 0, on a separate thread. The
+/// calling thread is blocked while a store opens, and a store must survive a power failure at that
 /// time anyway.
 ///
 /// # Errors
-/// When the operating system refuses the handlers or the thread.
+/// An error of the operating system.
 pub fn stop_at_once() -> io::Result<StoppedAtOnce> {
     let runtime = runtime::Builder::new_current_thread().enable_io().build()?;
     let mut signals = {
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use rustix::process::{Signal as Number, getpid, kill_process};
 
-    /// One test for all signals, because they reach the whole process.
+    /// One test for all signals, because each reaches the whole process.
     #[tokio::test]
     async fn a_hangup_does_not_stop_and_each_stop_signal_does() {
         let mut signals = Signals::install().unwrap();

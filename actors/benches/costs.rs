@@ -1,4 +1,4 @@
-//! What the parts of a watch cost, without HTTP:
+//! The cost of the parts of a watch, without HTTP:
 //! `cargo bench -p actors --features testing --bench costs [NAME]`.
 //!
 //! Figures are for comparison on one machine; nothing is asserted.
@@ -101,7 +101,7 @@ fn publish() {
     }
 }
 
-/// What an index of a field takes and saves: 200,000 objects, 50 of each value.
+/// The cost and gain of an index of a field: 200,000 objects, 50 of each value.
 fn index() {
     const OBJECTS: usize = 200_000;
     const EVENTS: usize = 20_000;
@@ -147,7 +147,7 @@ fn index() {
     println!("  the index takes {more:.1} bytes for each object");
 }
 
-/// What an event costs when all rings together are full, by the number of rings.
+/// The cost of an event when all rings together are full, by the number of rings.
 fn budget() {
     const EVENTS: usize = 100_000;
     let limits = RingLimits::default();

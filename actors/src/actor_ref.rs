@@ -3,13 +3,15 @@
 //! The Supervisor sets it at every start and clears it when the actor ends. Handles read it for
 //! each message, so a restart is invisible to callers.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant as StdInstant;
 
 use actix::dev::ToEnvelope;
 use actix::{Actor, Addr, Context, Handler, Message};
 use arc_swap::ArcSwapOption;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 /// The address of one actor while it runs. It works for every kind of actor.
@@ -17,7 +19,43 @@ pub struct ActorRef<A: Actor> {
     name: &'static str,
     address: ArcSwapOption<Addr<A>>,
     permits: Semaphore,
-    incarnations: watch::Sender<u64>,
+    /// How often the actor has started. A channel would take several times the memory.
+    incarnations: AtomicU64,
+    started: Notify,
+}
+
+/// The incarnations of an actor, as one that waits for the next one has seen them.
+pub struct SeenIncarnations<A: Actor> {
+    actor_ref: Arc<ActorRef<A>>,
+    seen: u64,
+}
+
+impl<A: Actor> SeenIncarnations<A> {
+    /// Counts all incarnations so far as seen.
+    pub fn mark_unchanged(&mut self) {
+        self.seen = self.actor_ref.incarnations.load(Ordering::SeqCst);
+    }
+
+    /// Waits for an incarnation that was not seen yet.
+    pub async fn changed(&mut self) {
+        self.seen = self.actor_ref.started_after(self.seen).await;
+    }
+}
+
+impl<A: Actor> ActorRef<A> {
+    /// Waits until the actor has started more often than this. Returns how often it has.
+    async fn started_after(&self, seen: u64) -> u64 {
+        loop {
+            let mut started = pin!(self.started.notified());
+            // A start after the look at the number is not missed.
+            started.as_mut().enable();
+            let incarnations = self.incarnations.load(Ordering::SeqCst);
+            if incarnations > seen {
+                return incarnations;
+            }
+            started.await;
+        }
+    }
 }
 
 /// Why no answer came.
@@ -38,14 +76,16 @@ impl<A: Actor<Context = Context<A>>> ActorRef<A> {
             name,
             address: ArcSwapOption::empty(),
             permits: Semaphore::new(bound),
-            incarnations: watch::Sender::new(0),
+            incarnations: AtomicU64::new(0),
+            started: Notify::new(),
         })
     }
 
     /// Sets the address of an incarnation that has just started.
     pub fn set(&self, address: Addr<A>) {
         self.address.store(Some(Arc::new(address)));
-        self.incarnations.send_modify(|count| *count += 1);
+        self.incarnations.fetch_add(1, Ordering::SeqCst);
+        self.started.notify_waiters();
     }
 
     /// Removes the address. The actor has ended.
@@ -53,9 +93,12 @@ impl<A: Actor<Context = Context<A>>> ActorRef<A> {
         self.address.store(None);
     }
 
-    /// Counts the incarnations of the actor. It changes with every start.
-    pub fn incarnations(&self) -> watch::Receiver<u64> {
-        self.incarnations.subscribe()
+    /// The incarnations of the actor so far.
+    pub fn incarnations(self: &Arc<ActorRef<A>>) -> SeenIncarnations<A> {
+        SeenIncarnations {
+            actor_ref: Arc::clone(self),
+            seen: self.incarnations.load(Ordering::SeqCst),
+        }
     }
 
     /// Sends a message and waits for its answer, at most until the deadline.
@@ -90,19 +133,13 @@ impl<A: Actor<Context = Context<A>>> ActorRef<A> {
             Ok(permit) => permit,
             Err(_) => Box::pin(self.permit()).await?,
         };
-        if *self.incarnations.borrow() == 0 {
-            Box::pin(self.first_start()).await;
+        // Once it has started, a missing address means that it has ended, and nobody waits for its
+        // restart.
+        if self.incarnations.load(Ordering::SeqCst) == 0 {
+            Box::pin(self.started_after(0)).await;
         }
         let address = self.address.load_full().ok_or(AskError::Gone)?;
         address.send(message).await.map_err(|_| AskError::Gone)
-    }
-
-    /// Waits for the first start of the actor. Once it has started, a missing address means that
-    /// it has ended, and nobody waits for its restart.
-    async fn first_start(&self) {
-        let mut incarnations = self.incarnations.subscribe();
-        // The sender belongs to this reference and outlives the wait.
-        let _ = incarnations.wait_for(|count| *count > 0).await;
     }
 
     /// Waits for a permit.

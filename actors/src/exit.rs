@@ -11,7 +11,7 @@ use crate::watchdog::Pulse;
 /// Why an actor ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitReason {
-    /// It was told to stop, or its thread ended.
+    /// It received a request to stop, or its thread ended.
     Stopped,
     /// A handler panicked. The panic hook has logged where.
     Panicked,

@@ -1,10 +1,10 @@
 //! Taffrail's actors, and the engine interface that they need.
 //!
 //! The crate owns everything that lives as long as the daemon: watch caches, watches, turns of
-//! contended keys, leases, and compaction. Events of a store enter through [`engine::Engine`].
-//! Requests to read and to watch enter through handles. Immutable [`snapshot::Snapshot`]s leave,
-//! and streams of frames that are ready for the wire. The crate must know nothing of HTTP, JSON,
-//! files or databases.
+//! contended keys, leases, and compaction. It gets the events of a store through
+//! [`engine::Engine`], and requests to read and to watch through handles. It returns immutable
+//! [`snapshot::Snapshot`]s, and streams of frames that are ready for the wire. The crate must not
+//! depend on HTTP, JSON, files or databases.
 //!
 //! ```text
 //!   Engine ──range, feed──▶ Reflector ──Replace, Apply──▶ Cacher ──▶ Snapshot ──▶ GET, LIST
@@ -33,12 +33,12 @@
 //! | Lessor, 1 per store | which lease is shared, when the next one runs out | nobody (stop); leases come from its handle | [`mailbox::LESSOR`] | restarted; leases are handed out meanwhile, expiry waits |
 //!
 //! Rules for actors:
-//! - What decides is a plain struct without actix or tokio, in a file of its own with tests.
+//! - A plain struct without actix or tokio makes the decisions, in a file of its own with tests.
 //!   Message handlers are a few lines over it.
 //! - Nobody keeps an actor's address. Handles read it from an [`actor_ref::ActorRef`], which the
 //!   Supervisor sets.
-//! - Every queue has a bound, in [`mailbox`] or beside the queue.
-//! - No actor blocks its thread. What takes long runs on a blocking thread or in the engine, and is
+//! - Every queue has a bound, in [`mailbox`] or next to the queue.
+//! - No actor blocks its thread. Slow work runs on a blocking thread or in the engine, and is
 //!   awaited.
 //! - `tests/tidy` of the daemon checks who may name whom: the Supervisor all; the Reflector the
 //!   Cacher; Cacher and Dispatcher the ring; all of them the engine interface.
@@ -61,6 +61,7 @@ pub mod snapshot;
 pub mod supervisor;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod threads;
 pub mod watch;
 pub mod watchdog;
 pub mod writer;

@@ -9,18 +9,18 @@
 /// queued.
 pub const CACHER: usize = 8;
 
-/// A Reflector is only told to stop.
+/// A Reflector only receives requests to stop.
 pub const REFLECTOR: usize = 2;
 
 /// A shard of the Writers. Callers wait until they are queued, not for their turn. So this bounds a
-/// burst between two polls of the shard. [`crate::writer::WAITING_MAX`] bounds who waits for a
-/// turn.
+/// burst between two polls of the shard. [`crate::writer::WAITING_MAX`] bounds the callers that
+/// wait for a turn.
 pub const WRITER: usize = 1024;
 
 /// Compactions that operators have asked for. One runs at a time.
 pub const COMPACTOR: usize = 4;
 
-/// A Lessor is only told to stop.
+/// A Lessor only receives requests to stop.
 pub const LESSOR: usize = 2;
 
 /// Requests to stop, and to add and remove children. Exit reports have a queue of their own.

@@ -12,7 +12,7 @@ use smol_str::SmolStr;
 use crate::engine::{Key, Prefix, Revision};
 use crate::object::CachedObject;
 
-/// What an event is for a watcher, after its selectors (WA-20).
+/// The kind of an event for a watcher, after its selectors (WA-20).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WatchEventKind {
     /// The object became part of what is watched.
@@ -123,7 +123,7 @@ pub trait Projection: Send + Sync + 'static {
     fn error(&self, message: &str) -> Bytes;
 }
 
-/// What a watcher wants.
+/// The events that a watcher wants.
 #[derive(Clone)]
 pub struct WatchInterest {
     /// Which keys.
@@ -134,7 +134,7 @@ pub struct WatchInterest {
     pub projection: Arc<dyn Projection>,
 }
 
-/// What a watcher is indexed by: the most selective property that all of its events have in common
+/// The index key of a watcher: the most selective property that all of its events have in common
 /// (WA-50).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Topic {
@@ -160,8 +160,8 @@ impl WatchInterest {
     }
 }
 
-/// What an event is for a scope and a predicate: the table of WA-20. `current` is the object after
-/// the event, `previous` the one before. The returned object is the one to show.
+/// The kind of an event for a scope and a predicate: the table of WA-20. `current` is the object
+/// after the event, `previous` the one before. The returned object is the one to show.
 pub fn transition<'o>(
     scope: &Scope,
     predicate: &dyn Predicate,

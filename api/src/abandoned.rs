@@ -1,30 +1,28 @@
-//! Whether the work of the calling thread is still wanted.
+//! Whether a client still waits for the work of the calling thread.
 //!
-//! Work on a large body may compute for long between two awaits, where nothing can cancel it. So it
-//! asks here at the steps that it counts anyway, and stops when its client is gone. The first
-//! mutation of a request ends that: from there on the request is carried out to its end, whoever
-//! waits for it, so that it has one outcome.
+//! Work on a large body may compute for long between two awaits, where nothing can cancel it. Such
+//! work therefore checks for abandonment at the steps that it counts anyway, and stops when its
+//! client is gone. The check ends with the first mutation of a request: from then on the request
+//! runs to its end even if the client is gone, so that it has one outcome.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::status::Status;
-
-/// Somebody waits, and nothing was written.
+/// The client waits, and nothing was written.
 const WANTED: u8 = 0;
-/// Nobody waits, and nothing was written.
+/// The client is gone, and nothing was written.
 const GIVEN_UP: u8 = 1;
 /// A mutation was queued.
 const BOUND: u8 = 2;
 
-/// Whether a request is still wanted.
+/// Whether the client of a request still waits for it.
 #[derive(Debug, Default)]
 pub struct Abandonment(AtomicU8);
 
 impl Abandonment {
-    /// Nobody waits for the request any more. Returns false if it is carried out to its end all the
-    /// same.
+    /// Marks the request as abandoned by its client. Returns false if a mutation was already
+    /// queued, so that the request runs to its end.
     pub fn give_up(&self) -> bool {
         self.leave_wanted_for(GIVEN_UP)
     }
@@ -46,9 +44,9 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Abandonment>>> = const { RefCell::new(None) };
 }
 
-/// Does one step of the work of a request on the calling thread.
+/// Runs one step of a request's work on the calling thread.
 pub fn within<T>(request: Option<&Arc<Abandonment>>, step: impl FnOnce() -> T) -> T {
-    /// Puts back what was there before, after a panic too.
+    /// Restores the previous request on drop, also after a panic.
     struct Restore(Option<Arc<Abandonment>>);
 
     impl Drop for Restore {
@@ -61,39 +59,43 @@ pub fn within<T>(request: Option<&Arc<Abandonment>>, step: impl FnOnce() -> T) -
     step()
 }
 
-/// The request whose work runs on the calling thread, if any.
+/// Returns the request whose work runs on the calling thread, if any.
 pub fn current() -> Option<Arc<Abandonment>> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// Whether nobody waits any more for the work of the calling thread. It costs a nanosecond or two.
+/// Returns whether the client of the calling thread's work is gone. Costs a nanosecond or two.
 pub fn is_abandoned() -> bool {
     CURRENT.with_borrow(|request| request.as_ref().is_some_and(|of| of.is_given_up()))
 }
 
-/// Ends work for which nobody waits any more.
+/// Stops work whose client is gone.
 ///
 /// # Errors
-/// 504, which nobody sees.
-pub fn check() -> Result<(), Box<Status>> {
-    match is_abandoned() {
-        true => Err(Box::new(Status::timeout(NOBODY))),
-        false => Ok(()),
+/// The client is gone.
+pub fn check() -> Result<(), Abandoned> {
+    if is_abandoned() {
+        Err(Abandoned)
+    } else {
+        Ok(())
     }
 }
 
-/// The error of work that ends because nobody waits for it.
-pub const NOBODY: &str = "the client is gone";
+/// The error of work that stops because its client is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the client is gone")]
+pub struct Abandoned;
 
-/// The request of the calling thread is about to write. From now on it is carried out to its end.
+/// Marks that the request of the calling thread is about to write. From now on it runs to its end.
 ///
 /// # Errors
-/// 504, which nobody sees, if it was given up before. Then nothing may be written.
-pub fn begin_write() -> Result<(), Box<Status>> {
+/// The request was abandoned before. Nothing may be written then.
+pub fn begin_write() -> Result<(), Abandoned> {
     let may_write = |of: &Arc<Abandonment>| of.leave_wanted_for(BOUND);
-    match CURRENT.with_borrow(|request| request.as_ref().is_none_or(may_write)) {
-        true => Ok(()),
-        false => Err(Box::new(Status::timeout(NOBODY))),
+    if CURRENT.with_borrow(|request| request.as_ref().is_none_or(may_write)) {
+        Ok(())
+    } else {
+        Err(Abandoned)
     }
 }
 
@@ -108,7 +110,7 @@ mod tests {
             assert!(!is_abandoned() && check().is_ok());
             assert!(request.give_up() && request.give_up());
             assert!(is_abandoned());
-            assert_eq!(check().unwrap_err().code, 504);
+            assert_eq!(check(), Err(Abandoned));
             assert!(begin_write().is_err());
         });
         assert!(
@@ -118,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_begun_to_write_is_carried_out_to_its_end() {
+    fn a_request_that_has_begun_to_write_runs_to_its_end() {
         let request = Arc::default();
         within(Some(&request), || {
             assert!(begin_write().is_ok());
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_inside_others_and_panics_leave_what_was_there() {
+    fn nested_steps_and_panics_restore_the_previous_request() {
         let (outer, inner) = (Arc::default(), Arc::default());
         within(Some(&outer), || {
             outer.give_up();

@@ -34,8 +34,8 @@ struct Token {
 }
 
 impl Continuation {
-    /// A token for the page after the object with the key `last_key`, which is relative to the
-    /// list's prefix.
+    /// Returns a token for the page after the object with the key `last_key`, which is relative to
+    /// the list's prefix.
     pub fn after(revision: i64, last_key: &str) -> Continuation {
         Continuation {
             revision,
@@ -43,7 +43,8 @@ impl Continuation {
         }
     }
 
-    /// Encodes the token as URL-safe base64, without padding, of a JSON object (LI-41).
+    /// Encodes the token as unpadded URL-safe base64 of a JSON object, which other replicas can
+    /// read (LI-41).
     pub fn encode(&self) -> String {
         let token = Token {
             version: TOKEN_VERSION.to_owned(),
@@ -53,10 +54,11 @@ impl Continuation {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).unwrap_or_default())
     }
 
-    /// Reads a token of this or another replica. A leading slash of `start` is removed (LI-42).
+    /// Decodes a token of this or another replica. Removes a leading slash of `start`, which tokens
+    /// from a cache have (LI-42).
     ///
     /// # Errors
-    /// The message of a 400 for an invalid token (LI-43).
+    /// The message of the 400 for an invalid token (LI-43).
     pub fn decode(token: &str) -> Result<Continuation, String> {
         let bad = |why: &str| {
             Err(format!(
@@ -103,7 +105,7 @@ impl Continuation {
     }
 }
 
-/// Whether a relative path is already clean: it has no empty, `.` or `..` element.
+/// Returns whether a relative path is already clean: without empty, `.` or `..` elements.
 fn is_clean(path: &str) -> bool {
     path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
@@ -114,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// LI-41: the form that other replicas read.
+    /// LI-41: other replicas can read the format.
     #[test]
     fn tokens_are_json_in_url_safe_base64() {
         let token = Continuation::after(12, "/default/b").encode();
@@ -131,7 +133,7 @@ mod tests {
         Continuation::decode(&URL_SAFE_NO_PAD.encode(json))
     }
 
-    /// LI-42: a start from a cache has a slash, a start from a store has none.
+    /// LI-42: a start from a cache has a slash, one from a store does not.
     #[test]
     fn a_leading_slash_makes_no_difference() {
         let plain = decode(r#"{"v":"meta.k8s.io/v1","rv":5,"start":"d/a\u0000"}"#);
@@ -142,7 +144,7 @@ mod tests {
 
     /// LI-43.
     #[test]
-    fn what_is_no_token_is_refused() {
+    fn invalid_tokens_are_refused() {
         let whys = [
             (
                 decode("x"),
@@ -193,7 +195,7 @@ mod tests {
     }
 
     proptest! {
-        /// LI-41: decoding the token of any page gives back the page.
+        /// LI-41: decoding an encoded token returns the same page.
         #[test]
         fn tokens_survive_the_way_through_a_client(
             revision in prop_oneof![Just(-1_i64), 1..i64::MAX],

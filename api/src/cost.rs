@@ -1,19 +1,19 @@
-//! Counts the work of a thread, for tests that search for work which grows faster than what is
-//! sent. Release builds count nothing.
+//! Counts the work of a thread, for tests that search for work that grows faster than its input.
+//! Release builds count nothing.
 
 /// The work of a thread so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Values that were looked at, by a decoder, a rule or whatever else walks through objects.
+    /// Values visited by a decoder, a validation rule or any other walk through an object.
     pub nodes: u64,
-    /// Items that were compared with others, to look one up or to find one twice.
+    /// Comparisons of items with others, in look-ups and searches for duplicates.
     pub comparisons: u64,
-    /// Errors of fields that were made.
+    /// Field errors that were created.
     pub errors: u64,
 }
 
 impl Counts {
-    /// The work since an earlier count.
+    /// Returns the work done since an earlier count.
     pub fn since(self, before: Counts) -> Counts {
         Counts {
             nodes: self.nodes - before.nodes,
@@ -27,7 +27,7 @@ impl Counts {
 mod thread {
     use std::cell::Cell;
 
-    use super::Counts;
+    use crate::cost::Counts;
 
     thread_local! {
         static COUNTS: Cell<Counts> = const {
@@ -53,7 +53,7 @@ mod thread {
 
 #[cfg(not(debug_assertions))]
 mod thread {
-    use super::Counts;
+    use crate::cost::Counts;
 
     #[inline(always)]
     pub(super) fn add(_: Counts) {}
@@ -63,7 +63,7 @@ mod thread {
     }
 }
 
-/// A value was looked at.
+/// Counts one visited value.
 #[inline]
 pub fn visited() {
     thread::add(Counts {
@@ -72,7 +72,7 @@ pub fn visited() {
     });
 }
 
-/// An item was compared with this many others.
+/// Counts comparisons of one item with this many others.
 #[inline]
 pub fn compared(others: usize) {
     thread::add(Counts {
@@ -81,7 +81,7 @@ pub fn compared(others: usize) {
     });
 }
 
-/// An error of a field was made.
+/// Counts one field error.
 #[inline]
 pub fn error_made() {
     thread::add(Counts {
@@ -90,7 +90,7 @@ pub fn error_made() {
     });
 }
 
-/// The work that the calling thread has counted so far. Release builds count nothing.
+/// Returns the work that the calling thread has counted so far. Release builds count nothing.
 pub fn counts() -> Counts {
     thread::counts()
 }

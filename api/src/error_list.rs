@@ -1,28 +1,29 @@
-//! The field errors of one object, bounded by what an answer can show (API-146 to API-149).
+//! The field errors of one object, bounded by the number that a response can show (API-146 to
+//! API-149).
 //!
-//! A body of a megabyte can break a rule some hundred thousand times. An answer shows a hundred
-//! errors. A list therefore writes only the errors that it keeps, and counts the rest: an error
-//! arrives as a [`Report`], which knows the field and the rule, and whose path and value become
-//! text only when the list has room for it.
+//! A body of a megabyte can break a rule some hundred thousand times, but a response shows only a
+//! hundred errors. A list therefore formats only the errors that it keeps, and counts the rest: an
+//! error is passed as a [`Report`], which knows the field and the rule, and formats path and value
+//! only if the list has room.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
 use crate::field_error::{FieldError, MAX_FIELD_ERRORS};
 
-/// The limit on the texts that a list keeps. The message of a Status shows no more, see
+/// The limit on the texts that a list keeps. The message of a Status is cut at that length, see
 /// [`crate::status`].
 const MAX_KEPT_BYTES: usize = 40 * 1024;
 
-/// A field error that may not have been written yet.
+/// A field error that may not be formatted yet.
 pub trait Report {
-    /// Writes the error.
+    /// Formats the error.
     fn written(self) -> FieldError;
 
-    /// Writes the error without its value.
+    /// Formats the error without its value.
     fn without_value(&self) -> FieldError;
 
-    /// Writes the value alone.
+    /// Formats the value alone.
     fn value(&self) -> String;
 }
 
@@ -43,7 +44,24 @@ impl Report for FieldError {
     }
 }
 
-/// The errors of an object, in order: those that an answer shows, and the number of all.
+/// Policies of a cluster that validation obeys, as a set of bits. The crate of the kinds says what
+/// each bit forbids.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClusterPolicies(u8);
+
+impl ClusterPolicies {
+    /// Returns a set of one policy.
+    pub const fn of(bit: u8) -> ClusterPolicies {
+        ClusterPolicies(1 << bit)
+    }
+
+    /// Returns whether all policies of another set are in this one.
+    pub const fn include(self, other: ClusterPolicies) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// The field errors of an object, in order: those that a response shows, and the number of all.
 #[derive(Debug)]
 pub struct ErrorList {
     kept: Vec<FieldError>,
@@ -52,14 +70,17 @@ pub struct ErrorList {
     most_bytes: usize,
     reported: usize,
     ratcheting: Option<Ratcheting>,
+    policies: ClusterPolicies,
+    warnings: Vec<String>,
 }
 
-/// The treatment of errors that a ratchet covers.
+/// How a list treats errors that a ratchet covers.
 #[derive(Debug)]
 enum Ratcheting {
-    /// They are those of the stored object: the list notes them and keeps nothing.
+    /// The list holds the errors of the stored object: it notes them as exemptions and keeps none.
     Noting(Exemptions),
-    /// They are those of the changed object, which may have what the stored one had.
+    /// The list holds the errors of the changed object, which may keep the errors of the stored
+    /// one.
     Exempting(Exemptions),
 }
 
@@ -72,17 +93,20 @@ impl Default for ErrorList {
             most_bytes: MAX_KEPT_BYTES,
             reported: 0,
             ratcheting: None,
+            policies: ClusterPolicies::default(),
+            warnings: Vec::new(),
         }
     }
 }
 
 impl ErrorList {
-    /// A list without errors.
+    /// Returns an empty list.
     pub fn new() -> ErrorList {
         ErrorList::default()
     }
 
-    /// A list that keeps so many errors, for a check whose errors are sorted before they are shown.
+    /// Returns an empty list that keeps up to `most` errors, for a check that sorts its errors
+    /// before a response shows them.
     pub fn to_be_sorted(most: usize) -> ErrorList {
         ErrorList {
             most,
@@ -91,7 +115,7 @@ impl ErrorList {
         }
     }
 
-    /// A list that leaves out these errors.
+    /// Returns an empty list that leaves out exempt errors.
     pub fn except(exemptions: Exemptions) -> ErrorList {
         ErrorList {
             ratcheting: Some(Ratcheting::Exempting(exemptions)),
@@ -99,11 +123,54 @@ impl ErrorList {
         }
     }
 
-    /// The errors of one object, as this function finds them.
+    /// Adds a warning about an error that a change may keep (CRD-162). A list keeps as many as
+    /// errors.
+    pub fn warn(&mut self, text: impl ToString) {
+        if self.warnings.len() < self.most {
+            self.warnings.push(text.to_string());
+        }
+    }
+
+    /// Returns the warnings.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Has the checks that add to this list obey the policies of a cluster.
+    pub fn obey(&mut self, policies: ClusterPolicies) {
+        self.policies = policies;
+    }
+
+    /// Returns the policies that checks obey.
+    pub fn policies(&self) -> ClusterPolicies {
+        self.policies
+    }
+
+    /// Returns the errors that `find` adds.
     pub fn of(find: impl FnOnce(&mut ErrorList)) -> ErrorList {
         let mut errors = ErrorList::new();
         find(&mut errors);
         errors
+    }
+
+    /// Returns the errors of a change, without those that the stored object exempts. `change` finds
+    /// the errors of the change; `stored` finds those of the stored object as if it were new.
+    pub fn ratcheted(
+        ratchets: &[Ratchet],
+        change: impl Fn(&mut ErrorList),
+        stored: impl FnOnce(&mut ErrorList),
+    ) -> ErrorList {
+        let errors = ErrorList::of(&change);
+        // linear: a list keeps at most a hundred errors.
+        let is_covered = |ratchet: &Ratchet| errors.iter().any(|error| ratchet.covers(error));
+        // If no ratchet covers a kept error, the change is refused anyway, so the stored object
+        // need not be validated.
+        if !ratchets.iter().any(is_covered) {
+            return errors;
+        }
+        let mut remaining = ErrorList::except(Exemptions::of(ratchets, stored));
+        change(&mut remaining);
+        remaining
     }
 
     /// Adds an error.
@@ -118,14 +185,14 @@ impl ErrorList {
             _ => {}
         }
         let error = error.written();
-        // The message of a Status shows equal errors once.
+        // The message of a Status shows equal errors once, so a repetition takes no space.
         if !self.kept.contains(&error) {
             self.kept_bytes += error.path.len() + error.value.len() + error.detail.len();
         }
         self.kept.push(error);
     }
 
-    /// Adds an error this many times. The errors beyond the limit cost nothing.
+    /// Adds the same error `count` times. Errors beyond the limit cost nothing.
     pub fn push_repeated(&mut self, count: usize, error: impl Fn() -> FieldError) {
         for added in 0..count {
             if self.is_full() {
@@ -143,43 +210,43 @@ impl ErrorList {
         }
     }
 
-    /// Adds the errors of another list, which must not be one whose errors ratchets cover: the
-    /// other list may have counted errors behind a hundred that are exempt.
+    /// Appends the errors of another list. No ratchet may cover errors of that list, because it may
+    /// have counted further errors after a hundred that are exempt here.
     pub fn append(&mut self, other: ErrorList) {
         self.reported += other.reported - other.kept.len();
         self.extend(other.kept);
     }
 
-    /// The same errors in the order of their texts.
+    /// Sorts the errors by their texts.
     #[must_use]
     pub fn sorted_by_text(mut self) -> ErrorList {
         self.kept.sort_by_cached_key(ToString::to_string);
         self
     }
 
-    /// Whether further errors are only counted. A costly check can end then.
+    /// Returns whether further errors are only counted. A costly check can stop then.
     pub fn is_full(&self) -> bool {
         self.kept.len() >= self.most || self.kept_bytes > self.most_bytes
     }
 
-    /// Whether the list keeps no errors: the object has none but exempt ones. A check that depends
-    /// on another one must ask [`ErrorList::reported`].
+    /// Returns whether the list keeps no errors, which is also true if all of them are exempt. A
+    /// check that depends on another one must use [`ErrorList::reported`] instead.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// The number of all errors that were reported, those that are not kept among them. A check
-    /// that depends on another one compares the number before it with the number after it.
+    /// Returns the number of all reported errors, including those that are not kept. A check that
+    /// depends on another one compares the number before it with the number after it.
     pub fn reported(&self) -> usize {
         self.reported
     }
 
-    /// The errors that an answer shows, in order.
+    /// Returns the errors that a response shows, in order.
     pub fn kept(&self) -> &[FieldError] {
         &self.kept
     }
 
-    /// The errors that an answer shows, in order.
+    /// Returns an iterator over the errors that a response shows, in order.
     pub fn iter(&self) -> std::slice::Iter<'_, FieldError> {
         self.kept.iter()
     }
@@ -203,7 +270,8 @@ impl IntoIterator for ErrorList {
     }
 }
 
-/// Errors that an object may keep if it was stored with such an error (http.md 6.2).
+/// Field errors that an object may keep on update if the stored object has them (ratcheting,
+/// http.md 6.2).
 #[derive(Clone, Copy)]
 pub struct Ratchet {
     covers: fn(&FieldError) -> bool,
@@ -211,7 +279,8 @@ pub struct Ratchet {
 }
 
 impl Ratchet {
-    /// All of these errors, if there was any of them. `covers` looks at no value.
+    /// Exempts all covered errors if the stored object has any covered error. `covers` must not
+    /// look at the value, which may not be formatted yet.
     pub const fn any(covers: fn(&FieldError) -> bool) -> Ratchet {
         Ratchet {
             covers,
@@ -219,7 +288,8 @@ impl Ratchet {
         }
     }
 
-    /// Those of these errors that were there. `covers` looks at no value.
+    /// Exempts exactly those covered errors that the stored object has. `covers` must not look at
+    /// the value, which may not be formatted yet.
     pub const fn same(covers: fn(&FieldError) -> bool) -> Ratchet {
         Ratchet {
             covers,
@@ -227,13 +297,13 @@ impl Ratchet {
         }
     }
 
-    /// Whether an error is one of these.
+    /// Returns whether the ratchet covers an error.
     pub fn covers(&self, error: &FieldError) -> bool {
         (self.covers)(error)
     }
 }
 
-/// The errors that a changed object may have, because the stored object has them.
+/// The errors that a changed object may have because the stored object has them.
 pub struct Exemptions {
     of_ratchets: Vec<Exemption>,
     hasher: RandomState,
@@ -243,7 +313,7 @@ struct Exemption {
     ratchet: Ratchet,
     /// Whether the stored object has an error that the ratchet covers.
     is_broken: bool,
-    /// Hashes of these errors, where only the same errors are exempt.
+    /// Hashes of the covered errors, for a ratchet that exempts only the same errors.
     same: HashSet<u64>,
 }
 
@@ -254,7 +324,7 @@ impl std::fmt::Debug for Exemptions {
 }
 
 impl Exemptions {
-    /// The exemptions of a stored object. `validate` finds its errors as if it were new.
+    /// Returns the exemptions of a stored object. `validate` finds its errors as if it were new.
     pub fn of(ratchets: &[Ratchet], validate: impl FnOnce(&mut ErrorList)) -> Exemptions {
         let of_ratchets = ratchets.iter().map(|ratchet| Exemption {
             ratchet: *ratchet,
@@ -279,7 +349,7 @@ impl Exemptions {
         }
     }
 
-    /// Notes an error of the stored object.
+    /// Records an error of the stored object.
     fn note(&mut self, error: &impl Report) {
         let is_settled = |one: &Exemption| one.is_broken && !one.ratchet.is_same_only;
         if self.of_ratchets.iter().all(is_settled) {
@@ -299,7 +369,7 @@ impl Exemptions {
         }
     }
 
-    /// Whether the stored object exempts an error.
+    /// Returns whether the stored object exempts an error.
     fn cover(&self, error: &impl Report) -> bool {
         let mut broken = self
             .of_ratchets
@@ -317,7 +387,7 @@ impl Exemptions {
     }
 }
 
-/// The hash of an error, of which the value is still to be written.
+/// Returns the hash of an error. `known` lacks the value, which is taken from `error`.
 fn hash_of(hasher: &RandomState, known: &FieldError, error: &impl Report) -> u64 {
     hasher.hash_one((known.kind, &known.path, &known.detail, error.value()))
 }
@@ -336,7 +406,7 @@ mod tests {
 
     /// API-148.
     #[test]
-    fn a_list_keeps_what_an_answer_shows_and_counts_the_rest() {
+    fn a_list_keeps_a_hundred_errors_and_counts_the_rest() {
         let mut errors = ErrorList::new();
         assert!(errors.is_empty());
         for number in 0..1_000_000 {
@@ -351,7 +421,7 @@ mod tests {
         assert_eq!(both.kept().len(), MAX_FIELD_ERRORS);
     }
 
-    /// API-147: long values fill a list sooner. Equal errors are one in the message.
+    /// API-147: long values fill a list sooner. The message shows equal errors once.
     #[test]
     fn a_list_keeps_a_bounded_number_of_bytes() {
         let long = json!({"spec": "a".repeat(1_000_000)});
@@ -369,7 +439,7 @@ mod tests {
         assert_eq!(equal.reported(), usize::MAX);
     }
 
-    /// API-146: an exempt error is left out, however many others there are.
+    /// API-146: an exempt error is left out, no matter how many others there are.
     #[test]
     fn errors_of_the_stored_object_are_exempt() {
         const RATCHETS: [Ratchet; 2] = [

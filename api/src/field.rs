@@ -1,7 +1,8 @@
-//! Reading an object's fields for validation: values with their paths.
+//! Access to an object's fields for validation: values with their field paths.
 //!
-//! Objects have been decoded by their schema when they are validated, so a value has the type that
-//! its schema says, or is absent. A text that is read of anything else is empty, and so on.
+//! Objects are validated after they were decoded by their schema, so a value has the type that the
+//! schema declares, or is absent. Reading a value as another type returns an empty text, an empty
+//! list and so on.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,14 +11,13 @@ use serde_json::{Map, Value};
 
 use crate::cost;
 use crate::error_list::Report;
-use crate::field_error::{
-    FieldError, FieldErrorKind, MAX_PATH_BYTES, MAX_SHOWN_BYTES, beginning, go_quote, shown,
-};
+use crate::field_error::{FieldError, FieldErrorKind, MAX_PATH_BYTES};
 use crate::object::Object;
-use crate::truncated::truncated_display;
+use crate::text::quoting::{MAX_SHOWN_BYTES, beginning, go_quote, shown};
+use crate::text::truncation::truncated_display;
 
-/// A value in an object, or the absence of one, with its path. The path is written only when a
-/// fault is reported.
+/// A value in an object, or its absence, with its field path. The path is formatted only when an
+/// error is reported.
 #[derive(Clone, Copy)]
 pub struct Field<'f> {
     above: Option<&'f Field<'f>>,
@@ -39,12 +39,12 @@ enum Step<'f> {
 }
 
 impl<'f> Field<'f> {
-    /// A member of the whole object: `spec`.
+    /// Returns a top-level member of an object, such as `spec`.
     pub fn of(object: &'f Object, name: &'f str) -> Field<'f> {
         Field::named(name, object.0.get(name))
     }
 
-    /// A value whose path begins with this name.
+    /// Returns a value whose path begins with this name.
     pub fn named(path: &'f str, value: Option<&'f Value>) -> Field<'f> {
         Field {
             above: None,
@@ -62,19 +62,19 @@ impl<'f> Field<'f> {
         }
     }
 
-    /// A member of a struct, which may be absent.
+    /// Returns a member of a struct, which may be absent.
     pub fn member(&'f self, name: &'f str) -> Field<'f> {
         let value = self.value.and_then(|value| value.get(name));
         self.below(Step::Member(name), value)
     }
 
-    /// A key of a map, which may be absent. Its path ends in `[name]`.
+    /// Returns the value of a map key, which may be absent. Its path ends in `[name]`.
     pub fn key(&'f self, name: &'f str) -> Field<'f> {
         let value = self.value.and_then(|value| value.get(name));
         self.below(Step::Key(name), value)
     }
 
-    /// Another value that is reported at this path.
+    /// Returns a field with the same path and another value.
     pub fn with_value(&self, value: &'f Value) -> Field<'f> {
         Field {
             value: Some(value).filter(|value| !value.is_null()),
@@ -82,19 +82,19 @@ impl<'f> Field<'f> {
         }
     }
 
-    /// An item of a list, which may be absent.
+    /// Returns an item of a list, which may be absent.
     pub fn index(&'f self, index: usize) -> Field<'f> {
         let value = self.value.and_then(|value| value.get(index));
         self.below(Step::Item(index), value)
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub fn items(&'f self) -> impl Iterator<Item = Field<'f>> {
         let items = self.list().iter().enumerate();
         items.map(|(index, item)| self.below(Step::Item(index), Some(item)))
     }
 
-    /// The keys and values of a map, in order of keys.
+    /// Returns the keys and values of a map, in order of keys.
     pub fn entries(&'f self) -> impl Iterator<Item = (&'f str, Field<'f>)> {
         let members = self.value.and_then(Value::as_object).into_iter().flatten();
         members.map(|(key, value)| {
@@ -103,23 +103,23 @@ impl<'f> Field<'f> {
         })
     }
 
-    /// The value, if there is one.
+    /// Returns the value, if present.
     pub fn value(&self) -> Option<&'f Value> {
         self.value
     }
 
-    /// Whether there is a value.
+    /// Returns whether the value is present.
     pub fn is_set(&self) -> bool {
         self.value.is_some()
     }
 
-    /// The items of a list; none if there is no list.
+    /// Returns the items of a list, empty if the value is not a list.
     pub fn list(&self) -> &'f [Value] {
         let list = self.value.and_then(Value::as_array);
         list.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The number of items of a list, or of keys of a map.
+    /// Returns the number of items of a list, or of keys of a map.
     pub fn len(&self) -> usize {
         match self.value {
             Some(Value::Array(items)) => items.len(),
@@ -128,49 +128,49 @@ impl<'f> Field<'f> {
         }
     }
 
-    /// Whether a list or a map has nothing in it.
+    /// Returns whether a list or map is empty or absent.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A text; empty if there is none.
+    /// Returns a text, empty if absent.
     pub fn text(&self) -> &'f str {
         self.value.and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The text of a member of a struct; empty if there is none. It outlives this field, as keys of
-    /// sets do.
+    /// Returns the text of a member of a struct, empty if absent. The text outlives this field, so
+    /// it can be a key of a set.
     pub fn text_of(&self, name: &str) -> &'f str {
         let value = self.value.and_then(|value| value.get(name));
         value.and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// A whole number, if there is one.
+    /// Returns a whole number, if present.
     pub fn int(&self) -> Option<i64> {
         self.value.and_then(Value::as_i64)
     }
 
-    /// A boolean, if there is one.
+    /// Returns a boolean, if present.
     pub fn bool(&self) -> Option<bool> {
         self.value.and_then(Value::as_bool)
     }
 
-    /// Whether a boolean is true.
+    /// Returns whether a boolean is true.
     pub fn is_true(&self) -> bool {
         self.bool() == Some(true)
     }
 
-    /// The path: `spec.containers[0].image`.
+    /// Returns the field path: `spec.containers[0].image`.
     pub fn path(&self) -> String {
         self.to_string()
     }
 
-    /// An error of this kind that shows the value.
+    /// Returns an error of this kind that shows the value.
     pub fn fault(&self, kind: FieldErrorKind, detail: impl Into<Detail<'f>>) -> LazyError<'f> {
         self.fault_value(kind, self.value.unwrap_or(&Value::Null), detail)
     }
 
-    /// As [`Field::fault`], showing this value.
+    /// As [`Field::fault`], showing another value.
     pub fn fault_value(
         &self,
         kind: FieldErrorKind,
@@ -185,13 +185,13 @@ impl<'f> Field<'f> {
         }
     }
 
-    /// The value breaks a rule. An absent text or list shows as `null`; see
-    /// [`Field::invalid_value`].
+    /// Returns the error for a value that breaks a rule. An absent text or list is shown as `null`;
+    /// use [`Field::invalid_value`] to show another value.
     pub fn invalid(&self, detail: impl Into<Detail<'f>>) -> LazyError<'f> {
         self.fault(FieldErrorKind::Invalid, detail)
     }
 
-    /// The value breaks a rule, and the error shows this value for it.
+    /// Returns the error for a value that breaks a rule, showing `value` instead.
     pub fn invalid_value(
         &self,
         value: impl Into<Shown<'f>>,
@@ -200,17 +200,18 @@ impl<'f> Field<'f> {
         self.fault_value(FieldErrorKind::Invalid, value, detail)
     }
 
-    /// The value must be set.
+    /// Returns the error for a missing value.
     pub fn required(&self, detail: impl Into<Detail<'f>>) -> LazyError<'f> {
         self.fault_value(FieldErrorKind::Required, Shown::Nothing, detail)
     }
 
-    /// The value may not be set.
+    /// Returns the error for a value that must not be set.
     pub fn forbidden(&self, detail: impl Into<Detail<'f>>) -> LazyError<'f> {
         self.fault_value(FieldErrorKind::Forbidden, Shown::Nothing, detail)
     }
 
-    /// The text is not one of these. An absent text shows as empty.
+    /// Returns the error for a text that is not one of the supported ones. An absent text is shown
+    /// as empty.
     pub fn not_supported(&self, supported: &'f [&'f str]) -> LazyError<'f> {
         let kind = FieldErrorKind::NotSupported;
         let supported = Detail::Supported(supported);
@@ -220,17 +221,17 @@ impl<'f> Field<'f> {
         }
     }
 
-    /// The value is in the list already.
+    /// Returns the error for a value that the list already has.
     pub fn duplicate(&self) -> LazyError<'f> {
         self.fault(FieldErrorKind::Duplicate, "")
     }
 
-    /// The value names what does not exist.
+    /// Returns the error for a reference to something that does not exist.
     pub fn not_found(&self) -> LazyError<'f> {
         self.fault(FieldErrorKind::NotFound, "")
     }
 
-    /// The text has more than `limit` bytes.
+    /// Returns the error for a text of more than `limit` bytes.
     pub fn too_long(&self, limit: usize) -> LazyError<'f> {
         self.fault_value(
             FieldErrorKind::TooLong,
@@ -250,7 +251,7 @@ pub enum Shown<'f> {
     Other(Value),
     /// A text.
     Text(Cow<'f, str>),
-    /// JSON of a form that this crate does not know.
+    /// JSON formatted by a function, for values whose form this crate does not know.
     Json(Box<dyn Fn() -> String + 'f>),
 }
 
@@ -284,7 +285,7 @@ impl From<String> for Shown<'_> {
     }
 }
 
-/// Values that are made for an error.
+/// Implements the conversion into [`Shown`] for values that are created for an error.
 macro_rules! shown_as_value {
     ($($of:ty)*) => {$(
         impl From<$of> for Shown<'_> {
@@ -297,22 +298,22 @@ macro_rules! shown_as_value {
 
 shown_as_value!(Value bool i32 i64 u64 usize Vec<Value> Map<String, Value>);
 
-/// The words behind the value of an error.
+/// The words after the value of an error.
 pub enum Detail<'f> {
     /// A text.
     Text(Cow<'f, str>),
-    /// The values that are supported.
+    /// The supported values.
     Supported(&'f [&'f str]),
-    /// The most bytes that a text may have.
+    /// The maximum length of a text, in bytes.
     Limit(usize),
-    /// The least and the greatest number that are valid.
+    /// The smallest and the largest valid number.
     Range(i64, i64),
-    /// A text that takes long to write.
+    /// A text that is costly to format.
     Made(Box<dyn Fn() -> String + 'f>),
 }
 
 impl<'f> Detail<'f> {
-    /// A detail that is written only if the error is kept.
+    /// Returns a detail that is formatted only if the error is kept.
     pub fn made(text: impl Fn() -> String + 'f) -> Detail<'f> {
         Detail::Made(Box::new(text))
     }
@@ -366,7 +367,7 @@ impl fmt::Display for Detail<'_> {
     }
 }
 
-/// An error of a field. Its texts are written when a list keeps it, and cut while they are written.
+/// A field error whose texts are formatted, and cut, only when a list keeps it.
 pub struct LazyError<'f> {
     field: Field<'f>,
     kind: FieldErrorKind,
@@ -375,7 +376,7 @@ pub struct LazyError<'f> {
 }
 
 impl<'f> LazyError<'f> {
-    /// The same error, showing this JSON.
+    /// Returns the same error, showing this JSON.
     #[must_use]
     pub fn showing_json(mut self, json: impl Fn() -> String + 'f) -> LazyError<'f> {
         self.value = Shown::Json(Box::new(json));

@@ -1,4 +1,4 @@
-//! JSON as Go writes it, and what Go says of a document that it can't read.
+//! JSON as Go writes it, and the errors of Go's `encoding/json`.
 
 use std::io::{self, Write};
 
@@ -6,17 +6,18 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter};
 
-use crate::deep::MAX_DEPTH;
+use crate::deep::{MAX_DEPTH, is_deeper_than};
+use crate::text::floats;
 
-/// Writes compact JSON as Go writes it. Clients compare the text of values of any form, such as the
-/// data of ControllerRevisions.
+/// Writes compact JSON as Go does. Clients compare the text of values of any form, such as the data
+/// of ControllerRevisions.
 pub fn write_json(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
     let mut serializer = serde_json::Serializer::with_formatter(out, HtmlSafe);
     // Writing strings and numbers into memory can't fail.
     let _ = value.serialize(&mut serializer);
 }
 
-/// Writes a value as [`write_json`] does, in fewer steps: objects are written this way.
+/// Writes a value as [`write_json`] does, in fewer steps, because every object is written this way.
 pub fn write_value(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::String(text) => write_text(out, text),
@@ -49,7 +50,7 @@ pub fn write_value(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Writes a text as [`write_json`] does.
+/// Writes a text in quotes as [`write_json`] does.
 pub fn write_text(out: &mut Vec<u8>, text: &str) {
     let needs_escape =
         |byte: u8| (byte < 0x20) | matches!(byte, b'"' | b'\\' | b'<' | b'>' | b'&' | 0xe2);
@@ -62,11 +63,31 @@ pub fn write_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// The text may stand in HTML and in JavaScript: what begins tags and entities is escaped, and so
-/// are the line ends of Unicode.
+/// Escapes JSON text as Go does, so that it is safe inside HTML and JavaScript: `<`, `>`, `&` and
+/// Unicode's line separators become `\u` escapes.
 struct HtmlSafe;
 
 impl Formatter for HtmlSafe {
+    /// Writes a float as Go does: without an exponent from a millionth to a sextillion. One that
+    /// equals an integer of 64 bits keeps its point, because only the canonical form turns it into
+    /// that integer.
+    fn write_f64<W: ?Sized + Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        if floats::float(value).is_some_and(|whole| whole.is_i64()) {
+            return CompactFormatter.write_f64(writer, value);
+        }
+        let magnitude = value.abs();
+        if magnitude == 0.0 || (1e-6..1e21).contains(&magnitude) {
+            return write!(writer, "{value}");
+        }
+        let text = format!("{value:e}");
+        match text.split_once('e') {
+            Some((digits, exponent)) if !exponent.starts_with('-') => {
+                write!(writer, "{digits}e+{exponent}")
+            }
+            _ => writer.write_all(text.as_bytes()),
+        }
+    }
+
     fn write_string_fragment<W: ?Sized + Write>(
         &mut self,
         writer: &mut W,
@@ -78,20 +99,20 @@ impl Formatter for HtmlSafe {
         }
         let mut rest = fragment;
         while let Some(at) = rest.find(['<', '>', '&', '\u{2028}', '\u{2029}']) {
-            let (before, behind) = rest.split_at(at);
+            let (before, following) = rest.split_at(at);
             writer.write_all(before.as_bytes())?;
-            let mut behind = behind.chars();
-            if let Some(special) = behind.next() {
+            let mut following = following.chars();
+            if let Some(special) = following.next() {
                 write!(writer, "\\u{:04x}", u32::from(special))?;
             }
-            rest = behind.as_str();
+            rest = following.as_str();
         }
         writer.write_all(rest.as_bytes())
     }
 }
 
-/// JSON without white space, as Go writes it where it stands within an object. All else stays as it
-/// was written.
+/// Returns JSON without white space and with Go's escapes, as Go prints a `json.RawMessage` inside
+/// an object. Everything else keeps its spelling.
 pub fn compacted(json: &str) -> Vec<u8> {
     let is_other = |byte: u8| {
         matches!(
@@ -104,7 +125,7 @@ pub fn compacted(json: &str) -> Vec<u8> {
     }
     let mut out = Vec::with_capacity(json.len());
     let mut write = |part: &str| out.extend_from_slice(part.as_bytes());
-    // Where the part begins that is not written yet.
+    // The start of the part that is not written yet.
     let mut begin = 0;
     let (mut is_text, mut is_escaped) = (false, false);
     for (at, byte) in json.bytes().enumerate() {
@@ -127,14 +148,14 @@ pub fn compacted(json: &str) -> Vec<u8> {
     out
 }
 
-/// Whether any byte of a text is one of these. Many are looked at in one step, so none ends the
-/// search within such a part.
+/// Returns whether a text has any byte for which `is_one` holds. Checks 64 bytes per step without
+/// an early exit, so that the compiler can vectorize the loop.
 fn has_any(text: &str, is_one: impl Fn(u8) -> bool) -> bool {
     let mut parts = text.as_bytes().chunks(64);
     parts.any(|part| part.iter().fold(false, |found, byte| found | is_one(*byte)))
 }
 
-/// What a document should be.
+/// The expected type of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// An object.
@@ -143,13 +164,13 @@ pub enum Expected {
     List,
 }
 
-/// Why a document is no JSON object, in Go's words; nothing if it is one, or `null`.
+/// Returns Go's error if a document is not a JSON object or `null`.
 pub fn object_error(document: &[u8]) -> Option<String> {
     document_error(document, Expected::Object, "map[string]interface {}")
 }
 
-/// Why a document can't be read into a type of Go, in Go's words; nothing if it is what is
-/// expected, or `null`. The insides are not compared with the type.
+/// Returns Go's error if a document can't be read into a Go type. `null` is accepted. Members and
+/// items are not compared with the type.
 pub fn document_error(document: &[u8], expected: Expected, go_type: &str) -> Option<String> {
     if let Some(wrong) = syntax_error(document) {
         return Some(wrong);
@@ -168,7 +189,7 @@ pub fn document_error(document: &[u8], expected: Expected, go_type: &str) -> Opt
     ))
 }
 
-/// Why bytes are no JSON document, in Go's words.
+/// Returns Go's error if bytes are not a JSON document.
 pub fn syntax_error(document: &[u8]) -> Option<String> {
     let mut reader = Reader {
         bytes: document,
@@ -177,47 +198,16 @@ pub fn syntax_error(document: &[u8]) -> Option<String> {
     reader.document().err()
 }
 
-/// Whether a document may be deeper than Go reads any. [`syntax_error`] tells.
+/// Returns whether a document may exceed Go's limit on depth; [`syntax_error`] decides.
 pub fn may_be_too_deep(document: &[u8]) -> bool {
     is_deeper_than(document, MAX_DEPTH)
-}
-
-/// Whether JSON has more objects and lists inside each other. Of what is no JSON it may say so
-/// wrongly.
-pub fn is_deeper_than(json: &[u8], most: usize) -> bool {
-    // Of most documents the length, or the number of openings, says enough. Each level takes two
-    // bytes at least.
-    if json.len() / 2 <= most || openings(json) <= most {
-        return false;
-    }
-    let (mut levels, mut is_text, mut is_escaped) = (0_usize, false, false);
-    json.iter().any(|byte| {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_text => is_escaped = true,
-            b'"' => is_text = !is_text,
-            b'{' | b'[' if !is_text => levels += 1,
-            b'}' | b']' if !is_text => levels = levels.saturating_sub(1),
-            _ => {}
-        }
-        levels > most
-    })
-}
-
-/// The number of brackets and braces that open. Sums of bytes over short chunks, which the compiler
-/// makes vector instructions of.
-fn openings(json: &[u8]) -> usize {
-    let is_opening = |byte: &u8| u8::from(byte | 0x20 == b'{');
-    let chunks = json.chunks(usize::from(u8::MAX));
-    let counts = chunks.map(|chunk| chunk.iter().map(is_opening).sum::<u8>());
-    counts.map(usize::from).sum()
 }
 
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// A character as Go quotes it.
+/// Returns a character as Go quotes it.
 fn quoted(byte: u8) -> String {
     match byte {
         b'\'' => "'\\''".to_owned(),
@@ -231,13 +221,13 @@ fn quoted(byte: u8) -> String {
         0x0c => "'\\f'".to_owned(),
         b'\r' => "'\\r'".to_owned(),
         0..=0x1f | 0x7f => format!("'\\x{byte:02x}'"),
-        // Bytes are shown as the characters with their numbers.
+        // Go takes each byte as the character with that code point.
         0x80..=0xa0 | 0xad => format!("'\\u{:04x}'", byte),
         _ => format!("'{}'", char::from(byte)),
     }
 }
 
-/// Reads a document from its start.
+/// Checks the syntax of a document from its start.
 struct Reader<'d> {
     bytes: &'d [u8],
     at: usize,
@@ -257,7 +247,7 @@ impl Reader<'_> {
         Ok(byte)
     }
 
-    /// The next byte that is no space.
+    /// Returns the next byte that is not white space.
     fn next_mark(&mut self) -> Result<u8, String> {
         loop {
             let byte = self.next()?;
@@ -278,8 +268,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A value that begins with this byte. Levels are counted and not called into, so depth is
-    /// bounded.
+    /// Reads a value that begins with this byte. Counts levels instead of recursing into them, so
+    /// depth takes no stack.
     fn value(&mut self, first: u8) -> Read {
         let mut levels: Vec<u8> = Vec::new();
         let mut first = first;
@@ -300,7 +290,7 @@ impl Reader<'_> {
             } else {
                 self.scalar(first)?;
             }
-            // After a value: the next one on a level, or the end of levels.
+            // After a value, the next one on the same level follows, or levels end.
             loop {
                 let Some(level) = levels.last().copied() else {
                     return Ok(());
@@ -321,8 +311,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The start of an item: of a list, its first byte; of an object, that of the value behind
-    /// its key.
+    /// Reads the start of an item and returns the first byte of its value: for an object, of the
+    /// value after the key.
     fn item(&mut self, level: u8, mark: u8) -> Result<u8, String> {
         if level == b'[' {
             return Ok(mark);
@@ -393,7 +383,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// At least one digit.
+    /// Reads at least one digit.
     fn digit(&mut self, place: &str) -> Read {
         let byte = self.next()?;
         if !byte.is_ascii_digit() {
@@ -439,20 +429,6 @@ fn wrong(byte: u8, place: &str) -> Read {
 mod tests {
     use super::*;
 
-    #[test]
-    fn levels_are_counted_outside_of_texts() {
-        for most in [1, 127, 300] {
-            let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-            assert!(!is_deeper_than(nested(most).as_bytes(), most));
-            assert!(is_deeper_than(nested(most + 1).as_bytes(), most));
-            let text = format!("{{\"a\":\"{}\"}}", "[{\\\"".repeat(1000));
-            assert!(!is_deeper_than(text.as_bytes(), most));
-            let flat = format!("[{}1]", "[],{},".repeat(1000));
-            assert_eq!(openings(flat.as_bytes()), 2001);
-            assert_eq!(is_deeper_than(flat.as_bytes(), most), most == 1);
-        }
-    }
-
     /// Clients compare texts with what Go writes.
     #[test]
     fn tags_entities_and_line_ends_are_escaped() {
@@ -463,9 +439,28 @@ mod tests {
         assert_eq!(String::from_utf8(text).unwrap(), wanted);
     }
 
-    /// Each character stands at each place of a text, also beyond the part that is looked at first.
+    /// CRD-117.
     #[test]
-    fn values_are_written_in_fewer_steps_as_in_more() {
+    fn floats_have_gos_form() {
+        for (float, written) in [
+            (1.5, "1.5"),
+            (0.000_01, "0.00001"),
+            (0.000_000_1, "1e-7"),
+            (-2.5e-9, "-2.5e-9"),
+            (1.2e20, "120000000000000000000"),
+            (1e21, "1e+21"),
+            (1.5e300, "1.5e+300"),
+            (7.0, "7.0"),
+        ] {
+            let mut text = Vec::new();
+            write_value(&mut text, &float.into());
+            assert_eq!(String::from_utf8(text).unwrap(), written);
+        }
+    }
+
+    /// Tests each character at each place of a text, also beyond the first 64-byte step.
+    #[test]
+    fn both_ways_of_writing_agree() {
         let characters = (0..0x100).chain([0x2027, 0x2028, 0x2029, 0x202a, 0x1f600]);
         for character in characters.filter_map(char::from_u32) {
             for length in [0, 1, 63, 64, 65, 130] {
@@ -483,13 +478,13 @@ mod tests {
 
     /// The messages of Go's `encoding/json`.
     #[test]
-    fn documents_that_are_no_objects_are_explained() {
-        for good in [
+    fn documents_that_are_not_objects_have_gos_errors() {
+        for accepted in [
             "{}",
             " {\"a\": [1, -0.5e+3, {\"b\": null}, [], true]}\n",
             "null",
         ] {
-            assert_eq!(object_error(good.as_bytes()), None, "{good}");
+            assert_eq!(object_error(accepted.as_bytes()), None, "{accepted}");
         }
         for (bad, why) in [
             ("", "unexpected end of JSON input"),

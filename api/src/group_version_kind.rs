@@ -1,4 +1,4 @@
-//! The full name of a kind.
+//! A kind with its group and version.
 
 use serde::Serialize;
 

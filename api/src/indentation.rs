@@ -1,20 +1,21 @@
-//! The growth of a document through indentation. Many short, deeply nested items can make it a
-//! hundred times longer.
+//! The growth of a document through indentation. It can make a document of many short, deeply
+//! nested items a hundred times longer.
 
-/// An indented document may be this many times as long as the compact one.
+/// The most times that an indented document may be longer than the compact one.
 const GROWTH_MAX: usize = 8;
-/// An indented document may always be this long.
+/// The length in bytes up to which an indented document is always allowed.
 const SHORT_BYTES: usize = 1 << 20;
 
-/// Whether a document, given as compact JSON, grows too much when it is indented.
+/// Returns whether a document, given as compact JSON, grows too much through indentation.
 pub fn is_out_of_proportion(json: &[u8]) -> bool {
     let mut growth = Growth::default();
     growth.push(json);
     growth.is_out_of_proportion()
 }
 
-/// The length of the rest of a JSON text with its closing quote, or all bytes if they do not have
-/// that. Then it says whether the next byte is escaped.
+/// Returns the length of the rest of a JSON text up to and including its closing quote, and whether
+/// the quote was found. Without it the length is that of all bytes, and `escaped` says whether the
+/// next byte is escaped.
 pub fn text_length(json: &[u8], escaped: &mut bool) -> (usize, bool) {
     if json.is_empty() {
         return (0, false);
@@ -33,8 +34,8 @@ pub fn text_length(json: &[u8], escaped: &mut bool) -> (usize, bool) {
     (json.len(), false)
 }
 
-/// What becomes of a document through indentation, counted piece by piece. Each item and member
-/// gets its own line and each level two spaces, as in indented JSON and in YAML.
+/// The length of a document after indentation, computed piece by piece. Each item and member takes
+/// its own line and each level two spaces, as in indented JSON and in YAML.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Growth {
     compact: usize,
@@ -57,10 +58,10 @@ impl Growth {
                 self.in_text = !has_ended;
                 rest = rest.get(length..).unwrap_or_default();
             }
-            let Some((byte, behind)) = rest.split_first() else {
+            let Some((byte, following)) = rest.split_first() else {
                 return;
             };
-            rest = behind;
+            rest = following;
             match byte {
                 b'"' => self.in_text = true,
                 b'{' | b'[' => {
@@ -78,17 +79,17 @@ impl Growth {
         }
     }
 
-    /// How long the indented document is, about.
+    /// Returns the approximate length of the indented document.
     pub fn indented(&self) -> usize {
         self.indented
     }
 
-    /// How many levels it has.
+    /// Returns the number of levels.
     pub fn deepest(&self) -> usize {
         self.deepest
     }
 
-    /// Whether the document grows too much.
+    /// Returns whether the document grows too much.
     pub fn is_out_of_proportion(&self) -> bool {
         self.indented > (GROWTH_MAX * self.compact).max(SHORT_BYTES)
     }
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_count_as_the_whole_does() {
+    fn pieces_count_like_the_whole() {
         let text = format!(
             r#"{{"a\\\"":"x\"{{,\\","b":[1,{{}},[2,"\\"]],"c":{}}}"#,
             nested(3, 9)

@@ -1,9 +1,9 @@
 //! Items of lists by their keys. Pure.
 //!
-//! A list of an object may have as many items as its body has room for, so nothing may compare each
-//! item with all others. Code that looks for duplicates collects a `HashSet` or uses [`distinct`];
-//! code that looks items up by a key makes a [`Keyed`] once. Keys are hashed with a seed of this
-//! process, so nobody can choose keys that collide.
+//! A list of an object may have as many items as fit into a body, so no code may compare each item
+//! with all others. Code that looks for duplicates collects a `HashSet` or uses [`distinct`]; code
+//! that looks items up by a key builds one [`Keyed`]. The hash seed is random for each process, so
+//! clients cannot choose keys that collide.
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::cost;
 
-/// So few items are searched from the start, which takes less time than hashing their keys.
+/// Up to this many items are searched from the start, which is faster than hashing their keys.
 const FEW: usize = 8;
 
 /// Items by their keys. Several items may have the same key.
@@ -22,14 +22,14 @@ pub struct Keyed<K, T>(Items<K, T>);
 
 #[derive(Debug)]
 enum Items<K, T> {
-    /// In their order.
+    /// In the order of the items.
     Few(Vec<(K, T)>),
-    /// The items of each key, the first one last.
+    /// The items of each key, in reverse order.
     Many(HashMap<K, SmallVec<[T; 1]>>),
 }
 
 impl<K: Hash + Eq, T> Keyed<K, T> {
-    /// These items, by this key.
+    /// Builds the map of items by this key.
     pub fn by(items: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Keyed<K, T> {
         let items = items.into_iter().map(|item| (key(&item), item));
         let items: Vec<(K, T)> = items.collect();
@@ -43,7 +43,7 @@ impl<K: Hash + Eq, T> Keyed<K, T> {
         Keyed(Items::Many(many))
     }
 
-    /// Counts what one look-up compares.
+    /// Counts the comparisons of one look-up.
     fn count(&self) {
         cost::compared(match &self.0 {
             Items::Few(items) => items.len(),
@@ -51,7 +51,7 @@ impl<K: Hash + Eq, T> Keyed<K, T> {
         });
     }
 
-    /// The first item of a key.
+    /// Returns the first item with a key.
     pub fn first<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<&T>
     where
         K: Borrow<Q>,
@@ -66,7 +66,7 @@ impl<K: Hash + Eq, T> Keyed<K, T> {
         }
     }
 
-    /// The last item of a key.
+    /// Returns the last item with a key.
     pub fn last<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<&T>
     where
         K: Borrow<Q>,
@@ -81,7 +81,7 @@ impl<K: Hash + Eq, T> Keyed<K, T> {
         }
     }
 
-    /// Takes the first item of a key away.
+    /// Removes and returns the first item with a key.
     pub fn take<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<T>
     where
         K: Borrow<Q>,
@@ -97,7 +97,7 @@ impl<K: Hash + Eq, T> Keyed<K, T> {
     }
 }
 
-/// The first of several equal items, in order.
+/// Returns the items without repetitions, in order of their first occurrence.
 pub fn distinct<T: Hash + Eq + Copy>(
     items: impl IntoIterator<Item = T>,
 ) -> impl Iterator<Item = T> {
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// How often the keys of so many items are compared, where all keys differ or all are the same.
+    /// Returns how often keys are compared in look-ups of `count` items.
     fn compared(count: usize, key: impl Fn(usize) -> usize) -> usize {
         COMPARED.set(0);
         let mut keyed = Keyed::by(0..count, |item| Counting(key(*item)));
@@ -176,9 +176,9 @@ mod tests {
     }
 
     proptest! {
-        /// It finds what searches from either end of the list find.
+        /// The result is the same as that of a search from either end of the list.
         #[test]
-        fn items_are_found_as_by_a_search(
+        fn items_are_found_like_in_a_search(
             items in prop::collection::vec(any::<(u8, u16)>(), 0..4 * FEW),
             keys: Vec<u8>,
         ) {

@@ -12,7 +12,7 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 const MAX_SUBDOMAIN: usize = 253;
 const MAX_LABEL: usize = 63;
 
-/// A DNS subdomain of at most 253 characters (API-201, API-202).
+/// Validates a DNS subdomain of at most 253 characters (API-201, API-202).
 pub fn dns_subdomain(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > MAX_SUBDOMAIN {
@@ -24,7 +24,7 @@ pub fn dns_subdomain(text: &str) -> Vec<String> {
     wrong
 }
 
-/// A DNS label of at most 63 characters (API-201).
+/// Validates a DNS label of at most 63 characters (API-201).
 pub fn dns_label(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > MAX_LABEL {
@@ -44,7 +44,25 @@ pub fn dns_label(text: &str) -> Vec<String> {
     wrong
 }
 
-/// A segment of a path (API-200).
+/// Validates a label of RFC 1035: like [`dns_label`], but beginning with a letter.
+pub fn dns1035_label(text: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if text.len() > MAX_LABEL {
+        wrong.push(format!("must be no more than {MAX_LABEL} characters"));
+    }
+    if !is_dns_label(text) || !text.starts_with(|first: char| first.is_ascii_lowercase()) {
+        wrong.push(
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start \
+             with an alphabetic character, and end with an alphanumeric character (e.g. \
+             'my-name',  or 'abc-123', regex used for validation is \
+             '[a-z]([-a-z0-9]*[a-z0-9])?')"
+                .to_owned(),
+        );
+    }
+    wrong
+}
+
+/// Validates a path segment (API-200).
 pub fn path_segment(text: &str) -> Vec<String> {
     match text {
         "." | ".." => vec![format!("may not be '{text}'")],
@@ -52,18 +70,18 @@ pub fn path_segment(text: &str) -> Vec<String> {
     }
 }
 
-/// The prefix of a path segment.
+/// Validates the prefix of a path segment.
 pub fn path_segment_prefix(text: &str) -> Vec<String> {
     ["/", "%"]
         .iter()
-        // linear: two characters are illegal.
+        // linear: there are two illegal characters.
         .filter(|illegal| text.contains(**illegal))
         .map(|illegal| format!("may not contain '{illegal}'"))
         .collect()
 }
 
-/// A label or annotation key, or a finalizer: an optional DNS subdomain, a slash, a name
-/// (API-204, API-205).
+/// Validates a label key, an annotation key or a finalizer: an optional DNS subdomain and slash,
+/// and a name (API-204, API-205).
 pub fn qualified_name(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut parts = text.split('/');
@@ -102,7 +120,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     wrong
 }
 
-/// The value of a label (API-204).
+/// Validates a label value (API-204).
 pub fn label_value(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > MAX_LABEL {
@@ -114,8 +132,8 @@ pub fn label_value(text: &str) -> Vec<String> {
     wrong
 }
 
-/// A prefix as its name rule checks it. A dash at the end stands for the text that follows
-/// (API-199).
+/// Returns a `generateName` prefix as its name rule checks it: a dash at the end and the character
+/// before it are replaced by a letter, as in Kubernetes, because generated text follows (API-199).
 pub fn mask_trailing_dash(prefix: &str) -> std::borrow::Cow<'_, str> {
     match prefix.strip_suffix('-') {
         Some(before) if !before.is_empty() => {
@@ -128,12 +146,13 @@ pub fn mask_trailing_dash(prefix: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// Letters and digits of generated suffixes (API-199).
+/// The letters and digits of generated suffixes (API-199). Like Kubernetes' alphabet, it has no
+/// vowels, so that suffixes don't form words.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
 const MAX_GENERATED_BASE: usize = 58;
 
-/// Generates a name: the first 58 bytes of the base and 5 random characters (API-199, RG-3).
+/// Generates a name: the first 58 bytes of the base, and 5 random characters (API-199, RG-3).
 pub fn generate_name(base: &str) -> String {
     let mut end = base.len().min(MAX_GENERATED_BASE);
     while !base.is_char_boundary(end) {
@@ -142,11 +161,11 @@ pub fn generate_name(base: &str) -> String {
     let mut name = base.get(..end).unwrap_or_default().to_owned();
     let longest = name.len() + SUFFIX_LENGTH;
     while name.len() < longest {
-        // Bytes 6 and 8 of a version 4 UUID hold fixed bits. The first six bytes are random.
+        // Use the first six bytes: bytes 6 and 8 of a version 4 UUID have fixed bits.
         for byte in Uuid::new_v4().into_bytes().into_iter().take(6) {
             let byte = usize::from(byte);
-            // Bytes beyond a multiple of the alphabet's length are skipped, as they would favour
-            // its first letters.
+            // Bytes beyond a multiple of the alphabet's length are skipped, because they would
+            // favour its first letters.
             let fair = byte < 256 / SUFFIX_ALPHABET.len() * SUFFIX_ALPHABET.len();
             if let (true, Some(letter)) = (
                 fair && name.len() < longest,
@@ -197,9 +216,9 @@ mod tests {
 
     /// API-200, API-201, API-202.
     #[test]
-    fn subdomains_labels_and_segments_are_told_apart() {
-        for good in ["a", "0", "a.b-c.0", "a--b", &"a".repeat(253)] {
-            assert!(dns_subdomain(good).is_empty(), "{good}");
+    fn subdomains_labels_and_segments_have_their_rules() {
+        for accepted in ["a", "0", "a.b-c.0", "a--b", &"a".repeat(253)] {
+            assert!(dns_subdomain(accepted).is_empty(), "{accepted}");
         }
         for bad in [
             "", "Upper", "a_b", "-a", "a-", ".a", "a.", "a..b", "a b", "ä", "a.-b",
@@ -226,8 +245,8 @@ mod tests {
     /// API-204: the messages of kube-apiserver, for keys with and without a prefix.
     #[test]
     fn qualified_names_say_which_part_is_wrong() {
-        for good in ["a", "A_.-z", "ex.com/B", &format!("{}/a", "a".repeat(253))] {
-            assert!(qualified_name(good).is_empty(), "{good}");
+        for accepted in ["a", "A_.-z", "ex.com/B", &format!("{}/a", "a".repeat(253))] {
+            assert!(qualified_name(accepted).is_empty(), "{accepted}");
         }
         let part = format!("name part {QUALIFIED_PART}");
         assert_eq!(qualified_name("-a"), std::slice::from_ref(&part));
@@ -250,8 +269,8 @@ mod tests {
     /// API-204.
     #[test]
     fn label_values_may_be_empty() {
-        for good in ["", "a", "A_.-z", "12345", &"a".repeat(63)] {
-            assert!(label_value(good).is_empty(), "{good}");
+        for accepted in ["", "a", "A_.-z", "12345", &"a".repeat(63)] {
+            assert!(label_value(accepted).is_empty(), "{accepted}");
         }
         for bad in ["-a", "a-", "a b", "a/b", "ä"] {
             assert_eq!(label_value(bad), [LABEL_VALUE], "{bad}");
@@ -262,7 +281,7 @@ mod tests {
         );
     }
 
-    /// API-199: a base may end with a dash. Its last character is not checked in that case.
+    /// API-199: a base may end with a dash, and then its last character is not checked.
     #[test]
     fn prefixes_of_names_are_masked_at_the_end() {
         assert_eq!(mask_trailing_dash("ok-"), "oa");

@@ -1,15 +1,15 @@
-//! Pure: PEM texts, as Go reads them.
+//! Pure: parsing of PEM texts, as in Go's `encoding/pem`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 /// A block of a PEM text.
 pub struct PemBlock<'p> {
-    /// What it is: `CERTIFICATE REQUEST`.
+    /// The type in the first line: `CERTIFICATE REQUEST`.
     pub kind: &'p str,
     /// Whether it has headers.
     pub has_headers: bool,
-    /// What is in it.
+    /// The decoded content.
     pub bytes: Vec<u8>,
 }
 
@@ -17,7 +17,7 @@ const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
 
-/// The well-formed blocks of a PEM text, as Go finds them. What is between them is skipped.
+/// Returns the well-formed blocks of a PEM text, as Go finds them. Skips everything between them.
 pub fn pem_blocks(text: &str) -> impl Iterator<Item = PemBlock<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -36,7 +36,7 @@ pub fn pem_blocks(text: &str) -> impl Iterator<Item = PemBlock<'_>> {
     })
 }
 
-/// The block whose kind a text begins with, and what follows it.
+/// Parses the block whose type a text begins with. Returns it with the text that follows.
 fn pem_block(text: &str) -> Option<(PemBlock<'_>, &str)> {
     let (first, body) = text.split_once('\n')?;
     let kind = first.trim_end().strip_suffix(DASHES)?;

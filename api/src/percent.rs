@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// The text with `%XX` replaced once. `None` when an escape is broken. Bytes that are not UTF-8 are
-/// replaced. No name contains the replacement, so the lookup finds nothing.
+/// Decodes `%XX` escapes once. Returns `None` for a broken escape. Bytes that are not UTF-8 become
+/// replacement characters, which no name contains, so a look-up of such a name finds nothing.
 pub fn decoded(text: &str) -> Option<Cow<'_, str>> {
     let is_escape = |rest: &str| {
         let digits = rest.as_bytes().get(..2);
-        // linear: two digits.
+        // linear: there are two digits.
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     };
     let is_whole = text.split('%').skip(1).all(is_escape);

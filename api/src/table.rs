@@ -1,14 +1,14 @@
-//! Tables and PartialObjectMetadata (http.md 2.4): what `kubectl get` prints.
+//! Tables and PartialObjectMetadata (http.md 2.4), which `kubectl get` requests.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::duration::age;
 use crate::object::Object;
 use crate::resource::{Cell, Column, Description, OfField, ResourceDefinition};
+use crate::text::human_duration::age;
 
-/// `columnDefinitions` of a resource's Tables (API-68, API-70). `describe` gives the description of
-/// a field, where one is known.
+/// Returns the `columnDefinitions` of a resource's Tables (API-68, API-70). `describe` returns the
+/// description of a field, if known.
 pub fn column_definitions(
     definition: &ResourceDefinition,
     describe: impl Fn(OfField) -> Option<&'static str>,
@@ -18,7 +18,8 @@ pub fn column_definitions(
         Description::OfField(field) => Value::from(describe(*field).unwrap_or_default()),
     };
     definition
-        .columns
+        .behaviour
+        .columns()
         .iter()
         .filter(|column| column.is_listed)
         .map(|column| {
@@ -33,10 +34,11 @@ pub fn column_definitions(
         .collect()
 }
 
-/// The cells of an object's row, in the order of the columns (API-76, API-77, API-218).
+/// Returns the cells of an object's row, in the order of the columns (API-76, API-77, API-218).
 pub fn cells(definition: &ResourceDefinition, object: &Object, now: Timestamp) -> Vec<Value> {
     definition
-        .columns
+        .behaviour
+        .columns()
         .iter()
         .map(|column| cell(&column.cell, object, now))
         .collect()
@@ -66,14 +68,12 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// The conditions of an object's row, by which clients hide or grey it (API-76).
+/// Returns the conditions of an object's row, by which clients hide or grey it (API-76).
 pub fn row_conditions(definition: &ResourceDefinition, object: &Object) -> Option<Value> {
-    definition
-        .row_conditions
-        .and_then(|compute| compute(object))
+    definition.behaviour.row_conditions(object)
 }
 
-/// Only the metadata of an object, as `meta.k8s.io/v1` PartialObjectMetadata (API-71).
+/// Returns only the metadata of an object, as a `meta.k8s.io/v1` PartialObjectMetadata (API-71).
 pub fn partial_object_metadata(object: &Object) -> Value {
     let metadata = object.metadata().cloned().unwrap_or_default();
     let mut partial = Map::new();
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::samples::{configmaps, namespaces, object};
 
-    /// API-68, API-70: every column is listed, whatever its priority.
+    /// API-68, API-70: every column is listed, regardless of its priority.
     #[test]
     fn columns_are_described() {
         let columns = column_definitions(&configmaps(), |_| None);

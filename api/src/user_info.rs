@@ -10,7 +10,7 @@ pub const ANONYMOUS: &str = "system:anonymous";
 pub const AUTHENTICATED: &str = "system:authenticated";
 /// The group of users without credentials (API-280).
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The group whose members may do anything (API-286).
+/// The group whose members are allowed everything (API-286).
 pub const MASTERS: &str = "system:masters";
 /// The group of kubelets (API-283).
 pub const NODES: &str = "system:nodes";
@@ -20,7 +20,7 @@ pub const MONITORING: &str = "system:monitoring";
 /// The group of all service accounts (API-281).
 pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 
-/// What the user names of service accounts begin with (API-281).
+/// The prefix of the user names of service accounts (API-281).
 const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 
 /// A user, as authenticators report it and authorizers and admission see it.
@@ -28,16 +28,16 @@ const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 pub struct UserInfo {
     /// The name of the user.
     pub name: String,
-    /// Distinguishes users that had the same name at different times. It may be empty.
+    /// Distinguishes users that had the same name at different times. May be empty.
     pub uid: String,
     /// The groups the user belongs to.
     pub groups: Vec<String>,
-    /// Further data of an authenticator, by lower-case keys.
+    /// Further data from an authenticator, by lower-case keys.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl UserInfo {
-    /// A request without credentials (API-280).
+    /// Returns the user of a request without credentials (API-280).
     pub fn anonymous() -> UserInfo {
         UserInfo {
             name: ANONYMOUS.to_owned(),
@@ -46,8 +46,8 @@ impl UserInfo {
         }
     }
 
-    /// A user of this name with valid credentials. It joins the group of authenticated users,
-    /// unless the credentials are those of somebody who is not authenticated (API-279).
+    /// Returns a user with valid credentials. Adds the group of authenticated users, unless the
+    /// user is anonymous or in the group of unauthenticated users (API-279).
     pub fn authenticated(name: impl Into<String>, groups: Vec<String>) -> UserInfo {
         let user = UserInfo {
             name: name.into(),
@@ -60,7 +60,7 @@ impl UserInfo {
         }
     }
 
-    /// Adds the user to this group.
+    /// Adds the user to a group.
     #[must_use]
     pub fn with_group(mut self, group: &str) -> UserInfo {
         if !self.is_in(group) {
@@ -69,13 +69,13 @@ impl UserInfo {
         self
     }
 
-    /// Whether the user is a member of a group.
+    /// Returns whether the user is a member of a group.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|known| known == group)
     }
 }
 
-/// The namespace and name of the service account with this user name (API-281).
+/// Returns the namespace and name of the service account with this user name (API-281).
 pub fn service_account(user: &str) -> Option<(&str, &str)> {
     let account = user.strip_prefix(SERVICE_ACCOUNT)?;
     let (namespace, name) = account.split_once(':')?;
@@ -83,18 +83,18 @@ pub fn service_account(user: &str) -> Option<(&str, &str)> {
     is_one.then_some((namespace, name))
 }
 
-/// The user name of a service account (API-281).
+/// Returns the user name of a service account (API-281).
 pub fn service_account_name(namespace: &str, name: &str) -> String {
     format!("{SERVICE_ACCOUNT}{namespace}:{name}")
 }
 
-/// The groups of the service accounts of a namespace (API-281).
+/// Returns the groups of the service accounts of a namespace (API-281).
 pub fn service_account_groups(namespace: &str) -> Vec<String> {
     let of_namespace = format!("{SERVICE_ACCOUNTS}:{namespace}");
     vec![SERVICE_ACCOUNTS.to_owned(), of_namespace]
 }
 
-/// The node whose kubelet has this user name (API-283).
+/// Returns the node whose kubelet has this user name (API-283).
 pub fn node(user: &str) -> Option<&str> {
     let name = user.strip_prefix("system:node:")?;
     dns_subdomain(name).is_empty().then_some(name)
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn good_credentials_make_a_member_of_the_authenticated_once_api_279() {
+    fn valid_credentials_add_the_authenticated_group_once_api_279() {
         let ada = UserInfo::authenticated("ada", vec!["crew".to_owned()]);
         assert_eq!(ada.groups, ["crew", AUTHENTICATED]);
         let again = UserInfo::authenticated("ada", ada.groups.clone());

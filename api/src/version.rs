@@ -1,11 +1,10 @@
-//! Resource versions as requests name them.
+//! The `resourceVersion` parameters and preconditions of requests.
 
 use actors::engine::Revision;
 
-use crate::field_error::go_quote;
-use crate::status::Status;
+use crate::text::quoting::go_quote;
 
-/// The version of a read, as the client gave it: `""`, `"0"` or a number (ST-6).
+/// The `resourceVersion` of a read, as the client sent it: `""`, `"0"` or a number (ST-6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Asked {
     /// Unset: the newest state.
@@ -13,7 +12,7 @@ pub enum Asked {
     Unset,
     /// `"0"`: any state in a cache.
     Any,
-    /// At least this version, or exactly this one, depending on the match.
+    /// At least this version, or exactly this one, depending on `resourceVersionMatch`.
     At(Revision),
 }
 
@@ -29,15 +28,28 @@ pub enum VersionMatch {
 /// The conditions of a write on the stored object (ST-41, API-100).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
-    /// `metadata.uid` must be this.
+    /// The required `metadata.uid`.
     pub uid: Option<String>,
-    /// `metadata.resourceVersion` must be this.
+    /// The required `metadata.resourceVersion`.
     pub resource_version: Option<String>,
 }
 
-/// Why an object with another uid than that of a precondition is not written (API-100, ST-12).
+/// Returns the message for an object whose uid differs from that of a precondition (API-100,
+/// ST-12).
 pub fn uid_mismatch(wanted: &str, found: &str) -> String {
     format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}")
+}
+
+/// The reason why a `resourceVersion` can't be read. The kind of request decides its status
+/// (ST-17).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VersionError {
+    /// That of a list.
+    #[error("invalid resource version: {0}")]
+    OfList(String),
+    /// That of a get, a watch or an object.
+    #[error("{0}")]
+    OfOther(String),
 }
 
 /// Parses a `resourceVersion` (ST-6).
@@ -52,7 +64,7 @@ pub fn parse_version(text: &str) -> Result<Asked, String> {
     })
 }
 
-/// As [`parse_version`], with the messages of the number parser.
+/// As [`parse_version`], with the messages of Go's number parser.
 fn parse(text: &str) -> Result<Asked, String> {
     use std::num::IntErrorKind;
 
@@ -63,7 +75,7 @@ fn parse(text: &str) -> Result<Asked, String> {
         let quoted = go_quote(text);
         Err(format!("strconv.ParseUint: parsing {quoted}: {why}"))
     };
-    // The library accepts a plus sign, Kubernetes doesn't.
+    // Rust's parser accepts a plus sign, Go's `ParseUint` does not.
     if text.starts_with('+') {
         return refuse("invalid syntax");
     }
@@ -75,30 +87,26 @@ fn parse(text: &str) -> Result<Asked, String> {
     }
 }
 
-/// The version of a list (ST-17).
+/// Parses the `resourceVersion` of a list (ST-17).
 ///
 /// # Errors
-/// 400 for an invalid version.
-pub fn list_version(text: &str) -> Result<Asked, Box<Status>> {
-    parse_version(text).map_err(|why| {
-        Box::new(Status::bad_request(format!(
-            "invalid resource version: {why}"
-        )))
-    })
+/// An invalid version, a 400.
+pub fn list_version(text: &str) -> Result<Asked, VersionError> {
+    parse_version(text).map_err(VersionError::OfList)
 }
 
-/// The version in the object of an update (API-102).
+/// Parses the `resourceVersion` in the object of an update (API-102).
 ///
 /// # Errors
-/// A plain 500 for an invalid version.
-pub fn object_version(text: &str) -> Result<Asked, Box<Status>> {
-    parse(text).map_err(|why| Box::new(Status::unknown(why)))
+/// An invalid version, a plain 500.
+pub fn object_version(text: &str) -> Result<Asked, VersionError> {
+    parse(text).map_err(VersionError::OfOther)
 }
 
-/// The version of a get or a watch (ST-17).
+/// Parses the `resourceVersion` of a get or a watch (ST-17).
 ///
 /// # Errors
-/// A plain 500 for an invalid version.
-pub fn read_version(text: &str) -> Result<Asked, Box<Status>> {
-    parse_version(text).map_err(|why| Box::new(Status::unknown(why)))
+/// An invalid version, a plain 500.
+pub fn read_version(text: &str) -> Result<Asked, VersionError> {
+    parse_version(text).map_err(VersionError::OfOther)
 }

@@ -1,16 +1,16 @@
-//! The warnings of a request, for the headers of its answer.
+//! The warnings of a request, for the `Warning` headers of its response.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// The limit on all warnings of an answer, in characters. Beyond it, each warning is cut to
-/// [`SHORT_WARNING_CHARACTERS`] (API-140).
+/// The limit on all warnings of a response, in characters. Once they exceed it, each warning is cut
+/// to [`SHORT_WARNING_CHARACTERS`] (API-140).
 pub const WARNING_CHARACTERS: usize = 4096;
-/// See [`WARNING_CHARACTERS`].
+/// The limit on one warning once all exceed [`WARNING_CHARACTERS`].
 pub const SHORT_WARNING_CHARACTERS: usize = 256;
 
-/// The warnings of one request, in order and without repetition (API-140). Warnings beyond the
+/// The warnings of one request, in order and without repetitions (API-140). Warnings beyond the
 /// limit are dropped.
 #[derive(Clone, Debug, Default)]
 pub struct Warnings(Arc<Mutex<List>>);
@@ -18,12 +18,12 @@ pub struct Warnings(Arc<Mutex<List>>);
 #[derive(Debug, Default)]
 struct List {
     texts: Vec<String>,
-    /// How many characters the texts have at least when they are sent.
+    /// The least number of characters that the texts take when they are sent.
     characters: usize,
 }
 
 impl Warnings {
-    /// Adds a warning unless it was given before.
+    /// Adds a warning, unless the request already has it.
     pub fn add(&self, text: impl Into<String>) {
         let mut list = self.0.lock();
         if list.is_full() {
@@ -41,7 +41,7 @@ impl Warnings {
         }
     }
 
-    /// Whether all further warnings are dropped.
+    /// Returns whether all further warnings are dropped.
     pub fn is_full(&self) -> bool {
         self.0.lock().is_full()
     }

@@ -1,22 +1,25 @@
-//! Each language that bodies are written in has one bound of depth. What reads, writes, compares,
-//! copies and drops what is as deep as the bound takes no more stack than it has, and one level
-//! more is refused. docs/security.md lists the bounds; expressions have a test of their own.
+//! The limits on depth of the languages in which bodies are written. Functions that read, write,
+//! compare, copy and drop a document at the limit must fit into the stack that is reserved for it,
+//! and one level more is refused. docs/security.md lists the limits; expressions have their own
+//! test.
 
 mod stack;
 
 use std::task::{Context, Poll, Waker};
 
+use api::cel::Shape;
+use api::cel::rules::{Checking, Rules, Scope, compiled};
 use api::decode::{self, BodyFormat, decode_value};
 use api::deep::{self, MAX_DEPTH, Roomy};
 use api::field_set::FieldSet;
 use api::go_json::{may_be_too_deep, syntax_error};
 use api::structural::pattern::Pattern;
-use api::structural::{Budget, Patterns, prune, validate_value};
+use api::structural::{Budget, StructuralSchema, prune, set_defaults, validate_value};
 use serde_json::Value;
 
 use stack::fits;
 
-/// Runs a check on a stack that is half of what threads have.
+/// Runs a check on half the stack of the daemon's threads.
 fn on_a_small_stack(check: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(1024 * 1024);
     let ended = thread.spawn(check).map(std::thread::JoinHandle::join);
@@ -27,7 +30,8 @@ fn nested(open: &str, inside: &str, close: &str, levels: usize) -> String {
     format!("{}{inside}{}", open.repeat(levels), close.repeat(levels))
 }
 
-/// Each language with what opens and closes a level, and how many levels that is.
+/// For each language, the start and end of a construct that nests, its number of levels, and the
+/// format.
 const CONSTRUCTS: [(&str, &str, usize, BodyFormat); 8] = [
     ("[", "]", 1, BodyFormat::Json),
     ("{\"a\":", "}", 1, BodyFormat::Json),
@@ -39,8 +43,8 @@ const CONSTRUCTS: [(&str, &str, usize, BodyFormat); 8] = [
     ("!!seq [", "]", 1, BodyFormat::Yaml),
 ];
 
-/// Functions that read, copy, compare and drop a tree of the most levels have the stack that they
-/// need.
+/// Functions that read, copy, compare and drop a tree fit into the stack that is reserved for its
+/// levels.
 #[test]
 fn documents() {
     for (open, close, of, format) in CONSTRUCTS {
@@ -56,7 +60,7 @@ fn documents() {
             std::mem::forget(again().unwrap())
         });
         for (what, step) in STEPS {
-            // No thread of a test has room for a tree, unless it asks for it.
+            // A test's thread has too small a stack for the tree.
             let value = deep::with_room(|| read().unwrap());
             fits(name(what), deep::LEVEL_BYTES, move || {
                 step(&value);
@@ -70,7 +74,7 @@ fn documents() {
 
 type Step = fn(&Value);
 
-/// The work on trees.
+/// The functions on trees.
 const STEPS: [(&str, Step); 6] = [
     ("clone", |value| std::mem::forget(Value::clone(value))),
     ("compare", |value| {
@@ -90,9 +94,9 @@ const STEPS: [(&str, Step); 6] = [
     }),
 ];
 
-/// One level more is refused, and so is what the stack has no room for.
+/// One level too many is refused, and so is a document for which the stack is too small.
 #[test]
-fn what_is_deeper_is_refused() {
+fn deeper_documents_are_refused() {
     on_a_small_stack(|| {
         for (open, close, of, format) in CONSTRUCTS {
             let read = |levels| {
@@ -111,7 +115,8 @@ fn what_is_deeper_is_refused() {
     });
 }
 
-/// Work that asks for room has it from then on, when it is dropped too, and others have none.
+/// Work that asks for the larger stack runs on it from then on, also while it is dropped. Other
+/// work does not.
 #[test]
 fn work_has_room_when_it_asks() {
     on_a_small_stack(|| {
@@ -127,14 +132,14 @@ fn work_has_room_when_it_asks() {
         assert!(work.as_mut().poll(&mut context).is_pending());
         assert!(!deep::has_room());
         drop(work);
-        // Outside of such work nobody gives room.
+        // Outside of such work the stack stays small.
         let mut work = Box::pin(deep::retry(read));
         let polled = work.as_mut().poll(&mut context);
         assert!(matches!(polled, Poll::Ready(Err(_))));
     });
 }
 
-/// API-63: what is not kept may be deeper, as deep as Go reads anything.
+/// API-63: members that are not kept may be as deep as Go allows.
 #[test]
 fn members_that_are_not_kept() {
     on_a_small_stack(|| {
@@ -145,7 +150,7 @@ fn members_that_are_not_kept() {
             assert!(may_be_too_deep(deep.as_bytes()));
             assert_eq!(syntax_error(deep.as_bytes()).unwrap(), "exceeded max depth");
         }
-        // Brackets in texts are no levels.
+        // Brackets in strings do not count.
         assert!(!may_be_too_deep(
             format!("\"{}\"", "[".repeat(20_000)).as_bytes()
         ));
@@ -177,7 +182,7 @@ fn patterns() {
     on_a_small_stack(|| {
         for open in ["(", "(?:", "(?P<a>", "(?i:", "(a|", "(a*"] {
             let text = |levels| nested(open, "a", ")", levels);
-            // The library counts what is in groups, too, and refuses some of these.
+            // The `regex` crate also counts levels inside of groups, and refuses some of these.
             let pattern = Pattern::new(&text(200)).unwrap();
             drop(pattern.compiled());
             for more in [1, 20_000] {
@@ -185,14 +190,46 @@ fn patterns() {
                 assert!(why.starts_with("expression nests too deeply"), "{why:.40}");
             }
         }
-        // What nests without brackets is refused in any case.
+        // Repetitions and brackets that are never closed don't recurse.
         assert!(Pattern::new(&"a?".repeat(20_000)).is_ok());
         assert!(Pattern::new(&"*".repeat(20_000)).is_err());
         assert!(Pattern::new(&"[".repeat(20_000)).is_err());
     });
 }
 
-/// Schemas are documents, so they are no deeper; a value beside them neither.
+/// Schemas and the values that they validate are documents, so the same limit applies.
+/// Rules over deep schemas: their shapes and types, and deep defaults.
+#[test]
+fn rules() {
+    for (open, close) in [
+        (r#"{"type":"array","items":"#, "}"),
+        (r#"{"type":"object","properties":{"a":"#, "}}"),
+        (r#"{"type":"object","additionalProperties":"#, "}"),
+    ] {
+        fits(open.to_owned(), deep::LEVEL_BYTES, move || {
+            // The integer and the rule at the root are deeper by a few levels.
+            let levels = MAX_DEPTH / close.len() - 4;
+            let text = nested(open, r#"{"type":"integer"}"#, close, levels);
+            let (mut schema, _) = decode_value(text.as_bytes(), BodyFormat::Json).unwrap();
+            schema["x-kubernetes-validations"] = serde_json::json!([{"rule": "self == oldSelf"}]);
+            let budget = Budget::of(&schema);
+            let shape = Shape::of(&schema, false, &budget);
+            let scope = Scope::of(&shape, &budget).unwrap();
+            let rule = &schema["x-kubernetes-validations"][0];
+            let found = compiled(rule, &scope, &shape, &budget);
+            assert_eq!(found.fault, None);
+            let rules = Rules::of(&schema, false, &budget).unwrap();
+            assert!(!budget.is_spent());
+            let object = match open.contains("array") {
+                true => serde_json::json!([]),
+                false => serde_json::json!({}),
+            };
+            let found = rules.check(&object, Checking::update(&object));
+            assert!(found.errors.is_empty());
+        });
+    }
+}
+
 #[test]
 fn schemas_and_values() {
     on_a_small_stack(|| {
@@ -211,9 +248,13 @@ fn schemas_and_values() {
             for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
                 let mut value = value(&nested(open, "1", close, deep::SHALLOW));
                 let budget = Budget::of(&schema);
-                validate_value(&value, &schema, &mut Patterns::default(), &budget);
+                let compiled = StructuralSchema::compile(&schema);
+                validate_value(&value, Some((&value).into()), compiled.root(), &budget);
                 assert!(!budget.is_spent());
-                prune(&mut value, &schema, false);
+                if let Value::Object(members) = &mut value {
+                    set_defaults(members, compiled.root());
+                }
+                prune(&mut value, compiled.root(), false);
             }
         }
     });

@@ -1,20 +1,21 @@
-//! Answers of kube-apiserver to bodies, and the comparison of ours with them.
-//! `tools/facts/record.py` records them into `kinds/recorded`.
+//! Comparison with recorded answers of kube-apiserver. `tools/facts/record.py` records them into
+//! `kinds/recorded`.
 //!
-//! A case of a creation has a body; one of an update has the object before it too. An answer has
-//! either the object that was made, without metadata and status, or the causes of the refusal.
+//! A case of a create has a body; a case of an update also has the object before it. The answer is
+//! either the resulting object, without metadata and status, or the causes of the refusal.
 
 use api::error_list::ErrorList;
 use api::object::Object;
+use api::status::StatusCause;
 use serde_json::{Value, json};
 
-/// What is tested of a kind.
+/// The functions of a kind that a test compares.
 pub struct Functions {
-    /// What fills in.
+    /// Applies defaults.
     pub defaults: Option<fn(&mut Object)>,
-    /// What refuses new objects.
+    /// Validates a new object.
     pub create: fn(&Object, &mut ErrorList),
-    /// What refuses changes, from the new object and the one before.
+    /// Validates an update, from the new and the old object.
     pub update: Option<fn(&Object, &Object, &mut ErrorList)>,
 }
 
@@ -29,7 +30,7 @@ fn object(value: &Value, defaults: Option<fn(&mut Object)>) -> Object {
     object
 }
 
-/// What is compared of an object.
+/// Returns the compared part of an object.
 fn compared(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(members) = object.as_object_mut() {
@@ -40,12 +41,12 @@ fn compared(object: &Value) -> Value {
     object
 }
 
-/// Compares our answers with the recorded ones. `functions` finds what is tested of a kind by its
-/// path: `/apis/apps/v1/namespaces/default/deployments`. Updates of a subresource have its name
-/// behind it.
+/// Compares our answers with the recorded ones. `functions` returns the functions of a kind by its
+/// path, such as `/apis/apps/v1/namespaces/default/deployments`. An update of a subresource has its
+/// name after the path.
 ///
 /// # Panics
-/// If an answer differs, with all differences.
+/// If an answer differs. The message lists all differences.
 pub fn check(cases: &str, functions: impl Fn(&str) -> Functions) {
     let cases: Vec<Value> = serde_json::from_str(cases).expect("JSON");
     assert!(!cases.is_empty());
@@ -68,7 +69,7 @@ pub fn check(cases: &str, functions: impl Fn(&str) -> Functions) {
         let ours: Vec<Value> = errors
             .iter()
             .map(|error| {
-                let cause = error.cause();
+                let cause = StatusCause::from(error);
                 json!([cause.reason, cause.message, cause.field])
             })
             .collect();

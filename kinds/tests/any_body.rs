@@ -1,5 +1,5 @@
-//! Bodies of any form for every built-in kind: none causes a panic, and what is read, filled in and
-//! brought into its canonical form stays as it is when that is done again.
+//! Arbitrary bodies for every built-in kind: none causes a panic, and decoding, defaulting and
+//! canonicalization are idempotent.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checks;
@@ -21,8 +21,8 @@ fn bodies_of_any_form_are_read_or_refused() {
     });
 }
 
-/// What kube-apiserver 1.36 answers to objects in an object whose kind or version is no text
-/// (API-88, API-89).
+/// API-88, API-89: answers of kube-apiserver 1.36 to embedded objects whose kind or version is not
+/// a string.
 #[test]
 fn kinds_of_objects_within_objects_are_texts() {
     for (member, value, found) in [
@@ -37,7 +37,7 @@ fn kinds_of_objects_within_objects_are_texts() {
         let text = body.to_string();
         let read = decode_object(text.as_bytes(), BodyFormat::Json, &statefulsets());
         assert_eq!(
-            read.unwrap_err().message,
+            read.unwrap_err().to_string(),
             format!(
                 "StatefulSet in version \"v1\" cannot be handled as a StatefulSet: json: cannot \
                  unmarshal {found} into Go struct field PersistentVolumeClaim.spec.\

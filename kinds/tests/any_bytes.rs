@@ -1,5 +1,5 @@
-//! Bodies, patches and parameters that are nearly those of recorded requests: none causes a panic,
-//! and what is read keeps its rules. The targets in `fuzz` call the same checks.
+//! Variations of recorded bodies, patches and parameters: none causes a panic, and decoded ones
+//! keep their rules. The targets in `fuzz` run the same checks.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checks;
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use checks::{apply, bodies, patches, requests};
+use checks::{apply, bodies, patches, requests, structural};
 
-/// A target of the fuzzer: its name, what it checks, what begins its corpus.
+/// A target of the fuzzer: its name, its check, and the start of its corpus.
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
 
 const TARGETS: &[Target] = &[
@@ -28,6 +28,7 @@ const TARGETS: &[Target] = &[
     ("path", requests::path, seeds::paths),
     ("query", requests::query, seeds::queries),
     ("token", requests::token, seeds::tokens),
+    ("structural", structural::by_bytes, seeds::custom_objects),
     (
         "delete_options",
         requests::delete_options,
@@ -35,11 +36,10 @@ const TARGETS: &[Target] = &[
     ),
 ];
 
-/// How long one input may take. Most take less than a millisecond; what would take a square of its
-/// length, or more, takes longer than this.
+/// The time limit of one input. Most take less than a millisecond; quadratic costs exceed this.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a check takes, or `None` if it panics.
+/// Returns the duration of a check, or `None` if it panics.
 fn taken(check: fn(&[u8]), input: &[u8]) -> Option<Duration> {
     let begun = Instant::now();
     let checked = std::panic::catch_unwind(|| check(input));
@@ -128,7 +128,7 @@ fn bytes_near_recorded_ones_are_read_or_refused() {
     let corpora: Vec<Vec<Vec<u8>>> = TARGETS.iter().map(|(_, _, seeds)| seeds()).collect();
     for (target, corpus) in TARGETS.iter().zip(&corpora) {
         assert!(!corpus.is_empty(), "{}", target.0);
-        // What was recorded itself.
+        // The recorded inputs themselves.
         for seed in corpus {
             let taken = taken(target.1, seed);
             let shown = String::from_utf8_lossy(seed);
@@ -155,7 +155,7 @@ fn bytes_near_recorded_ones_are_read_or_refused() {
     });
 }
 
-/// `TAFFRAIL_CORPUS=fuzz/corpus` writes what a fuzzer begins with.
+/// `TAFFRAIL_CORPUS=fuzz/corpus` writes the initial corpus of the fuzzer.
 #[test]
 fn the_corpus_is_written_where_it_is_asked_for() {
     let Some(folder) = std::env::var_os("TAFFRAIL_CORPUS") else {

@@ -1,6 +1,8 @@
-//! Definitions of custom resources with schemas of any form: none causes a panic, and schemas in
-//! schemas are decoded as kube-apiserver does it.
+//! CustomResourceDefinitions with arbitrary schemas: none causes a panic, and nested schemas are
+//! decoded as in kube-apiserver.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod checks;
 
 use api::decode::{BodyFormat, decode_object};
 use api::error_list::ErrorList;
@@ -31,7 +33,7 @@ fn decoded(schema: &Value) -> Result<Object, String> {
     let row = customresourcedefinitions();
     let read = decode_object(body.as_bytes(), BodyFormat::Json, &row);
     read.map(|read| read.object)
-        .map_err(|status| status.message)
+        .map_err(|error| error.to_string())
 }
 
 fn schema_of(object: &Object) -> &Value {
@@ -39,7 +41,7 @@ fn schema_of(object: &Object) -> &Value {
     &versions[0]["schema"]["openAPIV3Schema"]
 }
 
-/// What kube-apiserver 1.36 answers to such bodies (CRD-11).
+/// Answers of kube-apiserver 1.36 (CRD-11).
 #[test]
 fn schemas_in_schemas_are_decoded_by_their_type() {
     let items =
@@ -73,7 +75,7 @@ fn schemas_in_schemas_are_decoded_by_their_type() {
     }
 }
 
-/// A value for a member of a schema, or another one.
+/// Generates a value for a member of a schema, or any other one.
 fn value(depth: u32) -> BoxedStrategy<Value> {
     let texts = prop::sample::select(vec![
         "object",
@@ -137,6 +139,10 @@ fn schema(depth: u32) -> BoxedStrategy<Value> {
         "x-kubernetes-embedded-resource",
         "x-kubernetes-preserve-unknown-fields",
         "x-kubernetes-int-or-string",
+        "minimum",
+        "oneOf",
+        "maxProperties",
+        "multipleOf",
     ]);
     let members = prop::collection::vec((names, value(depth)), 0..5);
     members
@@ -154,16 +160,36 @@ fn schema(depth: u32) -> BoxedStrategy<Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
+    /// Schemas that no definition may have, too.
+    #[test]
+    fn any_object_is_pruned_defaulted_and_validated(schema in schema(4), object in value(4)) {
+        if let Value::Object(members) = &object {
+            checks::structural::check(&schema, members);
+        }
+    }
+
+    #[test]
+    fn objects_near_a_schema_are_pruned_defaulted_and_validated(
+        schema in schema(5),
+        choices in prop::collection::vec(any::<u8>(), 0..60),
+    ) {
+        checks::structural::check_fitting(&schema, &choices);
+    }
+
     #[test]
     fn any_schema_is_checked_without_a_panic(schema in schema(4)) {
         let row = customresourcedefinitions();
-        // Members of other types are refused by the decoder, or are checked all the same.
+        // The decoder refuses members of other types. Such schemas are checked without it.
         let body = Object::of(definition(&schema).as_object().unwrap().clone());
         let mut bodies = vec![body];
         bodies.extend(decoded(&schema).ok());
         for mut body in bodies {
-            row.defaults.unwrap()(&mut body);
-            let (create, update) = (row.create.validate.unwrap(), row.update.validate.unwrap());
+            let kind = &row.behaviour;
+            kind.set_defaults(&mut body);
+            let create = |object: &Object, errors: &mut ErrorList| kind.validate(object, errors);
+            let update = |object: &Object, stored: &Object, errors: &mut ErrorList| {
+                kind.validate_update("", object, stored, errors);
+            };
             let errors = ErrorList::of(|errors| create(&body, errors));
             let again = ErrorList::of(|errors| create(&body, errors));
             prop_assert_eq!(errors.kept(), again.kept());

@@ -1,4 +1,4 @@
-//! Objects of every built-in kind are applied and updated by several managers.
+//! Objects of every built-in kind, applied and updated by several managers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checks;

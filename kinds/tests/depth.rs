@@ -1,4 +1,4 @@
-//! Schemas in schemas, which are as deep as any JSON, take no more stack than there is for a level.
+//! Nested schemas, which may be as deep as any JSON, stay within the stack limit per level.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../../api/tests/stack/mod.rs"]
@@ -32,6 +32,11 @@ fn schemas() {
         (r#"{"type":"object","items":["#, "]}"),
         (r#"{"type":"object","properties":{"a":"#, "}}"),
         (r#"{"type":"object","additionalProperties":"#, "}"),
+        (
+            r#"{"type":"object","x-kubernetes-validations":[{"rule":"true"}],"default":{},
+                "properties":{"a":"#,
+            "}}",
+        ),
         (r#"{"type":"object","dependencies":{"a":"#, "}}"),
         (r#"{"type":"object","not":"#, "}"),
         (r#"{"type":"object","allOf":["#, "]}"),
@@ -42,11 +47,11 @@ fn schemas() {
             let row = customresourcedefinitions();
             let read = decode_object(text.as_bytes(), BodyFormat::Json, &row).unwrap();
             let mut object = read.object;
-            row.defaults.unwrap()(&mut object);
+            let kind = &row.behaviour;
+            kind.set_defaults(&mut object);
             row.canonicalize(&mut object);
-            let (create, update) = (row.create.validate.unwrap(), row.update.validate.unwrap());
-            ErrorList::of(|errors| create(&object, errors));
-            ErrorList::of(|errors| update(&object, &object, errors));
+            ErrorList::of(|errors| kind.validate(&object, errors));
+            ErrorList::of(|errors| kind.validate_update("", &object, &object, errors));
             let mut message = Vec::new();
             assert!(write_document(&TYPES, text.as_bytes(), &mut message));
             let json = to_json(&message, "", "", &TYPES, Texts::Strict).unwrap();

@@ -1,4 +1,4 @@
-//! Bodies in protobuf of the built-in kinds, read by their schemas.
+//! Protobuf bodies of the built-in kinds, decoded by their schemas.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::Read as _;
@@ -10,24 +10,24 @@ use api::protobuf::{
     Envelope, ProtobufError, Texts, message_length, object_json, to_json, write_message,
 };
 use api::resource::ConversionStrategy;
-use api::schema::{ObjectType, Schema, Shape, StructId};
+use api::schema::{Schema, Shape, SharedSchema, StructId};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kinds::types::{PACKAGES, TYPES};
 use serde_json::{Value, json};
 
-/// Answers of kube-apiserver 1.36: the same objects as JSON and as protobuf.
+/// The same objects as JSON and as protobuf, from kube-apiserver 1.36.
 const GOLDEN: &str = include_str!("../recorded/protobuf.json");
 
-/// Objects with every field set, as JSON and as protobuf: the data by which Kubernetes tests its
+/// Objects with every field set, as JSON and as protobuf: the data with which Kubernetes tests its
 /// own codecs.
 const EVERY_FIELD: &[u8] = include_bytes!("../recorded/every-field.json.gz");
 
-/// The types of versions that are not served, and of bodies that are not stored. No user needs them
-/// at run time.
+/// The types of versions that are not served, and of bodies that are not stored. Only tests need
+/// them.
 const UNSERVED: &[u8] = include_bytes!("../recorded/unserved-types.json.gz");
 
-/// An event of a watch, which says no type.
+/// A watch event, which has no type meta.
 const EVENT: &str = "package watch.v1 v1
 
 type WatchEvent kind
@@ -36,15 +36,17 @@ type WatchEvent kind
 ";
 
 /// The types of all versions.
-static ALL: LazyLock<Schema> = LazyLock::new(|| {
-    let unserved: Vec<String> = serde_json::from_str(&unpacked(UNSERVED)).expect("JSON");
-    let unserved = unserved.iter().map(|text| &**text);
-    let texts: Vec<&str> = PACKAGES
-        .into_iter()
-        .chain(unserved)
-        .chain([EVENT])
-        .collect();
-    Schema::read(&texts).expect("types")
+static ALL: LazyLock<SharedSchema> = LazyLock::new(|| {
+    SharedSchema::new(|| {
+        let unserved: Vec<String> = serde_json::from_str(&unpacked(UNSERVED)).expect("JSON");
+        let unserved = unserved.iter().map(|text| &**text);
+        let texts: Vec<&str> = PACKAGES
+            .into_iter()
+            .chain(unserved)
+            .chain([EVENT])
+            .collect();
+        Schema::read(&texts).expect("types")
+    })
 });
 
 fn unpacked(compressed: &[u8]) -> String {
@@ -62,7 +64,7 @@ fn envelope(version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     [MAGIC.to_vec(), piece(1, &types), piece(2, raw)].concat()
 }
 
-/// An encoded field. Its number and length are small enough for one byte each.
+/// Encodes a field whose number and length fit into one byte each.
 fn piece(number: u8, bytes: &[u8]) -> Vec<u8> {
     let length = u8::try_from(bytes.len()).expect("a short text");
     assert!(length < 0x80 && number < 16);
@@ -86,7 +88,7 @@ fn objects_read_as_kube_apiserver_writes_them_api_58() {
     }
 }
 
-/// The type of a document.
+/// Returns the type of a document.
 fn id_of(document: &Value) -> StructId {
     let version = document["apiVersion"].as_str().unwrap_or("v1");
     let kind = document["kind"].as_str().unwrap_or("WatchEvent");
@@ -94,25 +96,24 @@ fn id_of(document: &Value) -> StructId {
     found.unwrap_or_else(|| panic!("no type for {document}"))
 }
 
-/// An object of a built-in kind as it is stored: both forms are decoded by the schema.
+/// Returns an object of a built-in kind as it is stored. Both formats are decoded by the schema.
 fn typed(document: &Value) -> Value {
     let id = id_of(document);
     let of = ALL.get(id).expect("found");
-    let name: &'static str = format!("{}.{}", of.package, of.name).leak();
-    let object_type = ObjectType { schema: &ALL, name };
-    let read = type_value(document, object_type).expect("it is no deeper than it may be");
+    let name = format!("{}.{}", of.package, of.name);
+    let read = type_value(document, &ALL.object_type(&name)).expect("within the depth limit");
     assert_eq!((&read.refusal, &*read.faults), (&None, &[][..]), "{name}");
     let mut value = read.value;
     ALL.canonicalize(id, value.as_object_mut().expect("an object"));
     value
 }
 
-/// The length of an object as a message, if a scan of its JSON can tell it.
+/// Returns the length of an object as a protobuf message, if a scan of its JSON can compute it.
 fn measured(document: &Value) -> Option<usize> {
     message_length(&ALL, id_of(document), document.to_string().as_bytes())
 }
 
-/// An object as a body in protobuf, from its tree or its text.
+/// Encodes an object as a protobuf body, from its tree or its text.
 fn written(document: &Value, as_text: bool) -> Vec<u8> {
     let envelope = Envelope {
         api_version: document["apiVersion"].as_str().unwrap_or_default(),
@@ -140,7 +141,7 @@ fn written(document: &Value, as_text: bool) -> Vec<u8> {
     body
 }
 
-/// API-58, KV-21: each field of each kind has its number and its form, in both directions.
+/// API-58, KV-21: each field of each kind is encoded and decoded with its number and wire type.
 #[test]
 fn every_field_is_read_and_written() {
     let examples: Vec<Value> = serde_json::from_str(&unpacked(EVERY_FIELD)).expect("JSON");
@@ -161,7 +162,7 @@ fn every_field_is_read_and_written() {
             members.retain(|name, _| !["kind", "apiVersion"].contains(&&**name));
         }
         let mut shown = document.clone();
-        // Go's types have these there too, and nothing sets them in the test data.
+        // Go's types also have these members here, but the test data does not set them.
         if let Some(claims) = shown.pointer_mut("/spec/volumeClaimTemplates") {
             for claim in claims.as_array_mut().expect("a list") {
                 let claim = claim.as_object_mut().expect("an object");
@@ -184,7 +185,7 @@ fn every_field_is_read_and_written() {
             );
         }
     }
-    // These are written to learn their length: numbers in their raw JSON have fractions.
+    // These must be encoded to know their length, because numbers in their raw JSON have fractions.
     assert!(unmeasured.len() < 20, "{unmeasured:#?}");
 }
 
@@ -200,7 +201,7 @@ fn kind_and_version_are_filled_in_when_absent_api_88() {
 
 #[test]
 fn zero_values_are_left_out_unless_they_say_something() {
-    // What is left out is a matter of the schema, by which the document is decoded next.
+    // The schema decides which zero values are dropped when the document is decoded.
     let immutable = [0x20, 0];
     let metadata = piece(1, &[piece(1, b"a"), piece(3, b""), vec![0x38, 0]].concat());
     let raw = [metadata.as_slice(), &immutable].concat();
@@ -246,8 +247,7 @@ fn a_field_that_is_not_known_is_skipped_and_a_kind_refused() {
 fn garbage_is_refused_api_89() {
     let whole = envelope("v1", "ConfigMap", &piece(1, &piece(1, b"name")));
     for cut in 1..whole.len() {
-        // A body that is cut anywhere is refused or gives a smaller object. It never causes a
-        // panic.
+        // A truncated body is refused or decoded as a smaller object, and never causes a panic.
         if let Ok(document) = read(&whole[..cut]) {
             assert_eq!(document["kind"], "ConfigMap");
         }
@@ -268,8 +268,8 @@ fn garbage_is_refused_api_89() {
     }
 }
 
-/// The fields of a struct and of those below it, with what says how they are written, by their
-/// paths. A struct within itself is not entered again.
+/// Collects the fields of a struct and of the structs in it, with their paths and wire types.
+/// Recursive structs are visited once.
 fn forms(id: StructId, above: &[StructId], path: &str, found: &mut Vec<String>) {
     if above.contains(&id) {
         return;
@@ -292,16 +292,17 @@ fn forms(id: StructId, above: &[StructId], path: &str, found: &mut Vec<String>) 
     }
 }
 
-/// KV-24: an object in a version that is stored and not served is read and written as one of the
-/// version that is served, so their types have the same fields.
+/// KV-24: a stored version that is not served is read and written with the type of the served
+/// version, so both types have the same fields.
 #[test]
 fn versions_that_are_stored_and_not_served_have_the_fields_of_those_that_are() {
     let mut compared = 0;
     for row in kinds::definitions::built_in() {
-        for (version, conversion) in row.unserved {
-            if !matches!(conversion, ConversionStrategy::TypeOnly) {
+        for unserved in &row.rules().unserved {
+            if unserved.conversion != ConversionStrategy::TypeOnly {
                 continue;
             }
+            let version = unserved.version.as_str();
             let api_versions = [&*row.version, version].map(|v| format!("{}/{v}", row.group));
             let [served, stored] = api_versions.map(|api_version| {
                 let id = ALL.object_kind(&api_version, &row.kind);
@@ -317,10 +318,10 @@ fn versions_that_are_stored_and_not_served_have_the_fields_of_those_that_are() {
     assert_eq!(compared, 2);
 }
 
-/// Values of old versions, and what kube-apiserver 1.36 shows of them.
+/// Stored values of old versions, and the objects that kube-apiserver 1.36 returns for them.
 const OLD: &str = include_str!("../recorded/old-versions.json");
 
-/// KV-27: the fields of old versions, and their numbers, are those that Kubernetes gave them.
+/// KV-27: fields of old versions have the numbers that Kubernetes gave them.
 #[test]
 fn values_of_old_versions_in_protobuf_are_read_as_kube_apiserver_reads_them_kv_27() {
     let cases: Vec<Value> = serde_json::from_str(OLD).expect("JSON");

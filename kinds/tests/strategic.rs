@@ -1,4 +1,4 @@
-//! Strategic merge patches of a Deployment, with what kube-apiserver 1.36 made of them.
+//! Strategic merge patches of a Deployment, compared with results of kube-apiserver 1.36.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -8,6 +8,7 @@ use api::decode::{BodyFormat, decode_object};
 use api::options::FieldValidation;
 use api::patch::{Patch, PatchKind};
 use api::resource::ResourceDefinition;
+use api::status::Status;
 use serde_json::{Value, json};
 
 fn deployments() -> Arc<ResourceDefinition> {
@@ -32,7 +33,10 @@ fn patched(patch: &Value, validation: FieldValidation) -> Result<Value, (u16, St
     let patch = Patch::parse(PatchKind::Strategic, patch.to_string().as_bytes()).unwrap();
     match patch.apply(&object.object, &row, validation) {
         Ok(patched) => Ok(Value::Object(patched.object.0)),
-        Err(status) => Err((status.code, status.message)),
+        Err(error) => {
+            let status = Status::from(error);
+            Err((status.code, status.message))
+        }
     }
 }
 
@@ -40,7 +44,7 @@ fn in_pod(pod: Value) -> Value {
     json!({"spec": {"template": {"spec": pod}}})
 }
 
-/// The names of the environment of a container after a patch of it. `-B` deletes.
+/// Returns the names of a container's environment variables after a patch of it. `-B` deletes.
 fn env(container: &str, order: &str, items: &str) -> String {
     let mut list = Vec::new();
     let mut is_deletion = false;
@@ -73,7 +77,7 @@ fn env(container: &str, order: &str, items: &str) -> String {
     env.map(|item| item["name"].as_str().unwrap()).collect()
 }
 
-/// API-167: the order of a merged list, where items are deleted and others are new too.
+/// API-167: the order of a merged list when items are deleted and added.
 #[test]
 fn merged_lists_are_in_the_order_of_kube_apiserver_api_167() {
     for (order, items, wanted) in [
@@ -128,7 +132,7 @@ fn lists_of_texts_are_merged_ordered_and_shortened_api_164() {
     }
 }
 
-/// API-164: what directives do with objects, and with items of lists.
+/// API-164: directives in objects and in items of lists.
 #[test]
 fn directives_replace_delete_and_keep_api_164() {
     let labels = |patch: Value| {
@@ -139,7 +143,7 @@ fn directives_replace_delete_and_keep_api_164() {
         labels(json!({"$patch": "replace", "only": "this"})),
         json!({"only": "this"})
     );
-    // While the object is written, what was given empty stays.
+    // Until the object is stored, a value that was sent empty stays.
     assert_eq!(labels(json!({"$patch": "delete"})), json!({}));
     assert_eq!(labels(json!({"l": null, "m": "2"})), json!({"m": "2"}));
     let pod = |patch: Value| {
@@ -156,10 +160,10 @@ fn directives_replace_delete_and_keep_api_164() {
         volumes["volumes"],
         json!([{"name": "v", "configMap": {"name": "m"}}])
     );
-    // A directive in what is new is dropped with what it is in.
+    // A directive in a new value is dropped together with it.
     let new = pod(json!({"affinity": {"$patch": "replace"}}));
     assert_eq!(new.get("affinity"), None);
-    // Kind and apiVersion say nothing.
+    // `kind` and `apiVersion` in the patch have no effect.
     let same = patched(
         &json!({"kind": "Foo", "apiVersion": "v7"}),
         FieldValidation::Warn,
@@ -171,7 +175,7 @@ fn directives_replace_delete_and_keep_api_164() {
     );
 }
 
-/// API-165, API-166: what can't be merged, and what is not of its type.
+/// API-165, API-166: patches that cannot be merged or have values of another type.
 #[test]
 fn mistakes_are_refused_in_the_words_of_kube_apiserver_api_165_api_166() {
     let labels = |value: Value| json!({"metadata": {"labels": value}});
@@ -199,7 +203,7 @@ fn mistakes_are_refused_in_the_words_of_kube_apiserver_api_165_api_166() {
         (
             in_pod(json!({"containers": [{"name": {"a": 1}}]})),
             500,
-            "an object or a list identifies no item of a list",
+            "an object or a list cannot identify an item of a list",
         ),
         (
             in_pod(json!({"$retainKeys": "x"})),
@@ -321,14 +325,14 @@ fn mistakes_are_refused_in_the_words_of_kube_apiserver_api_165_api_166() {
     );
 }
 
-/// API-163: a patch that is the object changes nothing.
+/// API-163: a patch that is the object itself changes nothing.
 #[test]
 fn a_patch_that_is_the_object_changes_nothing_api_163() {
     let object = patched(&json!({}), FieldValidation::Strict).unwrap();
     assert_eq!(patched(&object, FieldValidation::Strict).unwrap(), object);
 }
 
-/// A list of thirty thousand items is merged item by item, in no more than a few passes.
+/// A list of 30,000 items is merged in few passes, not in quadratic time.
 #[test]
 fn long_lists_are_merged() {
     let items: Vec<Value> = (0..30_000)

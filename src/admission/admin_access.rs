@@ -1,5 +1,5 @@
-//! Claims that have devices to themselves beside all others (`adminAccess`): only namespaces with a
-//! label may have them.
+//! Admin access to devices (`adminAccess`), which ignores the allocations of other claims: only
+//! namespaces with a label may have claims with it.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::api::status::Status;
 const GROUP: &str = "resource.k8s.io";
 const LABEL: &str = "resource.kubernetes.io/admin-access";
 
-/// No more faults than this are told of.
+/// The most faults that are reported.
 const MAX_FAULTS: usize = 100;
 
-/// The plugin. kube-apiserver has no plugin for it, and asks in front of the other checks.
+/// The plugin. kube-apiserver has no plugin for it, and checks it before its other checks.
 pub struct AdminAccess {
     namespaces: Arc<dyn Namespaces>,
 }
@@ -62,8 +62,8 @@ impl ValidatingPlugin for AdminAccess {
     }
 }
 
-/// The faults of an object that is made or changed so that it has such access. Claims and templates
-/// do not change later, but the status of claims does.
+/// The faults of an object that is created or changed so that it has admin access. The specs of
+/// claims and templates do not change later, but the status of claims does.
 fn faults(attributes: &Attributes<'_>, object: &Object) -> Vec<FieldError> {
     if attributes.creates(GROUP, "resourceclaims") {
         asked(object.at(&["spec", "devices", "requests"]))
@@ -78,7 +78,7 @@ fn faults(attributes: &Attributes<'_>, object: &Object) -> Vec<FieldError> {
     }
 }
 
-/// Whether a request, or a device, is for such access.
+/// Whether a request, or a device, is for admin access.
 fn has_access(part: &Value) -> bool {
     part.get("adminAccess") == Some(&Value::Bool(true))
 }
@@ -90,8 +90,8 @@ fn fault(path: String) -> FieldError {
     FieldError::forbidden(path, detail)
 }
 
-/// The faults of requests that ask for it. As in kube-apiserver, the paths are those of an older
-/// form.
+/// The faults of requests for admin access. As in kube-apiserver, the paths are those of an older
+/// version.
 fn asked(requests: Option<&Value>) -> Vec<FieldError> {
     let requests = requests.and_then(Value::as_array).into_iter().flatten();
     let asking = requests
@@ -103,7 +103,7 @@ fn asked(requests: Option<&Value>) -> Vec<FieldError> {
         .collect()
 }
 
-/// The fault of the first device that was allocated with it.
+/// The fault of the first device that was allocated with admin access.
 fn granted(claim: &Object) -> Option<FieldError> {
     let results = claim.at(&["status", "allocation", "devices", "results"])?;
     let place = results.as_array()?.iter().position(has_access)?;

@@ -1,5 +1,5 @@
-//! Certificates (API-271): who approves or signs a request needs the right for its signer, and
-//! nobody becomes a member of `system:masters` by a request.
+//! Certificates (API-271): to approve or sign a request, a user needs the permission for its
+//! signer, and nobody becomes a member of `system:masters` by a request.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use futures_util::future::{FutureExt, ready};
 use x509_parser::asn1_rs::{Any, FromDer, Tag};
 use x509_parser::certification_request::X509CertificationRequest;
 
-use super::rights::{Act, Rights};
 use super::{Admitted, Attributes, Plugin, ValidatingPlugin};
-use crate::api::field_error::go_quote;
 use crate::api::object::Object;
 use crate::api::pem::pem_blocks;
-use crate::api::user_info::MASTERS;
+use crate::api::text::quoting::go_quote;
+use crate::api::user_info::{MASTERS, UserInfo};
+use crate::auth::{self, Authorizer};
 
 const GROUP: &str = "certificates.k8s.io";
 const PLURAL: &str = "certificatesigningrequests";
 
-/// The signer of certificates by which users are known.
+/// The signer of certificates with which users authenticate.
 const OF_CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 
 /// CertificateApproval and CertificateSigning.
@@ -27,47 +27,49 @@ pub(super) struct SignerPermission {
     name: &'static str,
     subresource: &'static str,
     verb: &'static str,
-    rights: Arc<dyn Rights>,
+    authorizer: Arc<dyn Authorizer>,
 }
 
 impl SignerPermission {
     /// CertificateApproval.
-    pub(super) fn of_approval(rights: Arc<dyn Rights>) -> SignerPermission {
+    pub(super) fn of_approval(authorizer: Arc<dyn Authorizer>) -> SignerPermission {
         SignerPermission {
             name: "CertificateApproval",
             subresource: "approval",
             verb: "approve",
-            rights,
+            authorizer,
         }
     }
 
     /// CertificateSigning.
-    pub(super) fn of_signing(rights: Arc<dyn Rights>) -> SignerPermission {
+    pub(super) fn of_signing(authorizer: Arc<dyn Authorizer>) -> SignerPermission {
         SignerPermission {
             name: "CertificateSigning",
             subresource: "status",
             verb: "sign",
-            rights,
+            authorizer,
         }
     }
 
-    /// The right for the signer, or for all signers of its domain.
-    fn is_permitted(&self, attributes: &Attributes<'_>, signer: &str) -> bool {
+    /// Returns whether the user has the permission for the signer, or for all signers of its
+    /// domain.
+    async fn is_permitted(&self, user: &UserInfo, signer: &str) -> bool {
         let domain = signer.split('/').next().unwrap_or_default();
         let of_domain = format!("{domain}/*");
-        [signer, &of_domain].into_iter().any(|name| {
-            let act = Act {
-                verb: self.verb,
-                group: GROUP,
-                resource: "signers",
+        for name in [signer, &of_domain] {
+            let asked = auth::Attributes {
                 name,
+                ..auth::Attributes::on_resource(user, self.verb, GROUP, "signers")
             };
-            self.rights.allow(attributes.user, act)
-        })
+            if self.authorizer.authorize(&asked).await.is_allowed() {
+                return true;
+            }
+        }
+        false
     }
 
-    /// Whether the write is one of those that the right is for. Whoever writes a status as it is
-    /// signs nothing.
+    /// Whether the write needs the permission. A write that leaves the status unchanged signs
+    /// nothing.
     fn is_asked(&self, stored: &Object, object: Option<&Object>) -> bool {
         let status = |object: &Object| object.0.get("status").cloned();
         self.verb != "sign" || object.and_then(status) != status(stored)
@@ -96,14 +98,18 @@ impl ValidatingPlugin for SignerPermission {
     ) -> Admitted<'p> {
         let stored = attributes.old_object;
         let asked = stored.filter(|stored| self.is_asked(stored, object));
-        let signer = asked.map(|stored| stored.text(&["spec", "signerName"]));
-        let refused = signer.filter(|signer| !self.is_permitted(attributes, signer));
-        let answer = refused.map_or(Ok(()), |signer| {
+        let Some(signer) = asked.map(|stored| stored.text(&["spec", "signerName"])) else {
+            return ready(Ok(())).boxed();
+        };
+        async move {
+            if self.is_permitted(attributes.user, signer).await {
+                return Ok(());
+            }
             let (verb, signer) = (self.verb, go_quote(signer));
             let why = format!("user not permitted to {verb} requests with signerName {signer}");
             Err(attributes.forbidden(object, &why))
-        });
-        ready(answer).boxed()
+        }
+        .boxed()
     }
 }
 
@@ -159,14 +165,14 @@ fn organizations(request: &Object) -> Result<Vec<String>, String> {
     Ok(values.map(text).collect())
 }
 
-/// The text of a value in any of the forms that Go reads, so that none hides a group.
+/// The text of a value in any encoding that Go reads, so that no encoding hides a group.
 fn text(value: &Any<'_>) -> String {
     match value.tag() {
         Tag::BmpString => {
             let units = value.data.chunks_exact(2);
             let units = units.map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
             let mut units: Vec<u16> = units.collect();
-            // Go takes a zero at the end for a mark of it.
+            // Go treats a zero at the end as a terminator.
             if units.last() == Some(&0) {
                 units.pop();
             }
@@ -178,24 +184,29 @@ fn text(value: &Any<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::future::BoxFuture;
     use rcgen::{CertificateParams, DnType, DnValue, KeyPair};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::admission::Operation;
+    use crate::admission::{Operation, Rounds};
     use crate::api::options::WriteOptions;
     use crate::api::status::Status;
-    use crate::api::user_info::UserInfo;
     use crate::api::warnings::Warnings;
+    use crate::auth::Authorization;
     use crate::kinds::definitions::certificates::certificatesigningrequests;
 
-    /// Who has the name of a right has it: `approve signers a.b/*`.
+    /// Users are named after the one action that they may do: `approve signers a.b/*`.
     struct ByName;
 
-    impl Rights for ByName {
-        fn allow(&self, user: &UserInfo, act: Act<'_>) -> bool {
-            assert_eq!(act.group, GROUP);
-            user.name == format!("{} {} {}", act.verb, act.resource, act.name)
+    impl Authorizer for ByName {
+        fn authorize<'a>(
+            &'a self,
+            asked: &'a auth::Attributes<'a>,
+        ) -> BoxFuture<'a, Authorization> {
+            assert_eq!(asked.api_group, GROUP);
+            let action = format!("{} {} {}", asked.verb, asked.resource, asked.name);
+            ready(Authorization::allow_if(asked.user.name == action)).boxed()
         }
     }
 
@@ -213,7 +224,8 @@ mod tests {
 
     async fn asked(
         plugin: &(impl Plugin + ValidatingPlugin),
-        (user, part): (&str, Option<&str>),
+        user: &str,
+        part: Option<&str>,
         stored: Option<&Object>,
         object: &Object,
     ) -> Result<(), Box<Status>> {
@@ -228,6 +240,8 @@ mod tests {
                 Some(_) => Operation::Update(&options),
             },
             definition: &definition,
+            kind: &definition,
+            stored: &definition,
             subresource: part,
             namespace: None,
             name: "r",
@@ -235,6 +249,7 @@ mod tests {
             user: &user,
             warnings: &Warnings::default(),
             annotations: None,
+            rounds: Rounds::default(),
         };
         assert!(plugin.handles(&attributes));
         plugin.validate(&attributes, Some(object)).await
@@ -264,8 +279,7 @@ mod tests {
                 (format!("{verb} signers a.b/d"), false),
                 ("bob".to_owned(), false),
             ] {
-                let user = (user.as_str(), Some(part));
-                let answer = asked(&plugin, user, Some(&stored), &signed).await;
+                let answer = asked(&plugin, &user, Some(part), Some(&stored), &signed).await;
                 assert_eq!(answer.is_ok(), is_allowed, "{user:?}");
                 let Err(refusal) = answer else { continue };
                 let why = format!(
@@ -274,7 +288,7 @@ mod tests {
                 );
                 assert_eq!(refusal.message, why);
             }
-            let unchanged = asked(&plugin, ("bob", Some(part)), Some(&stored), &stored).await;
+            let unchanged = asked(&plugin, "bob", Some(part), Some(&stored), &stored).await;
             assert_eq!(unchanged.is_ok(), verb == "sign");
         }
     }
@@ -292,19 +306,13 @@ mod tests {
         };
         for name in &masters {
             let request = request(OF_CLIENTS, name);
-            let answer = asked(
-                &CertificateSubjectRestriction,
-                ("bob", None),
-                None,
-                &request,
-            )
-            .await;
+            let answer = asked(&CertificateSubjectRestriction, "bob", None, None, &request).await;
             let why = "certificatesigningrequests.certificates.k8s.io \"r\" is forbidden: use of \
                        kubernetes.io/kube-apiserver-client signer with system:masters group is not \
                        allowed";
             assert_eq!(answer.unwrap_err().message, why);
         }
-        // A block that is closed as another one is none.
+        // A block with another type at its end does not count.
         let harmless = STANDARD.decode(pem(DnValue::Utf8String("a".to_owned())));
         let harmless = String::from_utf8(harmless.unwrap()).unwrap();
         let hidden = STANDARD.decode(pem(masters[0].clone())).unwrap();
@@ -316,7 +324,8 @@ mod tests {
             let spec = json!({"signerName": OF_CLIENTS, "request": request});
             let answer = asked(
                 &CertificateSubjectRestriction,
-                ("bob", None),
+                "bob",
+                None,
                 None,
                 &object(&json!({"spec": spec})),
             )
@@ -325,13 +334,7 @@ mod tests {
         }
         let plain = DnValue::Utf8String("masters".to_owned());
         for request in [request("a.b/c", &masters[0]), request(OF_CLIENTS, &plain)] {
-            let answer = asked(
-                &CertificateSubjectRestriction,
-                ("bob", None),
-                None,
-                &request,
-            )
-            .await;
+            let answer = asked(&CertificateSubjectRestriction, "bob", None, None, &request).await;
             assert!(answer.is_ok());
         }
     }

@@ -1,19 +1,19 @@
-//! What plugins read and change of other resources.
+//! Access of plugins to objects of other resources.
 
 use futures_util::future::BoxFuture;
 
 use crate::api::object::Object;
 use crate::api::status::Status;
 
-/// What became of a read or a change.
+/// The result of a read or a change.
 pub type Answering<'c, T> = BoxFuture<'c, Result<T, Box<Status>>>;
 
-/// A change, or the refusal for the client. It is called once for each attempt.
+/// A change, which may refuse the request with a Status. It is called once for each attempt.
 pub type Change<'c> = &'c mut (dyn FnMut(&mut Object) -> Result<(), Box<Status>> + Send);
 
 /// The objects of one resource.
 pub trait ResourceClient: Send + Sync + 'static {
-    /// An object: that of the cache, or that of the store if the cache does not have it.
+    /// Returns an object: from the cache, or from the store if the cache does not have it.
     ///
     /// # Errors
     /// The lookup failed.
@@ -23,19 +23,19 @@ pub trait ResourceClient: Send + Sync + 'static {
         name: &'c str,
     ) -> Answering<'c, Option<Object>>;
 
-    /// The objects in a namespace, or all, by name. They are those of the cache. If there are none,
-    /// the store is asked, every half a minute for each namespace.
+    /// Returns the objects in a namespace, or all, sorted by name. They come from the cache. If it
+    /// has none, the store is read, at most once in 30 seconds for each namespace.
     ///
     /// # Errors
     /// The lookup failed.
     fn list<'c>(&'c self, namespace: Option<&'c str>) -> Answering<'c, Vec<Object>>;
 
-    /// Changes the status of an object, without strategy and admission, if nobody else has changed
-    /// the object meanwhile; else the change starts again from what it is then. The server owns
-    /// what changes.
+    /// Changes the status of an object, without strategy and admission. If another client has
+    /// changed the object meanwhile, the change starts again from the new state. The server becomes
+    /// the field owner of the changes.
     ///
     /// # Errors
-    /// 404 when it is absent, and what the change refuses.
+    /// 404 if the object is absent, and the Status that the change returns.
     fn change_status<'c>(
         &'c self,
         namespace: Option<&'c str>,

@@ -1,5 +1,5 @@
-//! DefaultStorageClass and DefaultIngressClass (API-268): claims and Ingresses that name no class
-//! get the one that is marked as the default.
+//! DefaultStorageClass and DefaultIngressClass (API-268): claims and Ingresses without a class get
+//! the default one.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use super::client::ResourceClient;
 use super::{Admitted, Attributes, MutatingPlugin, Plugin};
 use crate::api::object::{Object, put};
 
-/// An annotation of a class that is the default.
+/// The annotations that mark a class as the default.
 const STORAGE_MARKS: [&str; 2] = [
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 ];
 const INGRESS_MARKS: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
 
-/// Older ways to name a class.
+/// The older annotations that name a class.
 const STORAGE_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 const INGRESS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
@@ -52,7 +52,8 @@ impl MutatingPlugin for DefaultStorageClass {
         fill_in(
             &*self.classes,
             claim,
-            (&["spec", "storageClassName"], STORAGE_ANNOTATION),
+            &["spec", "storageClassName"],
+            STORAGE_ANNOTATION,
             &STORAGE_MARKS,
         )
     }
@@ -89,17 +90,19 @@ impl MutatingPlugin for DefaultIngressClass {
         fill_in(
             &*self.classes,
             ingress,
-            (&["spec", "ingressClassName"], INGRESS_ANNOTATION),
+            &["spec", "ingressClassName"],
+            INGRESS_ANNOTATION,
             &INGRESS_MARKS,
         )
     }
 }
 
-/// Names the default class in an object that names none by this field or this annotation.
+/// Sets the default class in an object that has neither this field nor this annotation.
 fn fill_in<'p>(
     classes: &'p dyn ResourceClient,
     object: Option<&'p mut Object>,
-    (field, annotation): (&'static [&'static str], &'static str),
+    field: &'static [&'static str],
+    annotation: &'static str,
     marks: &'static [&'static str],
 ) -> Admitted<'p> {
     async move {
@@ -122,7 +125,7 @@ fn fill_in<'p>(
     .boxed()
 }
 
-/// The newest class that is marked, and of several the first by name.
+/// The newest class that is marked as the default; among equally new ones the first by name.
 fn default_class<'c>(classes: &'c [Object], marks: &[&str]) -> Option<&'c str> {
     let is_marked = |class: &&Object| {
         let of = |mark: &&str| class.at(&["metadata", "annotations", mark]);
@@ -135,7 +138,7 @@ fn default_class<'c>(classes: &'c [Object], marks: &[&str]) -> Option<&'c str> {
     first.map(Object::name)
 }
 
-/// The storage class that a claim names, in its annotation or else in its spec; empty for none.
+/// The storage class of a claim, from its annotation or else from its spec; empty if it has none.
 pub(super) fn storage_class_of(claim: &Object) -> &str {
     match claim.text(&["metadata", "annotations", STORAGE_ANNOTATION]) {
         "" => claim.text(&["spec", "storageClassName"]),

@@ -1,4 +1,4 @@
-//! DefaultTolerationSeconds (API-266): pods stay for five minutes on nodes that fail.
+//! DefaultTolerationSeconds (API-266): pods stay for five minutes on failed nodes.
 
 use futures_util::future::FutureExt;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Admitted, Attributes, MutatingPlugin, Plugin};
 use crate::api::object::{Object, push};
 
-/// Taints of nodes that fail.
+/// The taints of failed nodes.
 const FAILURES: [&str; 2] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
@@ -40,7 +40,7 @@ impl MutatingPlugin for DefaultTolerationSeconds {
     }
 }
 
-/// Adds a toleration for each failure that the pod says nothing of.
+/// Adds a toleration for each failure that the pod does not mention.
 fn tolerate(pod: &mut Object) {
     let text = |toleration: &Value, member: &str| {
         let found = toleration.get(member).and_then(Value::as_str);

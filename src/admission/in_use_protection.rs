@@ -1,5 +1,5 @@
 //! StorageObjectInUseProtection (API-268): volumes and claims are not removed while they are used.
-//! The finalizers are taken away by the controllers of a kube-controller-manager.
+//! Controllers of the daemon or of a kube-controller-manager remove the finalizers.
 
 use futures_util::future::FutureExt;
 
@@ -22,7 +22,7 @@ const PROTECTED: [(&str, &str, &str); 3] = [
 /// The plugin.
 pub(super) struct StorageObjectInUseProtection;
 
-/// The finalizer of what is created, if it is protected.
+/// The finalizer of a new object, if its resource is protected.
 fn finalizer(attributes: &Attributes<'_>) -> Option<&'static str> {
     let mut rows = PROTECTED.iter();
     let row = rows.find(|(group, plural, _)| attributes.creates(group, plural));

@@ -16,16 +16,17 @@ use crate::api::status::Status;
 /// Namespaces that are never deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// How long the cache is not used for a namespace after a request to delete it.
+/// How long a namespace is looked up live after a request to delete it, because the cache may not
+/// show the deletion yet.
 const DISTRUST: Duration = Duration::from_secs(30);
 
-/// At most this many such namespaces are remembered. Beyond it, every namespace is looked up live.
+/// The number of such namespaces that are remembered. Beyond it, every namespace is looked up live.
 const MAX_DISTRUSTED: usize = 4096;
 
 /// The state of a namespace, as the plugin needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamespaceState {
-    /// There is no namespace of that name.
+    /// No namespace has that name.
     Absent,
     /// Objects may be created in it.
     Active,
@@ -36,7 +37,7 @@ pub enum NamespaceState {
 /// The source of a namespace's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// The cache, which may be old.
+    /// The cache, which may be outdated.
     Cached,
     /// The current state of the store.
     Live,

@@ -1,4 +1,4 @@
-//! How long plugins take, by plugin, stage, operation and outcome.
+//! Measures how long plugins take, by plugin, stage, operation and outcome.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -12,8 +12,8 @@ const NAME: &str = "apiserver_admission_controller_admission_duration_seconds";
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 const STAGES: [&str; 2] = ["admit", "validate"];
 
-/// The histograms of one plugin. Each is looked up when something is recorded first, so that those
-/// of what never happens are not on the page.
+/// The histograms of one plugin. Each is registered when it gets its first sample, so that unused
+/// ones are not on the metrics page.
 #[derive(Default)]
 pub(super) struct Measured([OnceLock<Histogram>; OPERATIONS.len() * STAGES.len() * 2]);
 
@@ -28,7 +28,8 @@ impl Measured {
     pub(super) fn record(
         &self,
         plugin: &'static str,
-        (stage, operation): (Stage, &Operation<'_>),
+        stage: Stage,
+        operation: &Operation<'_>,
         is_rejected: bool,
         took: Duration,
     ) {

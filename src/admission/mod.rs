@@ -1,15 +1,17 @@
 //! The chain of admission plugins, which may change or refuse a write (http.md section 8).
 //!
-//! This folder owns the plugin traits, the two stages and the built-in plugins, one in a file
-//! or a folder. The chain is built by [`built`], of the names that the configuration has. A
-//! request enters with the object that is about to be stored. The object, perhaps changed,
-//! leaves, or a `Status` that refuses the write. Every mutating plugin runs in order before
-//! validation, and every validating plugin after it. The second stage can't change the object.
-//! A plugin runs once per stage and attempt and keeps no state of an attempt, because a retried
-//! write runs it again. What plugins read of other resources comes through
+//! This folder owns the plugin traits, the two stages and the built-in plugins, one in a file or a
+//! folder. [`built`] makes the chain from the configured names. It takes a request with the object
+//! that is about to be stored, and returns the object, perhaps changed, or a `Status` that refuses
+//! the write. Every mutating plugin runs in order before validation, and every validating plugin
+//! after it. The second stage can't change the object. A plugin runs once per stage and attempt and
+//! keeps no state of an attempt, because a retried write runs it again. It may ask for a second
+//! round of the first stage ([`Rounds`]). Plugins read other resources through
 //! [`client::ResourceClient`]. This folder must not know HTTP or storage.
 
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
@@ -39,7 +41,6 @@ mod pod_security;
 mod pod_topology_labels;
 mod priority;
 mod resource_quota;
-pub mod rights;
 mod runtime_class;
 mod service_account;
 mod taint_nodes_by_condition;
@@ -79,31 +80,66 @@ impl Operation<'_> {
 pub struct Attributes<'w> {
     /// The action.
     pub operation: Operation<'w>,
-    /// The resource.
+    /// The resource of the request, in the version of the request.
     pub definition: &'w ResourceDefinition,
+    /// The kind of the request's object: that of the resource, or of its subresource, such as Scale
+    /// or PodExecOptions.
+    pub kind: &'w ResourceDefinition,
+    /// The version of the resource in which objects are stored. The new object and the stored one
+    /// have its form. For requests that store nothing it is the kind.
+    pub stored: &'w ResourceDefinition,
     /// The subresource, if any.
     pub subresource: Option<&'w str>,
     /// The namespace, or `None` at the cluster scope.
     pub namespace: Option<&'w str>,
     /// The object's name. It is empty until it is generated.
     pub name: &'w str,
-    /// The stored content, or `None` when there is none.
+    /// The stored object, or `None` if it does not exist.
     pub old_object: Option<&'w Object>,
     /// The user of the request.
     pub user: &'w UserInfo,
-    /// Warnings for the answer.
+    /// Warnings for the response.
     pub warnings: &'w Warnings,
     /// The annotations of the request's audit events. `None` if it has no events.
     pub annotations: Option<&'w Annotations>,
+    /// Whether the first stage runs again.
+    pub rounds: Rounds,
+}
+
+/// The number of rounds of the first stage: one, and a second one if a plugin asks for it. A plugin
+/// does so if it calls webhooks, whose changes earlier plugins have not seen.
+#[derive(Debug, Default)]
+pub struct Rounds {
+    is_wanted: AtomicBool,
+    is_again: AtomicBool,
+}
+
+impl Rounds {
+    /// Asks for another round. In the second round this has no effect.
+    pub fn ask_for_another(&self) {
+        self.is_wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether this is the second round.
+    pub fn is_again(&self) -> bool {
+        self.is_again.load(Ordering::Relaxed)
+    }
+
+    /// Begins the second round if a plugin asked for it in the first one.
+    fn begin_another(&self) -> bool {
+        let begins = self.is_wanted.load(Ordering::Relaxed) && !self.is_again();
+        self.is_again.store(begins, Ordering::Relaxed);
+        begins
+    }
 }
 
 impl Attributes<'_> {
-    /// Says something of the request in its audit events.
-    pub fn annotate(&self, name: &'static str, text: impl FnOnce() -> String) {
+    /// Adds an annotation to the request's audit events.
+    pub fn annotate(&self, name: impl Into<Cow<'static, str>>, text: impl FnOnce() -> String) {
         annotations::annotate(self.annotations, name, text);
     }
 
-    /// The object's name in a refusal (http.md 3.10): its name, or else the base of its generated
+    /// The object's name in an error (http.md 3.10): its name, or else the base of its generated
     /// name.
     pub fn shown_name<'n>(&'n self, object: Option<&'n Object>) -> &'n str {
         let base = object.map_or("", |object| object.meta("generateName"));
@@ -111,7 +147,7 @@ impl Attributes<'_> {
         names.find(|name| !name.is_empty()).unwrap_or("Unknown")
     }
 
-    /// The refusal for this reason (API-275).
+    /// The error with this reason (API-275).
     pub fn forbidden(&self, object: Option<&Object>, why: &str) -> Box<Status> {
         Box::new(Status::forbidden(
             self.definition,
@@ -120,17 +156,17 @@ impl Attributes<'_> {
         ))
     }
 
-    /// Whether an object of this resource is created, and no part of one is written.
+    /// Whether an object of this resource is created, and not a subresource.
     pub fn creates(&self, group: &str, plural: &str) -> bool {
         matches!(self.operation, Operation::Create(_)) && self.is_whole(group, plural)
     }
 
-    /// Whether an object of this resource is changed, and not only a part of it.
+    /// Whether an object of this resource is updated, and not a subresource.
     pub fn updates(&self, group: &str, plural: &str) -> bool {
         matches!(self.operation, Operation::Update(_)) && self.is_whole(group, plural)
     }
 
-    /// Whether this part of an object of this resource is changed, by its subresource.
+    /// Whether this subresource of an object of this resource is updated.
     pub fn updates_part(&self, group: &str, plural: &str, part: &str) -> bool {
         matches!(self.operation, Operation::Update(_))
             && self.definition.is(group, plural)
@@ -142,7 +178,7 @@ impl Attributes<'_> {
     }
 }
 
-/// The answer of a plugin: success, or the Status that refuses the write.
+/// The result of a plugin: success, or the Status that refuses the write.
 pub type Admitted<'p> = BoxFuture<'p, Result<(), Box<Status>>>;
 
 /// A plugin's part in the first stage.
@@ -158,8 +194,8 @@ pub trait MutatingPlugin: Send + Sync {
         object: Option<&'p mut Object>,
     ) -> Admitted<'p>;
 
-    /// Whether it ever changes the object. An object that may have changed is filled in and brought
-    /// into its form again.
+    /// Returns whether it ever changes the object. An object that may have changed is defaulted and
+    /// canonicalized again.
     fn changes(&self) -> bool {
         true
     }
@@ -183,9 +219,16 @@ pub trait Plugin: Send + Sync + 'static {
     /// Its name in Kubernetes: `NamespaceLifecycle`.
     fn name(&self) -> &'static str;
 
-    /// Whether it has anything to do with such a request. If not, it is not asked.
+    /// Whether the plugin applies to the request. If not, it is not called.
     fn handles(&self, _attributes: &Attributes<'_>) -> bool {
         true
+    }
+
+    /// Whether it must not see an object that is not durable yet. An update of such an object
+    /// waits for the commit of the write before it. Otherwise it may start from an object that is
+    /// still queued, whose `resourceVersion` is not known.
+    fn needs_durable(&self, _attributes: &Attributes<'_>) -> bool {
+        false
     }
 
     /// Its part in the first stage, if it has one.
@@ -206,7 +249,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Admission by these plugins.
+    /// Creates a chain of these plugins.
     pub fn new(plugins: Vec<Arc<dyn Plugin>>) -> Admission {
         Admission {
             plugins: plugins
@@ -216,12 +259,30 @@ impl Admission {
         }
     }
 
-    /// Runs the first stage with every mutating plugin. Answers whether the object may have
-    /// changed.
+    /// Returns whether a plugin that applies to such a request needs durable objects.
+    pub fn needs_durable(&self, attributes: &Attributes<'_>) -> bool {
+        let mut asked = self.asked(attributes);
+        asked.any(|(plugin, _)| plugin.needs_durable(attributes))
+    }
+
+    /// Runs the first stage with every mutating plugin, and once more if a plugin asks for it.
+    /// Returns whether the object may have changed.
     ///
     /// # Errors
     /// The first refusal.
     pub async fn admit(
+        &self,
+        attributes: &Attributes<'_>,
+        mut object: Option<&mut Object>,
+    ) -> Result<bool, Box<Status>> {
+        let mut may_have_changed = self.admit_once(attributes, object.as_deref_mut()).await?;
+        if attributes.rounds.begin_another() {
+            may_have_changed |= self.admit_once(attributes, object).await?;
+        }
+        Ok(may_have_changed)
+    }
+
+    async fn admit_once(
         &self,
         attributes: &Attributes<'_>,
         mut object: Option<&mut Object>,
@@ -231,9 +292,16 @@ impl Admission {
             if let Some(mutating) = plugin.mutating() {
                 let began = Instant::now();
                 let admitted = mutating.admit(attributes, object.as_deref_mut()).await;
-                let what = (Stage::Admit, &attributes.operation);
-                measured.record(plugin.name(), what, admitted.is_err(), began.elapsed());
-                told(&**plugin, admitted)?;
+                let operation = &attributes.operation;
+                let stage = Stage::Admit;
+                measured.record(
+                    plugin.name(),
+                    stage,
+                    operation,
+                    admitted.is_err(),
+                    began.elapsed(),
+                );
+                log_refusal(&**plugin, admitted)?;
                 may_have_changed |= mutating.changes();
             }
         }
@@ -261,9 +329,16 @@ impl Admission {
             if let Some(validating) = plugin.validating() {
                 let began = Instant::now();
                 let validated = validating.validate(attributes, object).await;
-                let what = (Stage::Validate, &attributes.operation);
-                measured.record(plugin.name(), what, validated.is_err(), began.elapsed());
-                told(&**plugin, validated)?;
+                let operation = &attributes.operation;
+                let stage = Stage::Validate;
+                measured.record(
+                    plugin.name(),
+                    stage,
+                    operation,
+                    validated.is_err(),
+                    began.elapsed(),
+                );
+                log_refusal(&**plugin, validated)?;
             }
         }
         Ok(())
@@ -271,7 +346,7 @@ impl Admission {
 }
 
 /// Logs the plugin that refused a write.
-fn told(plugin: &dyn Plugin, answer: Result<(), Box<Status>>) -> Result<(), Box<Status>> {
+fn log_refusal(plugin: &dyn Plugin, answer: Result<(), Box<Status>>) -> Result<(), Box<Status>> {
     if let Err(status) = &answer {
         tracing::debug!(plugin = plugin.name(), %status, "admission refused a write");
     }

@@ -1,4 +1,4 @@
-//! NodeDeclaredFeatureValidator (API-269): a pod changes only as its node says that it can.
+//! NodeDeclaredFeatureValidator (API-269): a pod changes only in ways that its node supports.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use super::client::ResourceClient;
 use super::pod_resize::node_of;
 use super::pod_resources::containers;
 use super::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
-use crate::api::field_error::go_quote;
 use crate::api::object::Object;
 use crate::api::status::Status;
+use crate::api::text::quoting::go_quote;
 
-/// The feature that changes of the resources of a pod as a whole need.
+/// The feature that is needed to change the pod-level resources of a pod.
 const WHOLE_POD: &str = "InPlacePodLevelResourcesVerticalScaling";
-/// The feature that changes of the resources of an init container need, unless it is a sidecar.
+/// The feature that is needed to change the resources of an init container, unless it is a sidecar.
 const INIT_CONTAINERS: &str = "InPlacePodVerticalScalingInitContainers";
 
 /// The plugin.
@@ -54,7 +54,7 @@ impl NodeDeclaredFeatureValidator {
     }
 }
 
-/// The features that a node must have for a change of a pod, by name.
+/// The features that a node must have for a change of a pod, sorted by name.
 fn required(stored: &Object, pod: &Object) -> Vec<&'static str> {
     let pairs = containers(stored, "initContainers").iter();
     let mut pairs = pairs.zip(containers(pod, "initContainers"));

@@ -16,28 +16,28 @@ use super::pod_security::PodSecurity;
 use super::pod_topology_labels::PodTopologyLabels;
 use super::priority::Priority;
 use super::resource_quota::ResourceQuota;
-use super::rights::Rights;
 use super::runtime_class::RuntimeClass;
 use super::service_account::ServiceAccount;
 use super::taint_nodes_by_condition::TaintNodesByCondition;
 use super::volume_resize::PersistentVolumeClaimResize;
+use crate::auth::Authorizer;
 
-/// Where plugins find other resources. `None` for a resource that is not served.
+/// A lookup of other resources. `None` for a resource that is not served.
 pub type Clients<'c> = &'c dyn Fn(&str, &str) -> Option<Arc<dyn ResourceClient>>;
 
-/// What plugins ask of others.
+/// The dependencies of plugins.
 #[derive(Clone, Copy)]
 pub struct Sources<'s> {
     /// The states of namespaces, if they are served.
     pub namespaces: Option<&'s Arc<dyn Namespaces>>,
     /// Other resources.
     pub clients: Clients<'s>,
-    /// What users may do, if that is known.
-    pub rights: Option<&'s Arc<dyn Rights>>,
+    /// Decides what users may do, if it is known.
+    pub authorizer: Option<&'s Arc<dyn Authorizer>>,
 }
 
-/// The plugins of these names, in this order. Plugins that need what is not there, and unknown
-/// names, are left out.
+/// The plugins with these names, in this order. Unknown names, and plugins whose dependencies are
+/// missing, are left out.
 pub fn built(names: &[&str], sources: Sources<'_>) -> Vec<Arc<dyn Plugin>> {
     let built = names.iter().map(|name| one(name, sources));
     built.flatten().collect()
@@ -47,7 +47,7 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
     let Sources {
         namespaces,
         clients,
-        rights,
+        authorizer,
     } = sources;
     let classes = |plural| clients("storage.k8s.io", plural);
     Some(match name {
@@ -70,8 +70,8 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
             Arc::new(PersistentVolumeClaimResize::new(classes("storageclasses")?))
         }
         "RuntimeClass" => Arc::new(RuntimeClass::new(clients("node.k8s.io", "runtimeclasses")?)),
-        "CertificateApproval" => Arc::new(SignerPermission::of_approval(rights?.clone())),
-        "CertificateSigning" => Arc::new(SignerPermission::of_signing(rights?.clone())),
+        "CertificateApproval" => Arc::new(SignerPermission::of_approval(authorizer?.clone())),
+        "CertificateSigning" => Arc::new(SignerPermission::of_signing(authorizer?.clone())),
         "CertificateSubjectRestriction" => Arc::new(CertificateSubjectRestriction),
         "DefaultIngressClass" => Arc::new(DefaultIngressClass::new(clients(
             "networking.k8s.io",

@@ -1,4 +1,4 @@
-//! PodResizeValidator (API-269): the resources of a pod may change if its node has so much.
+//! PodResizeValidator (API-269): the resources of a pod may change within the capacity of its node.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::client::ResourceClient;
 use super::pod_resources::{Side, quantities, with_overhead};
 use super::{Admitted, Attributes, Plugin, ValidatingPlugin};
-use crate::api::field_error::go_quote;
 use crate::api::object::Object;
 use crate::api::quantity::Quantity;
 use crate::api::status::{Status, StatusCause};
+use crate::api::text::quoting::go_quote;
 
 /// The plugin.
 pub(super) struct PodResizeValidator {
@@ -50,7 +50,7 @@ impl PodResizeValidator {
 /// The node of a pod that is written.
 ///
 /// # Errors
-/// 403 if there is no such node. The lookup failed.
+/// 403 if the node does not exist. The lookup failed.
 pub(super) async fn node_of(
     nodes: &dyn ResourceClient,
     attributes: &Attributes<'_>,
@@ -64,7 +64,7 @@ pub(super) async fn node_of(
     })
 }
 
-/// Why pods on a node can't be resized, by what it says of its system.
+/// Why pods on a node can't be resized, by the label of its operating system.
 fn unsupported(node: &Object) -> Option<String> {
     let system = node.at(&["metadata", "labels", "kubernetes.io/os"]);
     let system = system.and_then(Value::as_str)?;
@@ -74,7 +74,7 @@ fn unsupported(node: &Object) -> Option<String> {
     })
 }
 
-/// What a pod requests of more than its node has.
+/// The resources of which a pod requests more than its node has.
 fn exceeded(pod: &Object, node: &Object) -> Option<String> {
     let requests = with_overhead(pod, Side::Requests);
     let allocatable = quantities(node.at(&["status", "allocatable"]));

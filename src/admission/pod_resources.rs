@@ -1,4 +1,4 @@
-//! What a pod requests, and how it is limited. Pure.
+//! The requests and limits of a pod. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,17 @@ use serde_json::Value;
 use crate::api::keyed::Keyed;
 use crate::api::object::Object;
 use crate::api::quantity::Quantity;
+use crate::kinds::resource_names::is_of_pod_level;
 
 /// Amounts by the names of resources.
 pub(super) type Quantities = BTreeMap<String, Quantity>;
 
-/// Which amounts are meant.
+/// The kind of amounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// What is requested.
+    /// The requested amounts.
     Requests,
-    /// What is allowed at most.
+    /// The limits.
     Limits,
 }
 
@@ -54,14 +55,12 @@ pub(super) fn containers<'p>(pod: &'p Object, list: &str) -> &'p [Value] {
 /// The amounts that are set for the pod as a whole.
 pub(super) fn of_pod_level(pod: &Object, side: Side) -> Quantities {
     let mut own = quantities(pod.at(&["spec", "resources", side.member()]));
-    own.retain(|name, _| {
-        matches!(name.as_str(), "cpu" | "memory") || name.starts_with("hugepages-")
-    });
+    own.retain(|name, _| is_of_pod_level(name));
     own
 }
 
-/// The amounts of a pod: the sum over its containers, or what its start needs if that is more, or
-/// what is set for the pod as a whole. The overhead is not in it.
+/// The amounts of a pod: the sum over its containers, or the amounts for its start if they are
+/// more, or the pod-level ones. The overhead is not included.
 pub(super) fn of_pod(pod: &Object, side: Side) -> Quantities {
     summed(pod, side, of_container)
 }
@@ -72,7 +71,7 @@ fn summed(pod: &Object, side: Side, of: impl Fn(&Value, Side) -> Quantities) -> 
     for container in containers(pod, "containers") {
         add(&mut sum, &of(container, side));
     }
-    // Containers that go on beside those that are started later.
+    // Sidecars keep running while later containers start.
     let mut beside = Quantities::new();
     let mut start = Quantities::new();
     for container in containers(pod, "initContainers") {
@@ -82,7 +81,8 @@ fn summed(pod: &Object, side: Side, of: impl Fn(&Value, Side) -> Quantities) -> 
             add(&mut sum, &own);
             add(&mut beside, &own);
         }
-        // Of what it does not mention, the start needs what goes on beside it, as before.
+        // For resources that a container does not mention, its start needs only those of the
+        // sidecars.
         let needed = own.into_iter().map(|(name, own)| {
             let needed = match (beside.get(&name), is_sidecar) {
                 (Some(beside), true) => beside.clone(),
@@ -98,13 +98,13 @@ fn summed(pod: &Object, side: Side, of: impl Fn(&Value, Side) -> Quantities) -> 
     sum
 }
 
-/// The amounts of a pod with its overhead. Limits grow only where there are some.
+/// The amounts of a pod with its overhead. The overhead is added only to existing limits.
 pub(super) fn with_overhead(pod: &Object, side: Side) -> Quantities {
     grown(pod, side, of_pod(pod, side))
 }
 
-/// The amounts of a pod with its overhead, where containers that are being resized take what they
-/// have or what they are to have, whichever is more.
+/// The amounts of a pod with its overhead. A container that is being resized counts with its
+/// current or its desired amount, whichever is more.
 pub(super) fn of_running_pod(pod: &Object, side: Side) -> Quantities {
     let lists = ["containerStatuses", "initContainerStatuses"];
     let statuses = lists.iter().flat_map(|list| pod.items(&["status", list]));
@@ -126,7 +126,7 @@ pub(super) fn of_running_pod(pod: &Object, side: Side) -> Quantities {
     grown(pod, side, sum)
 }
 
-/// The amounts of a container with this status, unless what it is to have is refused.
+/// The amounts of a container with this status, unless its resize was refused.
 fn of_resized_container(
     own: Quantities,
     status: &Value,
@@ -183,7 +183,7 @@ mod tests {
         with_overhead(&pod, side)["cpu"].to_string()
     }
 
-    /// The sum over containers, with all that goes on beside each of them.
+    /// Returns the sum over containers, each with all that runs at the same time.
     fn summed_in_full(containers: &[Quantities], start: &[(bool, Quantities)]) -> Quantities {
         let (mut sum, mut beside, mut most) = Default::default();
         containers.iter().for_each(|own| add(&mut sum, own));

@@ -27,7 +27,7 @@ impl PodTopologyLabels {
         PodTopologyLabels { nodes }
     }
 
-    /// Labels a pod or a binding. A node that is not there has none to give.
+    /// Labels a pod or a binding. Does nothing if the node does not exist.
     async fn label(
         &self,
         attributes: &Attributes<'_>,
@@ -49,7 +49,7 @@ fn is_binding(attributes: &Attributes<'_>) -> bool {
     is_create && attributes.definition.is("", "pods") && attributes.subresource == Some("binding")
 }
 
-/// The node that a pod is on, or that a binding names. Empty if there is none.
+/// The node of a pod, or of a binding. Empty if there is none.
 fn node_of<'o>(attributes: &Attributes<'_>, object: &'o Object) -> &'o str {
     match is_binding(attributes) {
         false => object.text(&["spec", "nodeName"]),

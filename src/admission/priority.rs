@@ -1,4 +1,4 @@
-//! Priority (API-267): pods get the number of their PriorityClass.
+//! Priority (API-267): pods get the value of their PriorityClass.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl Priority {
     }
 }
 
-/// What a PriorityClass gives to its pods.
+/// The values that a PriorityClass sets in its pods.
 #[derive(Debug, PartialEq, Eq)]
 struct Class {
     name: String,
@@ -89,7 +89,7 @@ impl Class {
         }
     }
 
-    /// The class of pods that name none.
+    /// The class of pods that do not name one.
     fn default_of(classes: &[Object]) -> Class {
         default_class(classes).map_or_else(
             || Class {
@@ -101,7 +101,7 @@ impl Class {
         )
     }
 
-    /// Fills in the fields of a pod.
+    /// Sets the fields of a pod.
     fn give_to(self, pod: &mut Object) -> Result<(), String> {
         let given = pod.at(&PRIORITY).and_then(Value::as_i64);
         if let Some(given) = given.filter(|given| *given != self.value) {
@@ -180,7 +180,7 @@ impl MutatingPlugin for Priority {
             let Some(stored) = attributes.old_object else {
                 return self.admit_new_pod(attributes, pod).await;
             };
-            // Who sends a pod without what was filled in does not want to change it.
+            // A client that sends a pod without the defaulted fields does not want to change them.
             for path in [&PRIORITY, &PREEMPTION] {
                 let is_given = pod.at(path).is_some_and(|given| !given.is_null());
                 if let Some(kept) = stored.at(path).filter(|_| !is_given) {

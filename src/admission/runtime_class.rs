@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 use super::client::ResourceClient;
 use super::pod_resources::quantities;
 use super::{Admitted, Attributes, MutatingPlugin, Plugin, ValidatingPlugin};
-use crate::api::field_error::go_quote;
 use crate::api::names::path_segment;
 use crate::api::object::{Object, put};
 use crate::api::quantity::Quantity;
 use crate::api::status::Status;
+use crate::api::text::quoting::go_quote;
 
 const OVERHEAD: [&str; 2] = ["spec", "overhead"];
 const NODE_SELECTOR: [&str; 2] = ["spec", "nodeSelector"];
@@ -32,7 +32,7 @@ impl RuntimeClass {
         RuntimeClass { classes }
     }
 
-    /// The class that a pod names, if it names one.
+    /// The class of a pod, if it names one.
     async fn class_of(
         &self,
         attributes: &Attributes<'_>,
@@ -107,7 +107,7 @@ impl ValidatingPlugin for RuntimeClass {
                 return Ok(());
             };
             let class = self.class_of(attributes, pod).await?;
-            // The pod has it in thousandths, as all quantities of pods.
+            // The pod has it in thousandths, like all quantities of pods.
             let defined = class.as_ref().and_then(overhead_of).map(|mut defined| {
                 let amounts = defined.values_mut();
                 amounts.for_each(|amount| *amount = amount.clone().rounded_to_milli());
@@ -122,8 +122,8 @@ impl ValidatingPlugin for RuntimeClass {
     }
 }
 
-/// What is wrong with the overhead of a pod whose class defines this one. Without one not even an
-/// empty overhead may be given.
+/// The fault in the overhead of a pod whose class defines this one. Without one not even an empty
+/// overhead may be set.
 fn wrong_overhead(
     pod: &Object,
     defined: Option<BTreeMap<String, Quantity>>,
@@ -137,7 +137,7 @@ fn wrong_overhead(
     }
 }
 
-/// What is wrong with the name of a class, which is a part of a path where it is asked for.
+/// The fault in the name of a class, which is a path segment of the lookup.
 fn wrong_name(name: &str) -> Option<String> {
     if name.is_empty() {
         return Some("resource name may not be empty".to_owned());
@@ -198,7 +198,7 @@ fn set_scheduling(pod: &mut Object, class: &Object) -> Result<(), String> {
     Ok(())
 }
 
-/// The tolerations without those that another one covers. Of equal ones the first stays.
+/// The tolerations without those that another one covers. Of equal ones the first is kept.
 fn merged_tolerations(all: &[&Value]) -> Vec<Value> {
     let mut later = Covering::default();
     let mut is_wanted: Vec<bool> = Vec::with_capacity(all.len());
@@ -219,8 +219,9 @@ fn merged_tolerations(all: &[&Value]) -> Vec<Value> {
     merged
 }
 
-/// What tolerations tolerate: those of a key and an effect, and of one value unless they are for
-/// all. An empty effect is any. An empty key is any if they are for all values.
+/// The taints that tolerations tolerate: those with a key and an effect, and with one value unless
+/// the toleration covers all. An empty effect means any. An empty key means any if the toleration
+/// covers all values.
 type Tolerated<'v> = (&'v str, &'v str, Option<&'v str>);
 
 /// How long a pod may stay with a toleration.
@@ -233,7 +234,8 @@ enum Stay {
 /// Tolerations, and how long pods may stay with them.
 #[derive(Default)]
 struct Covering<'v> {
-    /// The longest one of each sort, and the longest of those that differ from that one.
+    /// The longest toleration of each kind of taint, and the longest of those that differ from that
+    /// one.
     longest: HashMap<Tolerated<'v>, [Option<(Stay, &'v Value)>; 2]>,
 }
 
@@ -264,7 +266,7 @@ impl<'v> Covering<'v> {
         }
     }
 
-    /// Whether a toleration that differs from this one tolerates all that this one does.
+    /// Whether a toleration that differs from this one tolerates all of its taints for as long.
     fn has_another_for(&self, toleration: &Value) -> bool {
         let (key, value) = (text(toleration, "key"), text(toleration, "value"));
         let is_equal = text(toleration, "operator") == "Equal";

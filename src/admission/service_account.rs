@@ -14,7 +14,7 @@ use crate::api::object::{Object, push, put};
 use crate::api::status::Status;
 
 const DEFAULT: &str = "default";
-/// Pods that a kubelet has from elsewhere.
+/// The annotation of mirror pods, which a kubelet has from elsewhere.
 const MIRROR: [&str; 3] = ["metadata", "annotations", "kubernetes.io/config.mirror"];
 const ENFORCE: [&str; 3] = [
     "metadata",
@@ -26,12 +26,12 @@ const ACCOUNT_NAME: [&str; 2] = ["spec", "serviceAccountName"];
 const OLD_ACCOUNT_NAME: [&str; 2] = ["spec", "serviceAccount"];
 const PULL_SECRETS: [&str; 2] = ["spec", "imagePullSecrets"];
 const VOLUMES: [&str; 2] = ["spec", "volumes"];
-/// What the names of volumes with the token begin with.
+/// The prefix of the names of volumes with the token.
 const VOLUME_PREFIX: &str = "kube-api-access-";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const TOKEN_SECONDS: u32 = 3607;
 
-/// How often the account `default` is looked up. A controller makes it when the namespace is new.
+/// How often the account `default` is looked up. A controller creates it when the namespace is new.
 const ATTEMPTS: u32 = 10;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(150);
 
@@ -63,7 +63,7 @@ impl ServiceAccount {
             }
         }
         let namespace = attributes.namespace.unwrap_or_default();
-        let quoted = crate::api::field_error::go_quote(name);
+        let quoted = crate::api::text::quoting::go_quote(name);
         let why = format!(
             "error looking up service account {namespace}/{name}: serviceaccount {quoted} not found"
         );
@@ -157,8 +157,8 @@ impl ValidatingPlugin for ServiceAccount {
     }
 }
 
-/// Gives a pod the token of its account and the account's pull secrets. The token is in the volume
-/// that the pod has for it, else in one of this name.
+/// Adds the token of its account and the account's pull secrets to a pod. The token is in the
+/// volume that the pod has for it, or else in a new one with this name.
 fn give(account: &Object, pod: &mut Object, new_name: impl FnOnce() -> String) {
     if automounts(account, pod) {
         let own = volume_for_token(pod).map(str::to_owned);
@@ -186,7 +186,7 @@ fn automounts(account: &Object, pod: &Object) -> bool {
     set.or(of_account.and_then(Value::as_bool)).unwrap_or(true)
 }
 
-/// The name of the volume that a pod has for the token, which its prefix tells.
+/// The name of the volume that a pod has for the token, recognised by its prefix.
 fn volume_for_token(pod: &Object) -> Option<&str> {
     let mut names = pod.items(&VOLUMES).iter();
     names.find_map(|volume| {
@@ -195,7 +195,8 @@ fn volume_for_token(pod: &Object) -> Option<&str> {
     })
 }
 
-/// Mounts the volume in every container that has nothing at its path. Answers whether one had not.
+/// Mounts the volume in every container that has nothing at its path. Returns whether any container
+/// needed it.
 fn mount(pod: &mut Object, volume: &str) -> bool {
     let spec = pod.0.get_mut("spec").and_then(Value::as_object_mut);
     let Some(spec) = spec else {
@@ -234,7 +235,7 @@ fn token_volume(name: &str) -> Value {
     ]}})
 }
 
-/// What a mirror pod may not have.
+/// The fault of a mirror pod, which may not use an account.
 fn mirror_fault(pod: &Object) -> Option<&'static str> {
     if !pod.text(&ACCOUNT_NAME).is_empty() {
         return Some("a mirror pod may not reference service accounts");

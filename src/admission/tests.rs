@@ -75,6 +75,8 @@ fn asked(name: &str) -> (Option<u16>, Option<u16>, Vec<String>) {
     let attributes = Attributes {
         operation: Operation::Create(&options),
         definition: &definition,
+        kind: &definition,
+        stored: &definition,
         subresource: None,
         namespace: Some("d"),
         name,
@@ -82,6 +84,7 @@ fn asked(name: &str) -> (Option<u16>, Option<u16>, Vec<String>) {
         user: &user,
         warnings: &warnings,
         annotations: None,
+        rounds: Rounds::default(),
     };
     let mut object = Object::default();
     object.set_meta("name", name);

@@ -1,4 +1,4 @@
-//! PersistentVolumeClaimResize (API-268): only claims whose class allows it grow.
+//! PersistentVolumeClaimResize (API-268): only claims whose class allows it may grow.
 
 use std::sync::Arc;
 

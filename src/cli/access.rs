@@ -9,8 +9,8 @@ use clap::Args;
 use http::Uri;
 use serde_json::Value;
 
+use crate::auth::{AdminAccess, Token, read_kubeconfig};
 use crate::files::given;
-use crate::server::auth::{AdminAccess, Token, read_kubeconfig};
 
 /// Kubeconfigs of many clusters are smaller.
 const KUBECONFIG_BYTES_MAX: u64 = 8 << 20;
@@ -19,26 +19,27 @@ const TOKEN_BYTES_MAX: u64 = 64 << 10;
 
 const HTTPS_PORT: u16 = 443;
 
-/// The daemon that a command asks.
+/// The daemon that a command contacts.
 #[derive(Args, Clone, Debug)]
 pub struct ServerArguments {
-    /// Kubeconfig with the address of a daemon, which may run elsewhere, its authority, and a token
-    /// or a client certificate. Its current context counts.
+    /// Kubeconfig with the address of a daemon, which may run elsewhere, its CA certificate, and a
+    /// token or a client certificate. Its current context is used.
     /// [default: admin.kubeconfig in data-dir]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// URL of the daemon, if it is another than that of the kubeconfig: https://192.0.2.7:6443.
+    /// URL of the daemon, if it differs from that of the kubeconfig: https://192.0.2.7:6443.
     #[arg(long, value_name = "URL")]
     server: Option<String>,
 }
 
 impl ServerArguments {
-    /// Whether they name a daemon. Then the data directory here is not meant.
+    /// Whether they name a daemon. If so, the data directory here is not used.
     pub(super) fn is_given(&self) -> bool {
         self.kubeconfig.is_some() || self.server.is_some()
     }
 
-    /// How to reach the daemon. `None` if none is named and none has run in the data directory.
+    /// How to reach the daemon. `None` if no daemon is named and none has run in the data
+    /// directory.
     pub(super) fn access(&self, data_dir: &Path) -> Result<Option<Access>, String> {
         let access = match &self.kubeconfig {
             Some(path) => Some(
@@ -65,7 +66,7 @@ impl ServerArguments {
     }
 }
 
-/// Where a daemon is, what to trust, and who asks.
+/// The daemon's address, the certificates to trust, and the caller's credentials.
 pub(super) struct Access {
     pub(super) server: Server,
     /// The name in the daemon's certificate, if that is not its host.
@@ -107,7 +108,7 @@ pub(super) struct Server {
     /// A name or an address, without brackets.
     pub(super) host: String,
     pub(super) port: u16,
-    /// Host and port as a URL has them.
+    /// Host and port as in a URL.
     pub(super) authority: String,
     /// The beginning of all paths, without a slash at its end.
     pub(super) base: String,
@@ -136,7 +137,7 @@ fn of_kubeconfig(path: &Path) -> Result<Access, String> {
     let text = read(path, KUBECONFIG_BYTES_MAX)?;
     // The parser's reason may show a line of the file, which may be a secret.
     let document: Value =
-        serde_saphyr::from_str(&text).map_err(|_| "it is no kubeconfig".to_owned())?;
+        serde_saphyr::from_str(&text).map_err(|_| "it is not a kubeconfig".to_owned())?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let current = document["current-context"].as_str().unwrap_or_default();
     if current.is_empty() {
@@ -188,7 +189,7 @@ fn named<'d>(document: &'d Value, list: &str, name: &str) -> Result<&'d Value, S
     found.ok_or_else(|| format!("it has no {name:?} among its {list}"))
 }
 
-/// The bytes behind `NAME-data` in base64, or in the file of `NAME`.
+/// The bytes of `NAME-data` in base64, or of the file that `NAME` names.
 fn material(of: &Value, name: &str, folder: &Path) -> Result<Option<String>, String> {
     let data = format!("{name}-data");
     if let Some(encoded) = of[&data].as_str().filter(|text| !text.is_empty()) {
@@ -196,7 +197,7 @@ fn material(of: &Value, name: &str, folder: &Path) -> Result<Option<String>, Str
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
         return text
             .map(Some)
-            .ok_or_else(|| format!("its {data} is no text in base64"));
+            .ok_or_else(|| format!("its {data} is not valid base64"));
     }
     match of[name].as_str().filter(|file| !file.is_empty()) {
         Some(file) => read(&folder.join(file), given::PEM_BYTES_MAX).map(Some),
@@ -257,8 +258,8 @@ users: [{name: u, user: {exec: {command: secret}}}]
                 whole.replace("certificate-authority-data", "x"),
                 "no certificate-authority",
             ),
-            (whole.replace("UEVN", "secret!"), "no text in base64"),
-            ("a: [secret".to_owned(), "no kubeconfig"),
+            (whole.replace("UEVN", "secret!"), "not valid base64"),
+            ("a: [secret".to_owned(), "not a kubeconfig"),
         ] {
             let said = refusal(&text);
             assert!(said.contains(words) && !said.contains("secret"), "{said}");

@@ -1,7 +1,8 @@
 //! `taffrail backup`: writes a whole store into a file.
 //!
-//! The running daemon reads its store and goes on serving. Without one the data directory is opened
-//! here, or an etcd is read. Whatever arrives is checked before the file gets its name.
+//! The running daemon reads its store and goes on serving. If none runs, the command opens the data
+//! directory, or reads an etcd. It checks the data as it arrives, and gives the file its name only
+//! at the end.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,17 +15,18 @@ use clap::{Args, ValueEnum};
 use super::access::Access;
 use super::progress::Progress;
 use super::running::{self, Unreached};
+use crate::auth::read_kubeconfig;
 use crate::build_info;
+use crate::cli::complaint::failed;
 use crate::config::{Config, StorageBackend};
 use crate::files::NewFile;
-use crate::server::auth::read_kubeconfig;
 use crate::storage::Root;
 use crate::storage::backup::{BackupSource, Decoder, Header, Item, Summary};
 
 const PATH: &str = "/taffrail/v1/backup";
 const WHAT: &str = "backing up";
 
-/// What is backed up, and into what.
+/// The store to back up, and the file to write.
 #[derive(Args, Clone, Debug)]
 pub struct BackupOptions {
     /// File to write. It must not exist, and gets its name when it is complete.
@@ -45,10 +47,10 @@ pub enum Store {
 /// Opens the store of a configuration.
 pub type OpenStore<'o> = &'o dyn Fn(&Config) -> Result<Arc<dyn Engine>, String>;
 
-/// How stores are opened when no daemon does.
+/// How stores are opened when no daemon runs.
 #[derive(Clone, Copy)]
 pub struct Openers<'o> {
-    /// Opens that of the data directory, which must exist.
+    /// Opens the store of the data directory, which must exist.
     pub directory: OpenStore<'o>,
     /// Connects to the etcd.
     pub etcd: OpenStore<'o>,
@@ -61,7 +63,7 @@ pub fn run(config: &Config, options: &BackupOptions, openers: Openers<'_>) -> Ex
             println!("{report}");
             ExitCode::SUCCESS
         }
-        Err(problem) => super::failed("backup", &problem),
+        Err(problem) => failed("backup", &problem),
     }
 }
 
@@ -85,7 +87,7 @@ fn backup(
     }
     let (file, summary, bytes) = writing.finish()?;
     if options.from == Some(Store::Etcd) && summary.events == 0 {
-        // The unfinished file goes.
+        // The unfinished file is removed.
         return Err(format!(
             "--etcd-prefix={}: the etcd holds nothing there; see `etcdctl get --prefix --keys-only \
              --limit 5 /`",
@@ -154,7 +156,7 @@ async fn read(
     read
 }
 
-/// The file in the making, and what was read of it.
+/// The unfinished file, and the progress of reading it.
 struct Writing {
     file: NewFile,
     decoder: Decoder,
@@ -192,7 +194,7 @@ impl Writing {
         written.map_err(|error| format!("the file can't be written: {error}"))
     }
 
-    /// The file, which is complete but for its name, what was read, and its bytes.
+    /// The file, which is complete except for its name, its summary, and its bytes.
     fn finish(self) -> Result<(NewFile, Summary, u64), String> {
         let Writing {
             file,

@@ -1,7 +1,7 @@
-//! `taffrail inspect`: what a daemon holds and how its parts do.
+//! `taffrail inspect`: shows the contents of a daemon's store and the state of its parts.
 //!
-//! The running daemon tells. Without one the data directory is opened here, and only the store is
-//! shown.
+//! The running daemon reports them. If none runs, the command opens the data directory, and shows
+//! only the store.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -17,6 +17,7 @@ use super::output::{Output, OutputOptions};
 use super::running::{self, Unreached};
 use super::table::table;
 use crate::build_info;
+use crate::cli::complaint::failed;
 use crate::config::{Config, StorageBackend};
 use crate::storage::Root;
 
@@ -24,7 +25,7 @@ const PATH: &str = "/taffrail/v1/inspect";
 /// The longest answer of a daemon.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How it is shown.
+/// How the state is shown.
 #[derive(Args, Clone, Debug)]
 pub struct InspectOptions {
     #[command(flatten)]
@@ -33,7 +34,7 @@ pub struct InspectOptions {
     server: ServerArguments,
 }
 
-/// Shows it. `open` opens the data directory when no daemon answers.
+/// Prints the state. `open` opens the data directory when no daemon answers.
 pub fn run(config: &Config, options: &InspectOptions, open: OpenStore<'_>) -> ExitCode {
     match inspected(config, &options.server, open) {
         Ok(document) => {
@@ -41,11 +42,11 @@ pub fn run(config: &Config, options: &InspectOptions, open: OpenStore<'_>) -> Ex
                 Output::Json => format!("{document:#}\n"),
                 Output::Text => text(&document),
             };
-            // Who reads it may have gone, as `head` does.
+            // The reader of the pipe may be gone, as with `head`.
             let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
             ExitCode::SUCCESS
         }
-        Err(problem) => super::failed("inspect", &problem),
+        Err(problem) => failed("inspect", &problem),
     }
 }
 

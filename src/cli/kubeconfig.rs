@@ -1,8 +1,8 @@
 //! `taffrail kubeconfig`: a kubeconfig with a client certificate for a user.
 //!
-//! The daemon's own authority signs the certificate. The daemon need not run, and need not be told:
-//! it believes its own authority. A certificate can't be taken back before it ends, so it ends soon
-//! unless the operator says otherwise.
+//! The daemon's own authority signs the certificate, so the daemon need not run: it trusts its
+//! authority anyway. A certificate can't be revoked before it expires, so it expires soon unless
+//! the operator says otherwise.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,18 +11,20 @@ use std::time::Duration;
 use clap::Args;
 use http::Uri;
 
+use crate::auth::{Credential, Kubeconfig, kubeconfig, read_kubeconfig};
+use crate::cli::complaint::failed;
 use crate::config::{Config, Period};
 use crate::files::own;
-use crate::server::auth::{Credential, Kubeconfig, kubeconfig, read_kubeconfig};
-use crate::server::tls::client_signer;
+use crate::transport::tls::client_signer;
 
 /// RFC 5280 allows 64 characters. Users of service accounts are longer, and nobody refuses them.
 const NAME_BYTES_MAX: usize = 512;
 
-/// A century. The daemon's authority ends sooner, and certificates can't tell every later date.
+/// A century. The daemon's authority expires sooner, and certificates can't represent every later
+/// date.
 const VALID_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 
-/// What the kubeconfig is for.
+/// The options of the command.
 #[derive(Args, Clone, Debug)]
 pub struct KubeconfigOptions {
     /// Name of the user.
@@ -32,7 +34,7 @@ pub struct KubeconfigOptions {
     /// everything.
     #[arg(long = "group", value_name = "NAME")]
     groups: Vec<String>,
-    /// How long the certificate is valid: 12h, 90d. It can't be taken back before.
+    /// How long the certificate is valid: 12h, 90d. It can't be revoked before.
     #[arg(long, value_name = "DURATION", default_value = "90d")]
     valid_for: Period,
     /// URL of the server, if clients reach it elsewhere than the admin does.
@@ -43,11 +45,11 @@ pub struct KubeconfigOptions {
     output: Option<PathBuf>,
 }
 
-/// Makes the kubeconfig.
+/// Writes or prints the kubeconfig.
 pub fn run(config: &Config, options: &KubeconfigOptions) -> ExitCode {
     match made(config.data_dir.as_path(), options).and_then(|text| put(&text, options)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => super::failed("kubeconfig", &problem),
+        Err(problem) => failed("kubeconfig", &problem),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `taffrail completions` and `taffrail man`: what shells and manuals know of the commands. Both
+//! `taffrail completions` and `taffrail man`: the completions for shells and the manual pages. Both
 //! come from the definitions that --help shows.
 
 use std::io::{self, Write};
@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use super::Action;
+use super::action::Action;
+use super::complaint;
 
 /// The shell to complete in.
 #[derive(Args, Debug)]
@@ -17,7 +18,7 @@ pub(super) struct CompletionsOptions {
     shell: Shell,
 }
 
-/// Where manual pages go.
+/// Where manual pages are written.
 #[derive(Args, Debug)]
 pub(super) struct ManOptions {
     /// Directory for the pages of all commands, which is made. Without it the page of taffrail is
@@ -54,7 +55,7 @@ pub(super) fn man(options: &ManOptions, command: Command) -> Action {
 
 fn print(command: &str, text: &[u8]) -> Action {
     match io::stdout().write_all(text) {
-        // Whoever reads may stop early, as head does.
+        // The reader may stop early, as head does.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             failed(command, &error.to_string())
         }
@@ -63,5 +64,5 @@ fn print(command: &str, text: &[u8]) -> Action {
 }
 
 fn failed(command: &str, problem: &str) -> Action {
-    Action::Done(super::failed(command, &problem))
+    Action::Done(complaint::failed(command, &problem))
 }

@@ -1,13 +1,15 @@
 //! The command line.
 //!
-//! This folder owns the commands, in a file for each command but `serve`. The arguments of the
-//! process enter. A configuration with the requested command leaves, or an exit code. This folder
+//! This folder owns the commands, in a file for each command but `serve`. It parses the arguments
+//! of the process into the requested command and its configuration, or an exit code. This folder
 //! must not know resources or requests of clients.
 
 mod access;
+mod action;
 mod announcement;
 pub mod backup;
 pub mod compact;
+mod complaint;
 pub mod inspect;
 pub mod kubeconfig;
 mod manual;
@@ -23,14 +25,15 @@ pub mod token;
 mod trust;
 mod version;
 
-use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::config::{Config, ConfigError, FilePath, Settings, printable};
+use crate::config::{Config, ConfigError, FilePath, Settings};
+pub use action::Action;
 use backup::BackupOptions;
+pub use complaint::{EXIT_REFUSED, complain};
 use inspect::InspectOptions;
 use kubeconfig::KubeconfigOptions;
 use objects::get::GetOptions;
@@ -41,10 +44,7 @@ use storage::table::TableOptions;
 
 pub use announcement::Announcement;
 
-/// Exit code for a refused command line or configuration.
-pub const EXIT_REFUSED: u8 = 2;
-
-/// Taffrail: resources with the Kubernetes API, kept durably, watched by many.
+/// Taffrail: a durable Kubernetes API store for many watches.
 ///
 /// Without a command it serves, and needs no configuration: data in ./taffrail-data, HTTPS on
 /// 127.0.0.1:6443, and a kubeconfig whose path is printed.
@@ -68,7 +68,7 @@ enum Command {
     Serve(Arguments),
     /// Print the effective configuration, as a file that --config takes.
     Config(Arguments),
-    /// Delete what lies beyond retention and give the space back to the file system.
+    /// Delete history beyond retention and give the space back to the file system.
     Compact(Arguments),
     /// Write the whole store into a file, while the daemon serves or without one.
     Backup {
@@ -77,7 +77,7 @@ enum Command {
         #[command(flatten)]
         options: BackupOptions,
     },
-    /// Make a new store of a backup.
+    /// Make a new store from a backup.
     Restore {
         #[command(flatten)]
         arguments: Arguments,
@@ -91,7 +91,7 @@ enum Command {
         #[command(flatten)]
         options: InspectOptions,
     },
-    /// Show what became of an object, change by change.
+    /// Show the history of an object, change by change.
     History {
         #[command(flatten)]
         directory: DataDirArguments,
@@ -105,14 +105,14 @@ enum Command {
         #[command(flatten)]
         options: GetOptions,
     },
-    /// Make an object what it was at a revision, by a normal update.
+    /// Restore an object to an earlier revision, by a normal update.
     Undo {
         #[command(flatten)]
         directory: DataDirArguments,
         #[command(flatten)]
         options: UndoOptions,
     },
-    /// See to how objects are stored.
+    /// Inspect and migrate stored objects.
     #[command(subcommand)]
     Storage(StorageCommand),
     /// Print a kubeconfig for a user, with a client certificate that the daemon's authority signs.
@@ -122,10 +122,10 @@ enum Command {
         #[command(flatten)]
         options: KubeconfigOptions,
     },
-    /// See to the admin's token.
+    /// Manage the admin token.
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Print what a shell needs to complete commands and flags.
+    /// Print the shell code that completes commands and flags.
     Completions(manual::CompletionsOptions),
     /// Print the manual page, or write those of all commands.
     Man(manual::ManOptions),
@@ -135,25 +135,26 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum StorageCommand {
-    /// Print what is stored where, as what, read as what, cached or not.
+    /// Print where and in which version each resource is stored, and whether it is cached.
     Table {
         #[command(flatten)]
         arguments: Arguments,
         #[command(flatten)]
         options: TableOptions,
     },
-    /// Have the running daemon write anew what old keys of encryption have written, so that they
-    /// may be taken out of the file, and what is stored in old versions of the API.
+    /// Have the running daemon rewrite the objects that old encryption keys have written, so that
+    /// those keys may be removed from the file, and the objects that are stored in old versions of
+    /// the API.
     Rewrite(Arguments),
 }
 
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
-    /// Replace the token. Who has the earlier one is refused from then on.
+    /// Replace the token. The earlier one is refused from then on.
     Rotate(DataDirArguments),
 }
 
-/// Where the daemon keeps its files, for commands that need nothing else.
+/// Where the daemon keeps its files, for commands that need no other setting.
 #[derive(Args, Clone, Debug, Default)]
 struct DataDirArguments {
     /// File of the daemon's settings, which may name the data directory.
@@ -188,7 +189,7 @@ struct Arguments {
 
 impl Arguments {
     /// Combines these arguments with those before the command, for `taffrail --data-dir d serve`.
-    /// These win.
+    /// These override the others.
     fn over(self, before: Arguments) -> Arguments {
         Arguments {
             config: self.config.or(before.config),
@@ -199,38 +200,6 @@ impl Arguments {
     fn load(self) -> Result<Config, ConfigError> {
         Config::load(self.settings, self.config.as_deref())
     }
-}
-
-/// What the command line asks for.
-#[derive(Debug)]
-pub enum Action {
-    /// Serve until stopped.
-    Serve(Box<Config>),
-    /// Compact, through the running daemon or without one. The names are those of the flags of
-    /// retention that were given.
-    Compact(Box<Config>, Vec<&'static str>),
-    /// Write a backup.
-    Backup(Box<Config>, BackupOptions),
-    /// Restore a backup.
-    Restore(Box<Config>, RestoreOptions),
-    /// Show the state of the daemon.
-    Inspect(Box<Config>, InspectOptions),
-    /// Show the history of an object.
-    History(Box<Config>, HistoryOptions),
-    /// Show objects of the past.
-    Get(Box<Config>, GetOptions),
-    /// Make an object what it was.
-    Undo(Box<Config>, UndoOptions),
-    /// Print how each resource is stored.
-    StorageTable(Box<Config>, TableOptions),
-    /// Rewrite everything that an old key has encrypted, or that is of an old version.
-    StorageRewrite(Box<Config>),
-    /// Make a kubeconfig for a user.
-    Kubeconfig(Box<Config>, KubeconfigOptions),
-    /// Replace the admin's token.
-    TokenRotate(Box<Config>),
-    /// Nothing more, because the command line was answered or refused already.
-    Done(ExitCode),
 }
 
 /// Reads the command line of the process.
@@ -327,7 +296,7 @@ fn loaded(arguments: Arguments, action: impl FnOnce(Box<Config>) -> Action) -> A
     }
 }
 
-/// The settings that say which store a backup is of.
+/// The settings that select the store to back up.
 const STORE: &[&str] = &[
     "data_dir",
     "etcd_servers",
@@ -337,7 +306,7 @@ const STORE: &[&str] = &[
     "etcd_keyfile",
 ];
 
-/// The settings that matter to a command, for those that take all of them. Its help shows no
+/// For commands that take all settings: the ones that matter to the command. Its help shows no
 /// others.
 const SHOWN: [(&[&str], &[&str]); 5] = [
     (&["backup"], STORE),
@@ -378,7 +347,7 @@ fn definition() -> clap::Command {
     definition
 }
 
-/// Hides the settings of the command at this path, but for these.
+/// Hides the settings of the command at this path, except these.
 fn showing(command: clap::Command, path: &[&str], shown: &[&str]) -> clap::Command {
     match path.split_first() {
         Some((first, rest)) => {
@@ -394,21 +363,6 @@ fn showing(command: clap::Command, path: &[&str], shown: &[&str]) -> clap::Comma
             })
         }
     }
-}
-
-/// Says on stderr what is wrong: `taffrail restore: ...`. What it repeats, such as a path, may have
-/// control characters, which are shown as escapes. Line breaks stay, as several faults have a line
-/// each.
-pub fn complain(command: &str, problem: &dyn Display) {
-    let problem = problem.to_string();
-    let lines: Vec<String> = problem.lines().map(printable).collect();
-    eprintln!("{command}: {}", lines.join("\n"));
-}
-
-/// As [`complain`], for a subcommand, with the exit code of a failure.
-fn failed(subcommand: &str, problem: &dyn Display) -> ExitCode {
-    complain(&format!("taffrail {subcommand}"), problem);
-    ExitCode::FAILURE
 }
 
 fn refuse(refusal: &ConfigError) -> Action {

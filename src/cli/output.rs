@@ -1,8 +1,8 @@
-//! The form of what a command prints: text for people, or JSON for programs.
+//! The form of a command's output: text for people, or JSON for programs.
 
 use clap::{Args, ValueEnum};
 
-/// How it is shown.
+/// How the output is shown.
 #[derive(Args, Clone, Debug)]
 pub struct OutputOptions {
     /// Form of the output.

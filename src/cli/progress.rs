@@ -1,14 +1,14 @@
-//! How far a command has come with a number of bytes: a bar on a terminal, nothing elsewhere.
+//! The progress of a command in bytes: a bar on a terminal, nothing elsewhere.
 
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar that goes when this is dropped.
+/// A bar that is removed when this is dropped.
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
-    /// A bar for so many bytes; 0 if the number is not known.
+    /// A bar for this many bytes; 0 if the number is not known.
     pub(super) fn new(what: &'static str, bytes: u64) -> Progress {
         let bar = match (std::io::stderr().is_terminal(), bytes) {
             (false, _) => ProgressBar::hidden(),
@@ -26,14 +26,14 @@ impl Progress {
         Progress(bar)
     }
 
-    /// Says how many bytes there will be.
+    /// Sets the expected number of bytes.
     pub(super) fn expect(&mut self, what: &'static str, bytes: u64) {
         if bytes > 0 && !self.0.is_hidden() {
             *self = Progress::new(what, bytes);
         }
     }
 
-    /// More bytes are done.
+    /// Counts further bytes as done.
     pub(super) fn add(&self, bytes: usize) {
         self.0.inc(bytes as u64);
     }

@@ -1,12 +1,12 @@
-//! Pure. Flags that kube-apiserver takes several times: their values become one, separated by
-//! commas, as in a file.
+//! Pure. Flags that kube-apiserver accepts several times: their values are joined to one, separated
+//! by commas, as in a file.
 
 use std::ffi::OsString;
 
 /// The flags that may be repeated.
 const REPEATED: [&str; 2] = ["--service-account-issuer", "--service-account-key-file"];
 
-/// The arguments with one flag in the place of several.
+/// The arguments with repeated flags joined to one.
 pub(super) fn joined(arguments: Vec<OsString>) -> Vec<OsString> {
     let mut kept = Vec::new();
     let mut found: Vec<(&str, Vec<OsString>)> = Vec::new();

@@ -1,7 +1,7 @@
-//! `taffrail restore`: makes a store of a backup.
+//! `taffrail restore`: makes a store from a backup.
 //!
-//! The file is read several times. The first time all of it is checked, before anything is written.
-//! The second time the point to go back to is found.
+//! The file is read several times: first to check all of it, before anything is written, then to
+//! find the point to restore, and then to restore it.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use clap::Args;
 
 use super::backup::{OpenStore, Store};
 use super::progress::Progress;
+use crate::cli::complaint::failed;
 use crate::config::Config;
 use crate::files::given;
 use crate::storage::Root;
@@ -22,7 +23,7 @@ use crate::storage::embedded::restore::{Restore, RestorePlan};
 /// The bytes read at once.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// What is restored, and into what.
+/// The options of the command.
 #[derive(Args, Clone, Debug)]
 pub struct RestoreOptions {
     /// File that `taffrail backup` has written.
@@ -55,7 +56,7 @@ pub fn run(config: &Config, options: &RestoreOptions, open_etcd: OpenStore<'_>) 
             println!("{report}");
             ExitCode::SUCCESS
         }
-        Err(problem) => super::failed("restore", &problem),
+        Err(problem) => failed("restore", &problem),
     }
 }
 
@@ -206,7 +207,7 @@ fn into_etcd(
     ))
 }
 
-/// Passes on the parts of a backup, and answers its end.
+/// Passes the parts of a backup to `hear`, and returns its summary.
 fn each(
     path: &Path,
     what: &'static str,

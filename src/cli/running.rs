@@ -16,13 +16,13 @@ use super::trust;
 /// The maximum wait for data. Returning the space of a large store takes a while.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How much of an answer may be on its way.
+/// How many bytes of an answer may be in flight.
 const WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 
 /// Longer refusals are cut.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
-/// The reason why there is no answer.
+/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unreached {
     /// Nothing listens at the kubeconfig's address.
@@ -32,13 +32,13 @@ pub(super) enum Unreached {
     #[error("no event loop: {0}")]
     NoRuntime(io::Error),
     /// The connection broke or can't be trusted.
-    #[error("the daemon at {0} can't be talked to: {1}")]
+    #[error("cannot connect to the daemon at {0}: {1}")]
     Broken(String, String),
     /// The daemon refused.
     #[error("the daemon answered {0}: {1}")]
     Refused(StatusCode, String),
     /// The daemon did not answer in time.
-    #[error("the daemon was silent for {0:?}; it goes on with what it does all the same")]
+    #[error("the daemon did not answer for {0:?}; it continues its work anyway")]
     TimedOut(Duration),
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn post(access: &Access, path: &str, hear: Hear<'_>) -> Result<
     request(access, Request::new(Method::POST, path, Bytes::new()), hear).await
 }
 
-/// Gets what is at a path, and passes it on as it arrives.
+/// Gets the document at a path, and passes it on as it arrives.
 pub(super) async fn get(access: &Access, path: &str, hear: Hear<'_>) -> Result<(), Unreached> {
     request(access, Request::get(path), hear).await
 }
@@ -107,7 +107,7 @@ pub(super) async fn request(
     }
 }
 
-/// Longer answers than this are refused by [`whole`].
+/// [`whole`] refuses longer answers.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Posts an empty body to a path. Returns the whole answer, which must be short.
@@ -131,7 +131,7 @@ pub(super) async fn whole(access: &Access, asked: Request<'_>) -> Result<Vec<u8>
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// The reason why an answer ended early.
+/// Why an answer ended early.
 enum Broken {
     Silent,
     Other(Failure),

@@ -1,6 +1,6 @@
 //! Columns of text, as kubectl prints them. Pure.
 
-/// The rows, the first of which are the heads of the columns.
+/// Formats rows as aligned columns. The first row has their headings.
 pub(super) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

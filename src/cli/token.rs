@@ -1,26 +1,27 @@
 //! `taffrail token rotate`: replaces the admin's token.
 //!
-//! A running daemon does it at once: whoever has the earlier token is refused, and watches that
-//! were opened with it end. Without a daemon the files are replaced here.
+//! A running daemon replaces it at once: it refuses the earlier token and ends watches that were
+//! opened with it. If none runs, the command replaces the files.
 
 use std::process::ExitCode;
 
+use crate::auth::{self, AdminAccess};
 use crate::cli::access::Access;
+use crate::cli::complaint::failed;
 use crate::cli::running::{self, Unreached};
 use crate::config::Config;
-use crate::server::auth::{self, AdminAccess};
 use crate::storage::embedded::disk::Directory;
 
 const PATH: &str = "/taffrail/v1/token/rotate";
 
-/// Replaces the token, and says where the new one is.
+/// Replaces the token, and prints where the new one is.
 pub fn rotate(config: &Config) -> ExitCode {
     match replace(config) {
         Ok(done) => {
             println!("{done}");
             ExitCode::SUCCESS
         }
-        Err(problem) => super::failed("token rotate", &problem),
+        Err(problem) => failed("token rotate", &problem),
     }
 }
 
@@ -44,7 +45,7 @@ fn replace(config: &Config) -> Result<String, String> {
     ))
 }
 
-/// Has the running daemon do it. Returns how many watches ended.
+/// Has the running daemon replace the token. Returns how many watches ended.
 fn ask(access: &Access) -> Result<u64, Unreached> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -55,7 +56,7 @@ fn ask(access: &Access) -> Result<u64, Unreached> {
     Ok(answer["watchesEnded"].as_u64().unwrap_or_default())
 }
 
-/// Replaces the files while no daemon has the directory.
+/// Replaces the files while no daemon holds the directory.
 fn alone(config: &Config, access: &AdminAccess) -> Result<(), String> {
     let data_dir = config.data_dir.as_path();
     let _held = Directory::open(data_dir).map_err(|error| error.to_string())?;

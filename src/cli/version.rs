@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::Action;
+use super::action::Action;
 use crate::build_info::{COMMIT, COMPILER, DATE, KUBERNETES_MINOR, VERSION, platform};
 
 pub(super) fn print() -> Action {

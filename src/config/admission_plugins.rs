@@ -1,4 +1,4 @@
-//! The names of admission plugins, as the flags of kube-apiserver know them.
+//! The names of admission plugins, as in the flags of kube-apiserver.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use super::storage::entries;
 pub struct AdmissionPluginName {
     /// Its name.
     pub name: &'static str,
-    /// Whether it runs in kube-apiserver if nobody says anything.
+    /// Whether it runs in kube-apiserver by default.
     pub is_usual: bool,
     /// Whether it is built here.
     pub is_built: bool,
@@ -77,14 +77,13 @@ pub const ADMISSION_PLUGINS: [AdmissionPluginName; 41] = [
     unbuilt("AlwaysDeny", false),
 ];
 
-/// It wants accounts in every namespace.
+/// Needs an account in every namespace.
 pub const SERVICE_ACCOUNT: &str = "ServiceAccount";
 
-/// It wants controllers that take its finalizers away.
+/// Needs controllers that remove its finalizers.
 pub const VOLUME_PROTECTION: &str = "StorageObjectInUseProtection";
 
-/// Plugins that wait for what controllers do, so they run only when they are asked for (D-60,
-/// D-63).
+/// Plugins that depend on controllers, so they run only when they are enabled (D-60, D-63).
 const ON_DEMAND: [&str; 2] = [SERVICE_ACCOUNT, VOLUME_PROTECTION];
 
 /// Names of plugins, separated by commas.
@@ -92,12 +91,12 @@ const ON_DEMAND: [&str; 2] = [SERVICE_ACCOUNT, VOLUME_PROTECTION];
 pub struct AdmissionPlugins(pub Vec<AdmissionPluginName>);
 
 impl AdmissionPlugins {
-    /// Whether a plugin is named.
+    /// Whether the list has this plugin.
     pub fn names(&self, name: &str) -> bool {
         self.0.iter().any(|known| known.name == name)
     }
 
-    /// The names that the other list has, too, in the order of Go's sets.
+    /// The names that both lists have, in the order of Go's sets.
     pub fn overlap(&self, other: &AdmissionPlugins) -> Vec<&'static str> {
         let both = self.0.iter().filter(|known| other.0.contains(known));
         let mut both: Vec<&str> = both.map(|known| known.name).collect();
@@ -106,14 +105,14 @@ impl AdmissionPlugins {
         both
     }
 
-    /// The plugins that are asked for and not built here.
+    /// The plugins that are listed and not built here.
     pub fn without_effect(&self) -> impl Iterator<Item = &'static str> {
         let unbuilt = self.0.iter().filter(|known| !known.is_built);
         unbuilt.map(|known| known.name)
     }
 }
 
-/// The plugins that run, in order: the usual ones and those that are enabled, without those that
+/// The plugins that run, in order: the default ones and those that are enabled, without those that
 /// are disabled.
 pub fn running_plugins(
     enabled: &AdmissionPlugins,

@@ -19,7 +19,7 @@ impl Config {
         ConfigError::all(refusals)
     }
 
-    /// Values that would break the lines of a log, or act on a terminal.
+    /// Values that would break the lines of a log, or control a terminal.
     fn unprintable(&self) -> Vec<ConfigError> {
         let entries = self.entries().into_iter();
         let entries = entries.filter(|entry| entry.value.contains(char::is_control));
@@ -85,7 +85,7 @@ impl Config {
             .collect()
     }
 
-    /// The issuer of tokens, and what goes with it.
+    /// The issuer of tokens, and the settings that it requires.
     fn service_accounts(&self) -> Vec<ConfigError> {
         let mut refusals = Vec::new();
         let mut refuse = |name: &str, problem: &str| {
@@ -216,7 +216,7 @@ impl Config {
     }
 }
 
-/// No machine can use more.
+/// No machine can use more threads.
 const THREADS_MAX: usize = 1024;
 
 /// The valid range of a duration.

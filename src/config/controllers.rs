@@ -1,4 +1,4 @@
-//! Which controllers run in the daemon, in the notation of kube-controller-manager.
+//! The controllers that run in the daemon, in the notation of kube-controller-manager.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,24 +8,24 @@ use super::storage::{entries, joined};
 /// A controller of the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControllerName {
-    /// It empties deleted namespaces.
+    /// It deletes the contents of deleted namespaces.
     Namespace,
     /// It deletes objects whose owners are gone.
     GarbageCollector,
-    /// It makes the account `default` in each namespace.
+    /// It creates the account `default` in each namespace.
     ServiceAccount,
-    /// It makes the ConfigMap `kube-root-ca.crt` in each namespace.
+    /// It creates the ConfigMap `kube-root-ca.crt` in each namespace.
     RootCaCertificatePublisher,
-    /// It lets go of deleted claims that no pod uses.
+    /// It removes the finalizer of deleted claims that no pod uses.
     PersistentVolumeClaimProtection,
-    /// It lets go of deleted volumes that are not bound.
+    /// It removes the finalizer of deleted volumes that are not bound.
     PersistentVolumeProtection,
-    /// It lets go of deleted VolumeAttributesClasses that nothing names.
+    /// It removes the finalizer of deleted VolumeAttributesClasses that nothing names.
     VolumeAttributesClassProtection,
 }
 
 impl ControllerName {
-    /// The controller of this name. Kubernetes has a long and an older, short name for each.
+    /// The controller with this name. Kubernetes has a long and an older, short name for each.
     fn of(name: &str) -> Option<ControllerName> {
         match name {
             "namespace-controller" | "namespace" => Some(ControllerName::Namespace),
@@ -96,8 +96,7 @@ impl fmt::Display for Choice {
 pub struct Controllers(Vec<Choice>);
 
 impl Controllers {
-    /// Whether a controller runs. What is said of it first counts, and `*` for those of which
-    /// nothing is said.
+    /// Whether a controller runs. Its first entry decides, and `*` if it has none.
     pub fn runs(&self, name: ControllerName) -> bool {
         let own = self.0.iter().find_map(|choice| match choice {
             Choice::On(own) if *own == name => Some(true),

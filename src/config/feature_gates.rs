@@ -18,7 +18,7 @@ const OBEYED: [&str; 6] = [
     "WatchList",
 ];
 
-/// The names that stand for all gates of a stage, with the stage.
+/// The names that set all gates of a stage, with the stage.
 const SETS: [(&str, &str); 2] = [("AllAlpha", "alpha"), ("AllBeta", "beta")];
 
 /// `name=true`, separated by commas.
@@ -32,7 +32,7 @@ pub struct FeatureGate {
     pub name: &'static str,
     /// `alpha`, `beta`, `ga` or `deprecated`.
     pub stage: &'static str,
-    /// Whether it is on if nobody says anything.
+    /// Whether it is on by default.
     pub default: bool,
     /// Whether it can't be changed.
     pub is_locked: bool,
@@ -63,7 +63,7 @@ impl FromStr for FeatureGates {
 }
 
 fn gate(entry: &str) -> Result<(String, bool), String> {
-    // The name may have its component in front.
+    // The name may have its component before it.
     let (name, value) = entry
         .split_once('=')
         .ok_or_else(|| format!("missing bool value for {entry}"))?;
@@ -88,8 +88,8 @@ fn gate(entry: &str) -> Result<(String, bool), String> {
 }
 
 impl FeatureGates {
-    /// Whether a gate is on: what is said of it counts, else what is said of all gates of its
-    /// stage, else its default. Locked gates never change.
+    /// Whether a gate is on: its own setting decides, else that of all gates of its stage, else its
+    /// default. Locked gates never change.
     pub fn is_on(&self, name: &str) -> bool {
         let said = |name: &str| {
             let last = self.0.iter().rev().find(|(known, _)| known == name);
@@ -107,7 +107,7 @@ impl FeatureGates {
     }
 
     /// A line for each gate that is set to another value than its default and changes nothing here:
-    /// what it would turn off is always on, what it would turn on does not exist.
+    /// a feature that it would turn off is always on, and one that it would turn on does not exist.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         let changed = self.0.iter().filter(|(name, value)| {
             let known = FeatureGate::all().find(|known| known.name == name);

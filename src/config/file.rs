@@ -19,6 +19,13 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub(super) fn read(path: &Path) -> Result<Settings, ConfigError> {
     let text = read_text(path)?;
     let entries = entries(&text).map_err(|problem| ConfigError::in_file(path, problem))?;
+    parse(entries).map_err(|refusal| refusal.of_file(path))
+}
+
+/// The settings with these names and values.
+pub(super) fn parse(
+    entries: impl IntoIterator<Item = (String, String)>,
+) -> Result<Settings, ConfigError> {
     let arguments = entries.into_iter();
     let arguments = arguments.map(|(name, value)| format!("--{name}={value}").into());
     let arguments: Vec<OsString> = arguments.collect();
@@ -28,12 +35,10 @@ pub(super) fn read(path: &Path) -> Result<Settings, ConfigError> {
     command
         .try_get_matches_from_mut(&arguments)
         .and_then(|matches| Settings::from_arg_matches(&matches))
-        .map_err(
-            |error| match ConfigError::of_flags(&error, &arguments, &command) {
-                Some(refusal) => refusal.of_file(path),
-                None => ConfigError::in_file(path, "not a file of settings"),
-            },
-        )
+        .map_err(|error| {
+            let refusal = ConfigError::of_flags(&error, &arguments, &command);
+            refusal.unwrap_or_else(|| ConfigError::of_text("not a file of settings"))
+        })
 }
 
 fn read_text(path: &Path) -> Result<String, ConfigError> {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::{Config, Names, StorageBackend};
 
-/// The issuer of a cluster that names none, as its own members know it.
+/// The default issuer, as the members of the cluster know it.
 const DEFAULT: &str = "https://kubernetes.default.svc.cluster.local";
 
 /// Names of issuers, or `auto`.

@@ -1,9 +1,9 @@
 //! The settings of an operator.
 //!
-//! This folder owns the settings, their values and their checks. Flags and a file with the same
-//! names enter. A checked [`Config`] leaves, or a line for each fault. A flag overrides the file
-//! given with `--config`, the file overrides the default. Environment variables are not read, so
-//! that unexpected behaviour has fewer possible causes. Every setting is a row of the table in
+//! This folder owns the settings, their values and their checks. It reads flags and a file with the
+//! same names into a checked [`Config`], or reports a line for each fault. A flag overrides the
+//! file given with `--config`, the file overrides the default. Environment variables are not read,
+//! so that unexpected behaviour has fewer possible causes. Every setting is a row of the table in
 //! `settings.rs`. Its value has one text form on the command line, in the file and in the output of
 //! `taffrail config`. This folder must not know the parts of the daemon that use the settings.
 
@@ -55,6 +55,20 @@ impl Config {
             None => Settings::default(),
         };
         let config = flags.over(lower).resolve();
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The configuration with these settings over the defaults. Names and values are those of the
+    /// file and of the flags.
+    ///
+    /// # Errors
+    /// An unknown setting or an invalid value, in one line. Settings that do not fit together and
+    /// invalid URLs have a line each.
+    pub fn of_entries(
+        entries: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Config, ConfigError> {
+        let config = file::parse(entries)?.resolve();
         config.check()?;
         Ok(config)
     }

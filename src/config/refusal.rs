@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::unknown::{self, Unknown};
 
-/// Flags that kube-apiserver has or had, and what to do without them.
+/// Flags that kube-apiserver has or had, and what to use instead.
 const OF_KUBE_APISERVER: [(&str, &str); 3] = [
     ("--v", "--log-level=debug logs more"),
     (
@@ -51,9 +51,16 @@ impl ConfigError {
         }
     }
 
+    pub(super) fn of_text(problem: &str) -> ConfigError {
+        ConfigError {
+            file: None,
+            problem: problem.to_owned(),
+        }
+    }
+
     pub(super) fn of_file(mut self, path: &Path) -> ConfigError {
         self.file = Some(path.to_owned());
-        // Names in a file have no dashes in front.
+        // Names in a file have no dashes before them.
         let lines = self.problem.lines();
         let lines = lines.map(|line| line.strip_prefix("--").unwrap_or(line));
         let problem = lines.collect::<Vec<_>>().join("\n");
@@ -127,7 +134,7 @@ impl ConfigError {
                     .to_owned()
             }
             ErrorKind::InvalidUtf8 => {
-                "an argument is no text in UTF-8; see what the shell has put there".to_owned()
+                "an argument is not valid UTF-8; check what the shell has put there".to_owned()
             }
             ErrorKind::UnknownArgument => {
                 let mut unknown = unknown::flags(arguments, definition);
@@ -140,7 +147,7 @@ impl ConfigError {
             }
             ErrorKind::InvalidSubcommand => {
                 let subcommand = context(error, ContextKind::InvalidSubcommand);
-                format!("{subcommand} is no command; see taffrail --help")
+                format!("{subcommand} is not a command; see taffrail --help")
             }
             ErrorKind::InvalidValue if value.is_empty() => format!("{flag} needs a value"),
             ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
@@ -160,7 +167,7 @@ impl ConfigError {
     }
 }
 
-/// The line about a flag that there is not.
+/// The line about an unknown flag.
 fn told(unknown: &Unknown) -> String {
     let Unknown { flag, meant } = unknown;
     let instead = OF_KUBE_APISERVER.iter().find(|(name, _)| name == flag);
@@ -191,7 +198,7 @@ pub fn printable(text: &str) -> String {
     text.chars().map(escaped).collect()
 }
 
-/// What is wrong with a value.
+/// The problem with a value.
 fn reason(error: &(dyn std::error::Error + 'static)) -> String {
     let kind = error.downcast_ref().map(ParseIntError::kind);
     match kind {

@@ -1,4 +1,4 @@
-//! Which APIs are served, with the texts of kube-apiserver's flag (SF-48).
+//! The APIs that are served, with the texts of kube-apiserver's flag (SF-48).
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use super::storage::{Switch, entries, joined};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuntimeConfig(Vec<(String, bool)>);
 
-/// The keys that stand for many versions.
+/// The keys that cover many versions.
 const ALL: &str = "api/all";
 const GENERALLY_AVAILABLE: &str = "api/ga";
 const BETA: &str = "api/beta";
@@ -50,8 +50,8 @@ fn is_version(text: &str) -> bool {
 }
 
 impl RuntimeConfig {
-    /// Whether a resource is served in a version: what is said of the resource counts, else of its
-    /// version, else of all versions as mature as this one, else of all.
+    /// Whether a resource is served in a version: the entry of the resource decides, else that of
+    /// its version, else that of all versions as mature as this one, else that of all.
     pub fn serves(&self, group: &str, version: &str, resource: &str) -> bool {
         let group_version = match group {
             "" => version.to_owned(),

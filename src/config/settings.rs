@@ -17,14 +17,14 @@ use super::values::{
     LogFormat, MetricsAddress, Names, Period, Port, PortRange, StorageBackend, WholeSeconds,
 };
 
-/// One setting, its value as text and what it means: a line of `taffrail config`.
+/// One setting, its value as text and its explanation: an entry of `taffrail config`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Name in the file; the flag is the same behind two dashes.
+    /// Name in the file; the flag is the same after two dashes.
     pub name: String,
     /// The value in its one text form.
     pub value: String,
-    /// What it means.
+    /// The explanation.
     pub explanation: String,
 }
 
@@ -58,7 +58,7 @@ macro_rules! setting_name {
 
 macro_rules! settings {
     ($( $heading:literal { $( $(#[doc = $doc:literal])+ $name:ident$([$long:literal])?: $type:ty [$value_name:literal] $({$($extra:tt)+})? = $default:expr; )+ } )+) => {
-        /// What was set, by flags or by a file; the rest is `None`.
+        /// The settings from flags or a file; the rest is `None`.
         #[derive(Clone, Debug, Default, clap::Args)]
         pub struct Settings {
             $($(
@@ -109,15 +109,15 @@ settings! {
         /// [default: ./taffrail-data]
         data_dir: FilePath ["DIR"] = FilePath::from("./taffrail-data");
 
-        /// Refuse to start if data-dir holds no store, instead of making an empty one. Protects
+        /// Refuse to start if data-dir holds no store, instead of creating an empty one. Protects
         /// against a volume that is not mounted. Without effect if etcd keeps all objects.
         /// [default: false]
         require_existing_data: Switch ["BOOL"]
             {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
 
         /// Start a store of data-dir that lacks its newest revisions, from this one on. A start
-        /// that finds them missing is refused and names the revision; what they held is lost.
-        /// Without effect on a store that lacks nothing. 0 accepts no loss.
+        /// that finds them missing is refused and names the revision; their contents are lost.
+        /// Without effect on a complete store. 0 accepts no loss.
         /// [default: 0]
         accept_loss: u64 ["REVISION"] = 0;
 
@@ -137,8 +137,8 @@ settings! {
     }
 
     "Certificates and users" {
-        /// Certificate chain (PEM) to serve instead of the one made on the first start. Read again
-        /// when it changes, with its key; connections go on.
+        /// Certificate chain (PEM) to serve instead of the generated one. Read again when it
+        /// changes, with its key; connections stay open.
         /// [default: none]
         tls_cert_file: FilePath ["FILE"] = FilePath::unset();
 
@@ -162,61 +162,61 @@ settings! {
 
         /// File of users and their tokens, a line each: token,user,uid,"group1,group2". Members of
         /// system:masters may do everything. Daemons that share the file know the same users. It is
-        /// read again when it changes or on SIGHUP, and the admin's token in data-dir too: watches
-        /// of users who lost their token or their rights end then. Replace the file by rename. A
-        /// file without users is not taken over if there were some. A file is refused if it belongs
-        /// to others than the daemon's user and root, if others than its owner can write it, or if
-        /// its quotes don't match.
+        /// read again when it changes or on SIGHUP, and so is the admin's token in data-dir:
+        /// watches of users who lost their token or their permissions end then. Replace the file by
+        /// rename. A file without users does not replace one that had some. A file is refused if it
+        /// belongs to others than the daemon's user and root, if others than its owner can write
+        /// it, or if its quotes don't match.
         /// [default: none]
         token_auth_file: FilePath ["FILE"] = FilePath::unset();
     }
 
     "Service accounts" {
-        /// Issuers of the tokens of service accounts, separated by commas or given several times.
-        /// The first one signs new tokens, all are accepted. auto is the URL (https) of
-        /// kubernetes.default.svc.cluster.local, but none where etcd keeps the objects: daemons
-        /// there must share a key, so an issuer and service-account-signing-key-file must be named.
-        /// With auto the account default is made in the namespace default, too. With an empty value
-        /// no tokens are made, and serviceaccounts/token is not served.
+        /// Issuers of service account tokens, separated by commas or given several times. The first
+        /// one signs new tokens, all are accepted. auto is the URL (https) of
+        /// kubernetes.default.svc.cluster.local, but no issuer if etcd keeps the objects: daemons
+        /// there must share a key, so an issuer and service-account-signing-key-file must be set.
+        /// With auto the namespace default gets the account default, too. With an empty value no
+        /// tokens are issued, and serviceaccounts/token is not served.
         /// [default: auto]
         service_account_issuer: Issuers ["ISSUERS"] = Issuers::Automatic;
 
-        /// Files (PEM) with keys that verify tokens of service accounts: public keys, certificates
-        /// or private keys, of RSA from 2048 bits on or of the curves P-256, P-384 and P-521;
+        /// Files (PEM) with keys that verify service account tokens: public keys, certificates or
+        /// private keys, of RSA from 2048 bits on or of the curves P-256, P-384 and P-521;
         /// separated by commas or given several times. They are read again when they change.
         /// Refused if others than their owner, the daemon's user and root can write them.
         /// [default: none]
         service_account_key_file: Names ["FILES"] = Names::default();
 
-        /// File (PEM) with the private key that signs tokens of service accounts, in PKCS #1,
-        /// PKCS #8 or SEC1. Without one the daemon makes a key of its own in data-dir. Daemons that
-        /// share an etcd must be given one file for all.
+        /// File (PEM) with the private key that signs service account tokens, in PKCS #1, PKCS #8
+        /// or SEC1. Without one the daemon generates a key in data-dir. Daemons that share an etcd
+        /// must be given the same file.
         /// [default: none]
         service_account_signing_key_file: FilePath ["FILE"] = FilePath::unset();
 
-        /// The longest time that a new token is good. Requests for more get this, and a warning.
-        /// From 1h to 2^32 seconds; 0 is no such bound.
+        /// The longest validity of a new token. Requests for more get this, and a warning. From 1h
+        /// to 2^32 seconds; 0 means no limit.
         /// [default: 0s]
         service_account_max_token_expiration: Period ["DURATION"] = Period(Duration::ZERO);
 
-        /// Whether tokens that kubelets put into volumes of pods are good for a year while the
-        /// audit log tells of those that should have been renewed after an hour.
+        /// Whether tokens that kubelets put into volumes of pods are valid for a year. The audit
+        /// log then marks requests with tokens that should have been renewed after an hour.
         /// [default: true]
         service_account_extend_token_expiration: Switch ["BOOL"]
             {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
 
-        /// Audiences of this API, separated by commas. Tokens of service accounts must be for one
-        /// of them. Unset, they are the issuers.
+        /// Audiences of this API, separated by commas. Service account tokens must have one of
+        /// them. Unset, they are the issuers.
         /// [default: none]
         api_audiences: Names ["NAMES"] = Names::default();
 
-        /// URL under which others find the keys of the issuer; it begins with https. Unset, it is
+        /// URL where clients find the keys of the issuer; it begins with https. Unset, it is
         /// /openid/v1/jwks at this daemon's address.
         /// [default: none]
         service_account_jwks_uri: String ["URL"] = String::new();
 
-        /// Whether tokens that lie in Secrets count only as long as the Secret and the service
-        /// account are there.
+        /// Whether a token that is stored in a Secret is valid only while the Secret and the
+        /// service account exist.
         /// [default: true]
         service_account_lookup: Switch ["BOOL"]
             {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
@@ -229,9 +229,9 @@ settings! {
         /// [default: none]
         storage_backend: StorageBackend ["BACKEND"] = StorageBackend::Unset;
 
-        /// Form that objects are stored in: application/json, application/yaml or
-        /// application/vnd.kubernetes.protobuf, which is what kube-apiserver stores. All are read,
-        /// whichever is set.
+        /// Format in which objects are stored: application/json, application/yaml or
+        /// application/vnd.kubernetes.protobuf, which kube-apiserver uses. All are read, whichever
+        /// is set.
         /// [default: application/json]
         storage_media_type: StorageMediaType ["MEDIA TYPE"] = StorageMediaType::Json;
 
@@ -243,7 +243,7 @@ settings! {
             StorageVersions::default();
 
         /// How long a start waits for all caches. After that the daemon is ready without those that
-        /// can't be filled: their resources answer 429 until they are.
+        /// can't be filled: requests for their resources get 429 until they are.
         /// [default: 1m]
         storage_initialization_timeout: Period ["DURATION"] = Period(Duration::from_secs(60));
 
@@ -253,8 +253,8 @@ settings! {
         disk_reserve_bytes: ByteSize ["SIZE"] = ByteSize(64 << 20);
 
         /// Bytes of the embedded store that are read and verified in a second while the daemon
-        /// serves. /readyz/storage-integrity names damage. A pass reads the file twice; 0 never
-        /// verifies.
+        /// serves. /readyz/storage-integrity reports damage. A pass reads the file twice; 0 turns
+        /// verification off.
         /// [default: 1MiB]
         verify_bytes_per_second: ByteSize ["SIZE"] = ByteSize(1 << 20);
     }
@@ -282,14 +282,13 @@ settings! {
 
     "Services" {
         /// Ranges from which Services get their addresses, in CIDR notation: one, or one of each
-        /// family separated by a comma. The first family is the one that Services have by default.
+        /// family separated by a comma. The family of the first one is the default of Services.
         /// [default: 10.0.0.0/24]
         service_cluster_ip_range: AddressRanges ["CIDR,..."] = AddressRanges::default();
 
-        /// Address under which pods and other machines reach this daemon: an endpoint of the
-        /// Service default/kubernetes. Without one, that is bind-address, or the address of the
-        /// default route where that is 0.0.0.0; a daemon that listens on this machine only is no
-        /// endpoint.
+        /// Address at which pods and other machines reach this daemon: an endpoint of the Service
+        /// default/kubernetes. Unset, it is bind-address, or the address of the default route if
+        /// that is 0.0.0.0; a daemon that listens on loopback only is not an endpoint.
         /// [default: none]
         advertise_address: AdvertiseAddress ["ADDRESS"] = AdvertiseAddress(None);
 
@@ -300,7 +299,7 @@ settings! {
 
     "Encryption at rest" {
         /// File that says which resources are encrypted in the store, by which ciphers and keys, in
-        /// the form of Kubernetes' EncryptionConfiguration. Only its owner should be able to read
+        /// the format of Kubernetes' EncryptionConfiguration. Only its owner should be able to read
         /// it.
         /// [default: none]
         encryption_provider_config: FilePath ["FILE"] = FilePath::unset();
@@ -317,7 +316,7 @@ settings! {
         /// [default: none]
         etcd_servers: Names ["URLS"] = Names::default();
 
-        /// Authority (PEM) that signed the certificates of etcd's servers.
+        /// Certificate authority (PEM) that signed the certificates of etcd's servers.
         /// [default: none]
         etcd_cafile: FilePath ["FILE"] = FilePath::unset();
 
@@ -351,72 +350,72 @@ settings! {
         /// [default: 2s]
         etcd_readycheck_timeout: Period ["DURATION"] = Period(Duration::from_secs(2));
 
-        /// What every key in the store begins with.
+        /// The prefix of every key in the store.
         /// [default: /registry]
         etcd_prefix: String ["PREFIX"] = "/registry".to_owned();
 
         /// Resources that other servers keep, as group/resource#url;url, separated by commas. The
-        /// core group is nothing before the slash; * after the slash is all of a group.
+        /// core group is empty; * after the slash means all resources of a group.
         /// [default: none]
         etcd_servers_overrides: ServersOverrides ["OVERRIDES"] = ServersOverrides::default();
     }
 
     "Kinds" {
         /// APIs that are served or not, separated by commas: api/all=false, batch/v1=false,
-        /// apps/v1/daemonsets=false, v1=true for the core group. What is said of a resource counts
-        /// more than what is said of its version, and that more than what is said of all.
+        /// apps/v1/daemonsets=false, v1=true for the core group. An entry for a resource overrides
+        /// one for its version, and that one overrides entries for all versions.
         /// [default: none]
         runtime_config: RuntimeConfig ["APIS"] = RuntimeConfig::default();
 
         /// Feature gates of kube-apiserver, as Name=true, separated by commas. Names that 1.36 has
-        /// are accepted. A few change something here, as docs/feature-gates.md says; others that
-        /// are set to another value than their default are named at the start.
+        /// are accepted. A few change something here, as docs/feature-gates.md says; the daemon
+        /// lists the others at the start if they differ from their default.
         /// [default: none]
         feature_gates: FeatureGates ["GATES"] = FeatureGates::default();
     }
 
     "Admission" {
-        /// Whether containers may be privileged. If not, they are refused in pods, in what makes
-        /// pods, and as ephemeral containers. kube-apiserver needs the flag to allow them.
+        /// Whether containers may be privileged. If not, they are refused in pods, in pod
+        /// templates, and as ephemeral containers. kube-apiserver needs the flag to allow them.
         /// [default: true]
         allow_privileged: Switch ["BOOL"]
             {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
 
-        /// Admission plugins to run besides those that run anyway, separated by commas. The order
-        /// doesn't matter. Names that kube-apiserver 1.36 has are accepted; those that are not
-        /// built yet are named at the start. ServiceAccount is one to enable: then namespaces get
-        /// the account default and the ConfigMap kube-root-ca.crt here, unless controllers says
+        /// Admission plugins to run in addition to the default ones, separated by commas. The order
+        /// doesn't matter. Names that kube-apiserver 1.36 has are accepted; the daemon lists those
+        /// that are not built yet at the start. With ServiceAccount, the daemon creates the account
+        /// default and the ConfigMap kube-root-ca.crt in each namespace, unless controllers says
         /// otherwise.
         /// [default: none]
         enable_admission_plugins: AdmissionPlugins ["NAMES"] = AdmissionPlugins::default();
 
-        /// Admission plugins that run anyway, and shall not, separated by commas.
+        /// Default admission plugins to disable, separated by commas.
         /// [default: none]
         disable_admission_plugins: AdmissionPlugins ["NAMES"] = AdmissionPlugins::default();
     }
 
     "Controllers" {
-        /// Controllers that run in the daemon, in the notation of kube-controller-manager: * is all
-        /// of them, a name switches one on, -name off. Without * only those run that are named.
-        /// There are namespace-controller, which empties deleted namespaces, and
+        /// Controllers that run in the daemon, in the notation of kube-controller-manager: * means
+        /// all of them, a name switches one on, -name off. Without * only the named ones run. There
+        /// are namespace-controller, which empties deleted namespaces, and
         /// garbage-collector-controller, which deletes objects without owners; and if the admission
-        /// plugin ServiceAccount is enabled, serviceaccount-controller, which gives each namespace
-        /// the account default, and root-ca-certificate-publisher-controller, which gives it the
-        /// ConfigMap kube-root-ca.crt; and if StorageObjectInUseProtection is enabled,
+        /// plugin ServiceAccount is enabled, serviceaccount-controller, which creates the account
+        /// default in each namespace, and root-ca-certificate-publisher-controller, which creates
+        /// the ConfigMap kube-root-ca.crt there; and if StorageObjectInUseProtection is enabled,
         /// persistentvolumeclaim-protection-controller, persistentvolume-protection-controller and
-        /// volumeattributesclass-protection-controller, which let go of what is deleted and not
-        /// used. Switch them off where a kube-controller-manager does their work:
-        /// *,-namespace,-garbage-collector,-serviceaccount,-root-ca-cert-publisher.
+        /// volumeattributesclass-protection-controller, which remove the finalizers of deleted
+        /// objects that are not in use. Switch them off where a kube-controller-manager does their
+        /// work: *,-namespace,-garbage-collector,-serviceaccount,-root-ca-cert-publisher.
         /// [default: *]
         controllers: Controllers ["NAMES"] {allow_hyphen_values = true} = Controllers::default();
 
-        /// How many objects a deletion of a collection deletes at a time; less than 1 is 1.
+        /// How many objects a deletion of a collection deletes at a time; less than 1 counts as 1.
         /// [default: 64]
         delete_collection_workers: i64 ["COUNT"] {allow_negative_numbers = true} = 64;
 
         /// Whether deletions with propagationPolicy Foreground or Orphan wait for a garbage
-        /// collector: that of the daemon, or of a kube-controller-manager. Set to false, all are
-        /// like Background, and no collector runs.
+        /// collector: that of the daemon, or of a kube-controller-manager. If false, all deletions
+        /// work like Background, and no collector runs.
         /// [default: true]
         enable_garbage_collector: Switch ["BOOL"]
             {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
@@ -424,8 +423,8 @@ settings! {
 
     "Watch cache" {
         /// Whether resources have caches that serve lists and watches. Without them everything is
-        /// read from the store, which costs more. Watches then get no bookmark but the one that
-        /// ends their initial events, and lists at resourceVersion=0 heed their limit.
+        /// read from the store, which costs more. Watches then get only the bookmark that ends
+        /// their initial events, and lists at resourceVersion=0 obey their limit.
         /// [default: true]
         watch_cache: Switch ["BOOL"]
             {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
@@ -435,32 +434,32 @@ settings! {
         /// [default: none]
         watch_cache_sizes: WatchCacheSizes ["SIZES"] = WatchCacheSizes::default();
 
-        /// Accepted for the sake of scripts, and not consulted: caches have no fixed size.
+        /// Accepted for compatibility and ignored: caches have no fixed size.
         /// [default: none]
         default_watch_cache_size: UnusedSize ["COUNT"] = UnusedSize(None);
 
-        /// Bytes of recent events that each resource keeps in memory for its watchers. Who is
-        /// further behind is served from disk.
+        /// Bytes of recent events that each resource keeps in memory for its watchers.
+        /// Watchers that need older events are served from disk.
         /// [default: 8MiB]
         watch_ring_bytes: ByteSize ["SIZE"] = ByteSize(8 << 20);
 
-        /// Bytes of recent events over all resources.
+        /// Bytes of recent events of all resources together.
         /// [default: 64MiB]
         watch_ring_total_bytes: ByteSize ["SIZE"] = ByteSize(64 << 20);
     }
 
     "Limits" {
         /// Connections served at a time. auto is as many as the limit of open files leaves room
-        /// for, up to 32768; no number goes beyond that limit. A newcomer takes the place of an
-        /// unauthenticated connection. A sixteenth, at most 64, is kept for newcomers, so that
-        /// probes are always answered.
+        /// for, up to 32768; no number goes beyond that limit. A new connection replaces an
+        /// unauthenticated one when all are in use. A sixteenth, at most 64, is reserved for new
+        /// connections, so that probes are always answered.
         /// [default: auto]
         max_connections: ConnectionLimit ["COUNT"] = ConnectionLimit::Automatic;
 
-        /// Connections at a time that have begun with TLS and have not sent a request with good
+        /// Connections at a time that have begun TLS and have not sent a request with valid
         /// credentials yet; three quarters of them from one address. Others wait. Never more than
         /// half of max-connections: beyond that, those that sent nothing are closed first, then the
-        /// oldest. Fleets that open all their connections before they ask need as many.
+        /// oldest. Fleets that open all their connections before they send a request need as many.
         /// [default: 8192]
         max_unauthenticated_connections: usize ["COUNT"] = 8192;
 
@@ -469,18 +468,18 @@ settings! {
         /// [default: 1000]
         http2_max_streams_per_connection: u32 ["COUNT"] = 1000;
 
-        /// Watches open at a time, of all users. One user has at most seven eighths of them. More
-        /// get 429 and come again. Each takes two to three KiB of memory.
+        /// Watches open at a time, of all users. One user has at most seven eighths of them.
+        /// Further ones get 429 and must retry. Each takes two to three KiB of memory.
         /// [default: 131072]
         max_watches: usize ["COUNT"] = 131_072;
 
-        /// Reading requests that are answered at a time. More get 429 and come again. A list counts
-        /// for each 500 objects or MiB, up to a tenth. One user has at most seven eighths. Watches,
-        /// health checks, /version and requests of system:masters don't count.
+        /// Reading requests that are served at a time. Further ones get 429 and must retry. A list
+        /// counts once for each 500 objects or MiB, up to a tenth. One user has at most seven
+        /// eighths. Watches, health checks, /version and requests of system:masters don't count.
         /// [default: 400]
         max_requests_inflight: usize ["COUNT"] = 400;
 
-        /// Writing requests that are answered at a time, counted in the same way.
+        /// Writing requests that are served at a time, counted in the same way.
         /// [default: 200]
         max_mutating_requests_inflight: usize ["COUNT"] = 200;
 
@@ -497,8 +496,7 @@ settings! {
         /// [default: 2m]
         idle_timeout: Period ["DURATION"] = Period(Duration::from_secs(120));
 
-        /// Time in which the daemon stops when it is told to: requests finish, watches end, the
-        /// store is closed.
+        /// Time limit for stopping: requests finish, watches end, the store is closed.
         /// [default: 10s]
         shutdown_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
     }
@@ -515,18 +513,18 @@ settings! {
     }
 
     "Logs" {
-        /// What is logged: error, warn, info or debug, or a filter such as
+        /// Messages to log: error, warn, info or debug, or a filter such as
         /// info,taffrail::server=debug. A development build also knows trace, for the libraries it
         /// uses.
         /// [default: info]
         log_level: LogFilter ["FILTER"] = LogFilter::default();
 
-        /// Form of the log on stderr: text, json, or auto. auto is text, coloured on a terminal.
+        /// Format of the log on stderr: text, json, or auto. auto is text, coloured on a terminal.
         /// [default: auto]
         log_format: LogFormat ["FORMAT"] = LogFormat::Auto;
 
-        /// Which requests have a line in the log: all, off, or failures, which are 403, 429 and
-        /// 5xx. Refused logins have lines of their own.
+        /// Requests that get a line in the log: all, off, or failures, which are 403, 429 and 5xx.
+        /// Refused logins have lines of their own.
         /// [default: failures]
         access_log: AccessLogMode ["MODE"] = AccessLogMode::Failures;
 
@@ -535,9 +533,9 @@ settings! {
         /// [default: none]
         audit_policy_file: FilePath ["FILE"] = FilePath::unset();
 
-        /// File of the audit log, a line of JSON for each event, made for its owner alone; - is
-        /// standard output. Events that can't be written as fast as they come are dropped, counted
-        /// and told of in the log. Needs audit-policy-file.
+        /// File of the audit log, or - for standard output. It has a line of JSON for each event,
+        /// and is accessible only to its owner. Events that come faster than they can be written
+        /// are dropped, counted and reported in the log. Needs audit-policy-file.
         /// [default: none]
         audit_log_path: FilePath ["FILE"] = FilePath::unset();
 

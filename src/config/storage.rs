@@ -89,7 +89,7 @@ impl fmt::Display for ServersOverrides {
     }
 }
 
-/// `resource[.group]#size`, separated by commas (SF-8): which resources have a watch cache.
+/// `resource[.group]#size`, separated by commas (SF-8): whether resources have a watch cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchCacheSizes(pub Vec<(String, u64)>);
 

@@ -220,7 +220,7 @@ fn the_sample_file_is_what_the_defaults_print() {
     let sample = include_str!("../../config/taffrail.yaml");
     assert!(
         sample == Config::default().to_yaml(),
-        "write it anew: cargo run -- config > config/taffrail.yaml"
+        "write it again: cargo run -- config > config/taffrail.yaml"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Pure. The flags of a command line that no command has, and the flags that may be meant.
+//! Pure. Finds the flags of a command line that no command has, and flags with similar names.
 
 use std::ffi::OsString;
 
@@ -9,11 +9,11 @@ use clap::{Arg, Command};
 pub(super) struct Unknown {
     /// With its dashes.
     pub(super) flag: String,
-    /// The flag that is probably meant.
+    /// The flag that was probably meant.
     pub(super) meant: Option<String>,
 }
 
-/// All of them, in order, each once.
+/// All unknown flags, in order, each once.
 pub(super) fn flags(arguments: &[OsString], definition: &Command) -> Vec<Unknown> {
     let mut found: Vec<Unknown> = Vec::new();
     let mut command = definition;
@@ -50,13 +50,13 @@ pub(super) fn flags(arguments: &[OsString], definition: &Command) -> Vec<Unknown
     found
 }
 
-/// Whether the argument behind this flag is its value.
+/// Whether the argument after this flag is its value.
 fn takes_next(flag: &Arg) -> bool {
     flag.get_action().takes_values() && !flag.is_require_equals_set()
 }
 
 /// The flag that differs least from a name. A quarter of the name may differ; or the name is a part
-/// of one flag, or one flag a part of the name.
+/// of one flag, or one flag is a part of the name.
 fn near(name: &str, command: &Command) -> Option<String> {
     let shown = command.get_arguments().filter(|one| !one.is_hide_set());
     let known: Vec<&str> = shown.filter_map(Arg::get_long).collect();

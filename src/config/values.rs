@@ -285,10 +285,10 @@ impl AddressRanges {
     }
 }
 
-/// Services need some addresses, and kube-apiserver takes no larger ranges either.
+/// The range of a text. It must have some addresses, and no more than kube-apiserver allows.
 fn address_range(text: &str) -> Result<(IpAddr, u32), String> {
     let text = text.trim();
-    let wrong = || format!("`{text}` is no range of addresses; write it as 10.0.0.0/24");
+    let wrong = || format!("`{text}` is not a range of addresses; write it as 10.0.0.0/24");
     let (address, bits) = text.split_once('/').ok_or_else(wrong)?;
     let address: IpAddr = address.parse().map_err(|_| wrong())?;
     let bits: u32 = bits.parse().map_err(|_| wrong())?;
@@ -337,7 +337,7 @@ impl FromStr for AdvertiseAddress {
         match usable {
             Some(_) => Ok(AdvertiseAddress(usable)),
             None => Err(format!(
-                "`{text}` is no address under which others reach this machine"
+                "`{text}` is not an address at which others reach this machine"
             )),
         }
     }
@@ -378,7 +378,7 @@ impl FromStr for PortRange {
 
     /// `30000-32767`, or `30000+100` for that many more.
     fn from_str(text: &str) -> Result<PortRange, String> {
-        let wrong = || format!("`{text}` is no range of ports; write it as 30000-32767");
+        let wrong = || format!("`{text}` is not a range of ports; write it as 30000-32767");
         let number = |text: &str| text.trim().parse::<u16>().map_err(|_| wrong());
         let (first, last) = match (text.split_once('-'), text.split_once('+')) {
             (Some((first, last)), _) => (number(first)?, number(last)?),
@@ -448,7 +448,8 @@ impl FromStr for LogFilter {
             let level = directive
                 .rsplit_once('=')
                 .map_or(directive, |(_, level)| level);
-            // A misspelt level would count as the name of a module, and everything of it be logged.
+            // Otherwise a misspelt level would be taken for the name of a module, and all its
+            // messages be logged.
             if !levels
                 .iter()
                 .any(|known| known.eq_ignore_ascii_case(level.trim()))
@@ -564,7 +565,7 @@ words! {
     AccessLogMode {
         /// None.
         Off = "off",
-        /// Those that failed for other reasons than clients expect in daily life.
+        /// Requests that failed for reasons that clients don't expect in daily use.
         Failures = "failures",
         /// All.
         All = "all",

@@ -1,5 +1,5 @@
-//! The Service through which clients in the cluster reach the API, and the range of addresses that
-//! it is of (API-228). Every daemon keeps them, as every kube-apiserver does.
+//! Maintains the `kubernetes` Service, through which clients in the cluster reach the API, and the
+//! ServiceCIDR of its address (API-228). Every daemon does so, as every kube-apiserver does.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,51 +19,53 @@ use crate::clock;
 use crate::registry::services::Repaired;
 use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource};
 
-/// The name of the Service, of its endpoints and of the range of addresses.
+/// The name of the Service, of its endpoints and of the ServiceCIDR.
 const NAME: &str = "kubernetes";
 /// The namespace of the Service.
 const NAMESPACE: &str = "default";
-/// The manager that owns the condition of the range, as in kube-apiserver.
+/// The field manager of the ServiceCIDR's condition, as in kube-apiserver.
 const RANGE_CONTROLLER: &str = "kubernetes-service-cidr-controller";
-/// The time between two looks at the Service.
+/// The interval between checks of the Service.
 const PAUSE: Duration = Duration::from_secs(10);
-/// The time after a failure.
+/// The pause after a failure.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
-/// The time between two repairs of what Services take.
+/// The interval between repairs of the addresses and ports that Services use.
 const REPAIR_PAUSE: Duration = Duration::from_secs(180);
-/// The time limit for the end of being an endpoint.
+/// The time limit for removing this server from the endpoints.
 const TIME_TO_LEAVE: Duration = Duration::from_secs(2);
+/// How often a change of the endpoints is tried while other servers change them, too.
+const ATTEMPTS: usize = 10;
 /// The time limit for one request.
 const TIME: Duration = Duration::from_secs(30);
 
-/// How clients in the cluster reach the API.
+/// The addresses at which clients reach the API.
 #[derive(Clone, Debug)]
 pub struct ApiAddress {
-    /// The address of the Service, the first one of its range.
+    /// The cluster IP of the Service, the first address of its range.
     pub service: IpAddr,
-    /// The ranges of addresses of Services, as texts.
+    /// The Service CIDRs, as texts.
     pub ranges: Vec<String>,
     /// The port where this daemon listens.
     pub port: u16,
-    /// The address of this daemon for others. `None` if it listens for this machine only: then the
-    /// Service has no endpoints.
+    /// The address of this daemon for other machines. `None` if it listens on loopback only: then
+    /// the Service has no endpoints.
     pub advertised: Option<IpAddr>,
 }
 
-/// Keeps the Service of the API.
+/// The controller of the `kubernetes` Service.
 #[derive(Clone)]
 pub struct KubernetesServiceController {
     registry: Registry,
     address: ApiAddress,
     /// The leases of the servers that share the store. `None` if no other server does.
     leases: Option<MasterLeases>,
-    /// Whether this server is no endpoint any more. It is held while endpoints are changed, so
-    /// that a server that leaves is not put back.
+    /// Whether this server has left the endpoints. It is locked while endpoints are changed, so
+    /// that a server that leaves is not added again.
     has_left: Arc<Mutex<bool>>,
 }
 
 impl KubernetesServiceController {
-    /// Keeps the Service in a registry.
+    /// Creates the controller for the Service in a registry.
     pub fn new(
         registry: Registry,
         address: ApiAddress,
@@ -77,8 +79,8 @@ impl KubernetesServiceController {
         }
     }
 
-    /// Keeps the Service, and repairs what Services take of the cluster. It may be cancelled at any
-    /// point. A repair may take longer than a lease lasts, so it goes on beside.
+    /// Maintains the Service, and repairs the allocations of Services. May be cancelled at any
+    /// point. A repair may take longer than a lease lasts, so it runs concurrently.
     pub async fn run(self) {
         tokio::join!(self.keep_on(), self.repair_on());
     }
@@ -89,7 +91,7 @@ impl KubernetesServiceController {
         loop {
             turns.tick().await;
             while let Err(status) = self.keep().await {
-                tracing::warn!(%status, "can't keep the service of the API, trying again");
+                tracing::warn!(%status, "reconciling the kubernetes service failed, retrying");
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
             }
         }
@@ -104,7 +106,7 @@ impl KubernetesServiceController {
                     REPAIR_PAUSE
                 }
                 Err(status) => {
-                    tracing::warn!(%status, "can't repair what services take, trying again");
+                    tracing::warn!(%status, "repairing service allocations failed, retrying");
                     PAUSE_AFTER_ERROR
                 }
             };
@@ -116,7 +118,7 @@ impl KubernetesServiceController {
         RequestContext::internal("kubernetes-service", Instant::now() + TIME)
     }
 
-    /// Makes what is missing. Resources that are not served are left alone.
+    /// Creates missing objects, and corrects others. Skips resources that are not served.
     ///
     /// # Errors
     /// The first failed read or write.
@@ -142,17 +144,15 @@ impl KubernetesServiceController {
         if *has_left {
             return Ok(());
         }
-        let mut servers = vec![advertised];
         if let Some(leases) = &self.leases {
             let renewing = leases.renew(advertised, self.context().origin());
             renewing.await.map_err(Status::internal)?;
-            servers.extend(leases.servers().await.map_err(Status::internal)?);
         }
-        self.keep_all_endpoints(servers).await
+        self.keep_all_endpoints().await
     }
 
-    /// Takes this server from the endpoints, before it stops. Others do it when its lease has run
-    /// out, if this fails or takes too long.
+    /// Removes this server from the endpoints, before it stops. If this fails or takes too long,
+    /// other servers remove it when its lease has expired.
     pub async fn leave(&self) {
         let (Some(leases), Some(advertised)) = (&self.leases, self.address.advertised) else {
             return;
@@ -162,34 +162,34 @@ impl KubernetesServiceController {
             *has_left = true;
             let removing = leases.remove(advertised, self.context().origin());
             removing.await.map_err(Status::internal)?;
-            // The last one stays, as a Service without endpoints helps nobody.
-            match leases.servers().await.map_err(Status::internal)? {
-                none if none.is_empty() => Ok(()),
-                servers => self.keep_all_endpoints(servers).await,
-            }
+            self.keep_all_endpoints().await
         };
         let outcome: Result<(), Box<Status>> = tokio::time::timeout(TIME_TO_LEAVE, leaving)
             .await
             .unwrap_or_else(|late| Err(Box::new(Status::internal(late))));
         if let Err(status) = outcome {
-            tracing::warn!(%status, "can't take this server from the endpoints of the API");
+            tracing::warn!(%status, "removing this server from the endpoints of the API failed");
         }
     }
 
-    /// Makes these servers the endpoints of the Service, in both kinds.
-    async fn keep_all_endpoints(&self, mut servers: Vec<IpAddr>) -> Result<(), Box<Status>> {
-        servers.sort_unstable();
-        servers.dedup();
+    /// Makes the live servers the endpoints of the Service, in both kinds.
+    async fn keep_all_endpoints(&self) -> Result<(), Box<Status>> {
         let catalog = self.registry.current();
         if let Some(endpoints) = catalog.named("endpoints") {
-            self.keep_endpoints(&endpoints, &Members::Endpoints, &servers)
-                .await?;
+            self.keep_endpoints(&endpoints, &Members::Endpoints).await?;
         }
         if let Some(slices) = catalog.named("endpointslices.discovery.k8s.io") {
-            self.keep_endpoints(&slices, &Members::Slice, &servers)
-                .await?;
+            self.keep_endpoints(&slices, &Members::Slice).await?;
         }
         Ok(())
+    }
+
+    /// The live servers, in order.
+    async fn servers(&self) -> Result<Vec<IpAddr>, Box<Status>> {
+        match &self.leases {
+            Some(leases) => Ok(leases.servers().await.map_err(Status::internal)?),
+            None => Ok(self.address.advertised.into_iter().collect()),
+        }
     }
 
     async fn repair(&self, before: &Repaired) -> Result<Repaired, Box<Status>> {
@@ -201,7 +201,7 @@ impl KubernetesServiceController {
         let repaired = allocators.repair(&services, before).await?;
         if repaired.mended > 0 {
             let count = repaired.mended;
-            tracing::warn!(count, "mended addresses and ports of services");
+            tracing::warn!(count, "repaired addresses and ports of services");
         }
         Ok(repaired)
     }
@@ -223,7 +223,7 @@ impl KubernetesServiceController {
         }
     }
 
-    /// The range of addresses, which is ready from the start.
+    /// Creates the ServiceCIDR, which is ready from the start.
     async fn keep_range(&self, cidrs: &RegistryStore) -> Result<(), Box<Status>> {
         let at = NamespacedName::in_cluster(NAME);
         let range = match found(cidrs.read(at, "0").await)? {
@@ -285,9 +285,10 @@ impl KubernetesServiceController {
             let service = object(services.definition(), metadata, [("spec", spec)]);
             let created = self.create(services, Some(NAMESPACE), service).await;
             return match created {
-                // Whoever makes the Service at the same time has taken its address first.
+                // Another daemon that creates the Service at the same time has allocated its
+                // address first.
                 Err(status) if self.is_made_by_another(services, at).await => {
-                    tracing::debug!(%status, "another daemon has made the service of the API");
+                    tracing::debug!(%status, "another daemon has created the kubernetes service");
                     Ok(())
                 }
                 outcome => outcome,
@@ -303,7 +304,7 @@ impl KubernetesServiceController {
         self.replace(services, at, service).await
     }
 
-    /// Whether somebody else makes the Service, within a moment.
+    /// Returns whether another daemon creates the Service within a moment.
     async fn is_made_by_another(&self, services: &RegistryStore, at: NamespacedName<'_>) -> bool {
         for _ in 0..20 {
             if services.get(at, "").await.is_ok() {
@@ -323,57 +324,80 @@ impl KubernetesServiceController {
         let (context, options) = (self.context(), WriteOptions::default());
         let source = UpdateSource::Replace(object.into());
         match store.update(&context, at, None, source, &options).await {
-            // Somebody else has changed it. It is looked at again.
+            // Another writer has changed it. It is checked again later.
             Err(status) if status.reason != StatusReason::CONFLICT => Err(status),
             _ => Ok(()),
         }
     }
 
-    /// Keeps these servers, and no others, the endpoints of the Service.
+    /// Makes the live servers the only endpoints of the Service, in one of the two kinds.
+    ///
+    /// Each attempt reads the object from the store, then the leases, and replaces the object only
+    /// if nobody has changed it since. In this order, a server that writes an outdated set loses
+    /// against the one that has removed its lease, and no stale cache hides a change.
     async fn keep_endpoints(
         &self,
         store: &RegistryStore,
         members: &Members,
-        servers: &[IpAddr],
+    ) -> Result<(), Box<Status>> {
+        let mut refused = Ok(());
+        for _ in 0..ATTEMPTS {
+            refused = self.keep_endpoints_once(store, members).await;
+            match &refused {
+                Err(status) if is_lost_race(status) => {}
+                _ => return refused,
+            }
+        }
+        refused
+    }
+
+    async fn keep_endpoints_once(
+        &self,
+        store: &RegistryStore,
+        members: &Members,
     ) -> Result<(), Box<Status>> {
         let at = NamespacedName {
             namespace: Some(NAMESPACE),
             name: NAME,
         };
-        let stored = found(store.read(at, "0").await)?;
+        let stored = found(store.read(at, "").await)?;
+        let servers = self.servers().await?;
+        if servers.is_empty() {
+            // The last server stays, because a Service without endpoints helps nobody.
+            return Ok(());
+        }
         let own =
             vec![json!({"name": "https", "port": self.address.port, "protocol": "TCP"})].into();
-        // A server whose port is another one does not change that of the others.
+        // One of several servers does not change the port of the others.
         let is_alone = self.leases.is_none() || servers.len() < 2;
         let known = stored.as_ref().and_then(|stored| members.ports(stored));
         let ports = known.filter(|_| !is_alone).unwrap_or(own);
-        let wanted = members.written(servers, stored.as_ref(), ports);
-        match stored {
-            None => {
-                let metadata = json!({
-                    "name": NAME, "namespace": NAMESPACE, "labels": members.labels(),
-                });
-                let object = object(store.definition(), metadata, wanted);
-                self.create(store, Some(NAMESPACE), object).await
-            }
-            Some(stored)
-                if wanted
-                    .iter()
-                    .all(|(name, value)| stored.0.get(*name) == Some(value)) =>
-            {
-                Ok(())
-            }
-            Some(mut stored) => {
-                for (name, value) in wanted {
-                    stored.0.insert(name.to_owned(), value);
-                }
-                self.replace(store, at, stored).await
-            }
+        let wanted = members.written(&servers, stored.as_ref(), ports);
+        let (context, options) = (self.context(), WriteOptions::default());
+        let Some(mut stored) = stored else {
+            let metadata = json!({
+                "name": NAME, "namespace": NAMESPACE, "labels": members.labels(),
+            });
+            let object = object(store.definition(), metadata, wanted);
+            let creating = store.create(&context, Some(NAMESPACE), object, &options);
+            return creating.await.map(drop);
+        };
+        if wanted
+            .iter()
+            .all(|(name, value)| stored.0.get(*name) == Some(value))
+        {
+            return Ok(());
         }
+        for (name, value) in wanted {
+            stored.0.insert(name.to_owned(), value);
+        }
+        let source = UpdateSource::Replace(stored.into());
+        let updating = store.update(&context, at, None, source, &options);
+        updating.await.map(drop)
     }
 }
 
-/// The two kinds that tell the endpoints of a Service.
+/// The two kinds of objects that contain the endpoints of a Service.
 enum Members {
     Endpoints,
     Slice,
@@ -387,7 +411,7 @@ impl Members {
         }
     }
 
-    /// The ports that a stored object tells.
+    /// The ports of a stored object.
     fn ports(&self, stored: &Object) -> Option<Value> {
         let ports = match self {
             Members::Endpoints => stored.0.get("subsets")?.pointer("/0/ports"),
@@ -396,7 +420,7 @@ impl Members {
         ports.cloned().filter(Value::is_array)
     }
 
-    /// The members of the object that tell these addresses. A slice has those of one family, which
+    /// The members of the object with these addresses. A slice has addresses of one family, which
     /// does not change.
     fn written(
         &self,
@@ -441,6 +465,11 @@ fn found(read: Result<Object, Box<Status>>) -> Result<Option<Object>, Box<Status
     }
 }
 
+/// Returns whether another server was faster.
+fn is_lost_race(status: &Status) -> bool {
+    status.reason == StatusReason::CONFLICT || status.reason == StatusReason::ALREADY_EXISTS
+}
+
 /// A new object of a resource.
 fn object(
     of: &ResourceDefinition,
@@ -457,4 +486,68 @@ fn object(
     let mut object = Object::of(all);
     object.set_type(&of.kind, &of.api_version());
     object
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::kinds::definitions::core;
+    use crate::registry::tests::fixture::{Fixture, stored};
+
+    fn address(number: u8) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::new(192, 0, 2, number))
+    }
+
+    /// A server that shares a store with others.
+    fn server(fixture: &Fixture, number: u8) -> KubernetesServiceController {
+        let leases = MasterLeases::new(stored(&fixture.engine, Arc::new(core::masterleases())));
+        let address = ApiAddress {
+            service: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)),
+            ranges: vec!["10.0.0.0/24".to_owned()],
+            port: 6443,
+            advertised: Some(address(number)),
+        };
+        KubernetesServiceController::new(fixture.registry.clone(), address, Some(leases))
+    }
+
+    /// API-228: servers that come and go at the same time leave exactly those that are there, in
+    /// both kinds.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn servers_that_leave_are_no_endpoints_however_busy_the_others_are_api_228() {
+        let fixture = Fixture::over(|storages| storages);
+        for round in 0..20 {
+            let servers: Vec<_> = (1..=6).map(|number| server(&fixture, number)).collect();
+            let tasks = servers.into_iter().enumerate().map(|(number, server)| {
+                tokio::spawn(async move {
+                    for _ in 0..5 {
+                        // A lost race is an error that the loop of the controller repeats.
+                        while server.keep().await.is_err() {}
+                    }
+                    if number >= 2 {
+                        server.leave().await;
+                    }
+                })
+            });
+            for task in tasks.collect::<Vec<_>>() {
+                task.await.expect("it ends");
+            }
+            let wanted: Vec<Value> = [1, 2].map(|one| address(one).to_string().into()).into();
+            let endpoints = fixture.get("endpoints", Some(NAMESPACE), NAME).await;
+            let endpoints = endpoints.expect("it is there");
+            let listed = endpoints.at(&["subsets"]).expect("subsets");
+            let listed = listed.pointer("/0/addresses").and_then(Value::as_array);
+            let listed = listed.expect("a list").iter().map(|one| one["ip"].clone());
+            assert_eq!(listed.collect::<Vec<_>>(), wanted, "round {round}");
+            let slice = fixture
+                .get("endpointslices.discovery.k8s.io", Some(NAMESPACE), NAME)
+                .await;
+            let slice = slice.expect("it is there");
+            let sliced = slice.at(&["endpoints"]).and_then(Value::as_array);
+            let sliced = sliced.expect("a list").iter();
+            let sliced: Vec<_> = sliced.map(|one| one["addresses"][0].clone()).collect();
+            assert_eq!(sliced, wanted, "round {round}");
+        }
+    }
 }

@@ -18,17 +18,18 @@ use crate::storage::codec::object_of;
 
 /// The namespace of the Lease, which Kubernetes' own controllers use too.
 const NAMESPACE: &str = "kube-system";
-/// The old word stays, because daemons of different versions must contend for the same Lease.
+/// An older name of the feature. It stays, because daemons of different versions must contend for
+/// the same Lease.
 const NAME: &str = "taffrail-upkeep";
 const LEASE: NamespacedName<'static> = NamespacedName::in_namespace(NAMESPACE, NAME);
 
 /// The time limit for one request of the election.
 const TIME: Duration = Duration::from_secs(5);
 
-/// The old word stays, because dashboards read the metric.
+/// An older name of the feature. It stays, because dashboards read the metric.
 const LEADING: &str = "taffrail_upkeep_leading";
 
-/// Gives every metric of this module its unit and help text.
+/// Registers the unit and help text of the metrics in this module.
 pub(super) fn describe() {
     metrics::describe_gauge!(
         LEADING,
@@ -39,7 +40,7 @@ pub(super) fn describe() {
 /// Starts the work of a term. The work ends when the sender requests it.
 pub(super) type Work = Box<dyn Fn(watch::Receiver<bool>) -> JoinHandle<()> + Send + Sync>;
 
-/// See the module's documentation.
+/// The election loop of one daemon.
 pub(super) struct LeaderElector {
     registry: Registry,
     identity: String,
@@ -73,7 +74,10 @@ impl LeaderElector {
             let succeeded = match outcome {
                 Ok(Ok(())) => true,
                 Ok(Err(status)) => {
-                    tracing::debug!(%status, "can't acquire or renew the leader lease, trying again");
+                    tracing::debug!(
+                        %status,
+                        "acquiring or renewing the leader lease failed, retrying"
+                    );
                     false
                 }
                 Err(_) => false,

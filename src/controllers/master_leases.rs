@@ -1,6 +1,6 @@
-//! Which servers of one etcd are there: each keeps a lease at a key of its own, in the form and at
-//! the place where kube-apiservers keep theirs (KV-5). A server that dies is forgotten when its
-//! lease has run out.
+//! Finds the live servers of one etcd: each keeps a lease at its own key, in the form and at the
+//! place where kube-apiservers keep theirs (KV-5). A server that dies is forgotten when its lease
+//! expires.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,14 +16,13 @@ use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::registry::{StoredVersion, decoded};
 use crate::storage::{
-    Asked, Current, DeleteRequest, ListRequest, Preconditions, Storage, StorageError,
-    StorageErrorKind, Unconditional, UpdateFunction, UpdateRequest, Updated, VersionUse,
-    WriteDecision,
+    Asked, Current, DeleteRequest, ListRequest, NewObject, Preconditions, Storage, StorageError,
+    StorageErrorKind, Unconditional, UpdateFunction, UpdateRequest, VersionUse, WriteDecision,
 };
 
 /// The prefix of the keys, below that of the store.
 const KEYS: &str = "/masterleases";
-/// Seconds after which a lease has run out that nobody renews.
+/// Seconds after which a lease expires unless it is renewed.
 const TIME_TO_LIVE: u64 = 15;
 
 /// The leases of all servers.
@@ -34,7 +33,7 @@ pub struct MasterLeases {
 }
 
 impl MasterLeases {
-    /// The leases in a storage of them.
+    /// The leases, over their storage.
     pub fn new((definition, storages): StoredVersion) -> MasterLeases {
         MasterLeases {
             definition,
@@ -42,7 +41,7 @@ impl MasterLeases {
         }
     }
 
-    /// Makes or renews the lease of a server.
+    /// Creates or renews the lease of a server.
     ///
     /// # Errors
     /// The failed write.
@@ -65,7 +64,7 @@ impl MasterLeases {
         Ok(())
     }
 
-    /// The servers whose leases have not run out, in order.
+    /// The servers whose leases have not expired, in order.
     ///
     /// # Errors
     /// The failed read.
@@ -86,10 +85,10 @@ impl MasterLeases {
         Ok(servers)
     }
 
-    /// Gives up the lease of a server.
+    /// Removes the lease of a server.
     ///
     /// # Errors
-    /// The failed write. A lease that is not there is no error.
+    /// The failed write. A missing lease is not an error.
     pub async fn remove(&self, server: IpAddr, origin: Origin) -> Result<(), StorageError> {
         let request = DeleteRequest {
             key: key(server),
@@ -108,7 +107,7 @@ fn key(server: IpAddr) -> String {
     format!("{KEYS}/{server}")
 }
 
-/// The server that a lease is of.
+/// The server of a lease.
 fn server(lease: &CachedObject) -> Option<IpAddr> {
     let lease = decoded(lease).ok()?;
     let address = lease.0.get("subsets")?.pointer("/0/addresses/0/ip")?;
@@ -131,7 +130,7 @@ impl Renewal<'_> {
         lease.set_type(&kind.kind, &kind.api_version());
         let subset = json!([{ "addresses": [{ "ip": self.server.to_string() }] }]);
         lease.0.insert("subsets".to_owned(), subset);
-        // Without a change nothing would be written.
+        // Without a change nothing would be written, so the generation counts renewals.
         let generation = lease
             .at(&["metadata", "generation"])
             .and_then(Value::as_i64);
@@ -145,12 +144,11 @@ impl UpdateFunction for Renewal<'_> {
     fn call(
         &mut self,
         current: Current,
-    ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
+    ) -> BoxFuture<'_, Result<WriteDecision<NewObject>, Box<Status>>> {
         let renewed = self.renewed(current.object.as_deref()).map(|object| {
-            WriteDecision::Write(Updated {
-                object,
+            WriteDecision::Write(NewObject {
                 ttl: Some(TIME_TO_LIVE),
-                hold: None,
+                ..NewObject::from(object)
             })
         });
         std::future::ready(renewed).boxed()

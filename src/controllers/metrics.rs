@@ -15,7 +15,7 @@ pub(super) struct QueueMetrics {
     longest: Gauge,
     waited: Histogram,
     worked: Histogram,
-    /// When the work that goes on began.
+    /// When unfinished work began.
     began: Vec<(String, Instant)>,
 }
 
@@ -33,13 +33,13 @@ impl QueueMetrics {
         }
     }
 
-    /// An item was queued; so many wait now.
+    /// An item was queued; `waiting` items wait now.
     pub(super) fn added(&self, waiting: usize) {
         self.adds.increment(1);
         self.depth.set(waiting as f64);
     }
 
-    /// The work on an item begins, which was queued at this time; so many wait now.
+    /// The work on an item, which was queued at `queued`, begins; `waiting` items wait now.
     pub(super) fn begun(&mut self, item: &str, queued: Instant, waiting: usize) {
         self.waited.record(queued.elapsed().as_secs_f64());
         self.depth.set(waiting as f64);
@@ -58,7 +58,7 @@ impl QueueMetrics {
         self.look();
     }
 
-    /// Sets how long the work goes on.
+    /// Sets how long unfinished work has taken.
     pub(super) fn look(&self) {
         let seconds = self.began.iter().map(|(_, at)| at.elapsed().as_secs_f64());
         self.unfinished
@@ -67,7 +67,7 @@ impl QueueMetrics {
     }
 }
 
-/// Sets what the garbage collector keeps in memory.
+/// Sets the sizes of the garbage collector's graph.
 pub(super) fn collector_size(size: (usize, usize)) {
     gauge!(NODES).set(size.0 as f64);
     gauge!(OWNERS).set(size.1 as f64);

@@ -1,10 +1,11 @@
 //! Controllers for a store without a controller manager (API-225, API-262).
 //!
 //! This folder owns the emptying of deleted namespaces, the creation of the system namespaces, the
-//! collection of objects without owners, and the election of the daemon that does it. Snapshots and
-//! events of watch caches enter, requests to the registry leave. The tasks keep no state that the
-//! caches can't show again, so they may stop or fail at any point. Only one of several daemons on a
-//! store works at a time ([`Sharing`]). This folder must not know HTTP or storage engines.
+//! collection of objects without owners, and the election of the daemon that does it. It reads
+//! snapshots and events of watch caches, and sends requests to the registry. The tasks keep no
+//! state that the caches can't show again, so they may stop or fail at any point. Only one of
+//! several daemons on a store works at a time ([`Sharing`]). This folder must not know HTTP or
+//! storage engines.
 
 use std::time::Duration;
 
@@ -43,13 +44,13 @@ pub use system_objects::{
 pub use volume_protection::Protections;
 use volume_protection::VolumeProtectionController;
 
-/// Gives every metric of this module its unit and help text.
+/// Registers the unit and help text of the controllers' metrics.
 pub fn describe_metrics() {
     leader_elector::describe();
     metrics::describe();
 }
 
-/// Works until it is stopped. The work may be cancelled at any point: it begins anew from the
+/// Works until it is stopped. The work may be cancelled at any point: it begins again from the
 /// caches.
 async fn until_stopped(mut stopped: watch::Receiver<bool>, work: impl Future<Output = ()>) {
     tokio::select! {
@@ -78,10 +79,10 @@ pub enum Sharing {
 }
 
 /// With other daemons on the store, a namespace is emptied this long after its deletion. By then
-/// all daemons know of the deletion and create nothing in the namespace.
-const HEARD_BY_ALL_AFTER: Duration = Duration::from_secs(5);
+/// all daemons have seen the deletion and create nothing in the namespace.
+const NAMESPACE_DELETION_GRACE: Duration = Duration::from_secs(5);
 
-/// What the controllers work with, and which of them run.
+/// The dependencies of the controllers, and which of them run.
 #[derive(Clone)]
 pub struct Setup {
     /// The resources.
@@ -94,9 +95,9 @@ pub struct Setup {
     pub empties_namespaces: bool,
     /// Whether objects without owners are deleted here.
     pub collects_garbage: bool,
-    /// What pods need to run under accounts, as far as it is made here.
+    /// The objects to create so that pods can run under accounts.
     pub provisions: Provisions,
-    /// Which deleted objects of volumes are let go here.
+    /// The kinds of volume objects whose finalizers are removed here.
     pub protections: Protections,
 }
 
@@ -109,7 +110,7 @@ impl Controllers {
             Sharing::WithOthers { identity } => {
                 let electing = setup.registry.clone();
                 let work = move |stopped| {
-                    tokio::spawn(run_all(setup.clone(), HEARD_BY_ALL_AFTER, stopped))
+                    tokio::spawn(run_all(setup.clone(), NAMESPACE_DELETION_GRACE, stopped))
                 };
                 let elector = LeaderElector::new(electing, identity, Box::new(work));
                 tokio::spawn(elector.run(stopped))
@@ -194,7 +195,7 @@ async fn supervise(
             Err(failure) => failure,
         };
         let wait = backoff.failed(random_unit());
-        tracing::error!(%failure, ?wait, "{name} failed and is started again");
+        tracing::error!(%failure, ?wait, "{name} failed and is restarted");
         if tokio::time::timeout(wait, stopped.wait_for(|stopped| *stopped))
             .await
             .is_ok()

@@ -1,25 +1,25 @@
-//! Pure: what the conditions of a terminating namespace say of its contents (API-225).
+//! Pure: makes the conditions of a terminating namespace describe its contents (API-225).
 
 use std::collections::BTreeMap;
 
 use serde_json::json;
 
 use crate::api::object::{Object, put};
-use crate::kinds::special::put_condition;
+use crate::kinds::strategies::put_condition;
 
 const CONDITIONS: &[&str] = &["status", "conditions"];
 
 /// The name of pods in [`RemainingContent::resources`].
 pub(super) const PODS: &str = "pods.";
 
-/// What is left in a namespace after its contents were deleted.
+/// The objects that remain in a namespace after its contents were deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RemainingContent {
     /// The number of objects, by the name of their resource: `pods.` or `deployments.apps`.
     pub(super) resources: BTreeMap<String, usize>,
     /// The number of objects that have a finalizer, by the finalizer.
     pub(super) finalizers: BTreeMap<String, usize>,
-    /// What went wrong, once for each resource.
+    /// The failures, one for each resource.
     pub(super) failures: Vec<String>,
 }
 
@@ -60,13 +60,13 @@ const TYPES: [ConditionType; 5] = [
 ];
 
 impl RemainingContent {
-    /// Whether nothing is left and nothing went wrong.
+    /// Whether nothing remains and nothing failed.
     pub(super) fn is_empty(&self) -> bool {
         self.resources.is_empty() && self.failures.is_empty()
     }
 
-    /// Makes the conditions of a namespace say what is left. Conditions of other types stay. The
-    /// time of a condition changes only with its status. Returns whether anything has changed.
+    /// Makes the conditions of a namespace describe what remains. Conditions of other types stay.
+    /// The time of a condition changes only with its status. Returns whether anything has changed.
     pub(super) fn write_to(&self, namespace: &mut Object, now: &str) -> bool {
         let before = namespace.items(CONDITIONS);
         let mut conditions = before.to_vec();
@@ -90,9 +90,9 @@ impl RemainingContent {
         is_changed
     }
 
-    /// For each of [`TYPES`] the reason and the message with which it is True, if it is. The first
-    /// two are about discovery, which can't fail here: the daemon knows its own resources. Pods are
-    /// not counted, as by kube-controller-manager: it counts what it deletes after them.
+    /// For each of [`TYPES`] the reason and the message if it is True. The first two are about
+    /// discovery, which can't fail here: the daemon knows its own resources. Pods are not counted,
+    /// as by kube-controller-manager: it counts the resources that it deletes after them.
     fn problems(&self) -> [Option<(&'static str, String)>; 5] {
         let failures = (!self.failures.is_empty()).then(|| {
             let mut failures = self.failures.clone();

@@ -1,6 +1,6 @@
 //! Follows the namespaces in the snapshots of their cache, without a list of its own.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use tokio::time::Instant;
 
 use super::metrics::QueueMetrics;
 use super::namespaced_resources_deleter::{NamespacedResourcesDeleter, Progress};
-use super::work_queue::{Outcome, WorkQueue};
+use super::work_queue::{Ended, Waits, WorkQueue};
 use super::{ensure_system_namespaces, until_stopped};
-use crate::kinds::special::SYSTEM_NAMESPACES;
+use crate::kinds::strategies::SYSTEM_NAMESPACES;
 use crate::registry::Registry;
 use crate::storage::codec::object_of;
 
@@ -28,6 +28,13 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The wait before a failed creation is retried.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
+/// The waits before the emptying of a namespace is tried again. A namespace that something holds
+/// up, such as a finalizer, is checked again soon, because its client waits.
+const WAITS: Waits = Waits {
+    first: Duration::from_millis(50),
+    most: Duration::from_secs(30),
+    most_held: Duration::from_secs(2),
+};
 /// The number of namespaces that are emptied concurrently.
 const CONCURRENT_NAMESPACES: usize = 4;
 
@@ -36,13 +43,15 @@ pub(super) struct NamespaceController {
     registry: Registry,
     namespaces: CacherHandle,
     stopped: watch::Receiver<bool>,
-    /// Whether deleted namespaces are emptied.
-    empties: bool,
-    schedule: WorkQueue,
+    /// How long after their deletion namespaces are emptied. `None` if they are not.
+    grace: Option<Duration>,
+    /// Terminating namespaces, by uid. A new namespace of the same name therefore does not inherit
+    /// the wait of the old one.
+    queue: WorkQueue<String>,
+    /// The terminating namespaces of the last check, by uid.
+    terminating: HashMap<String, Arc<CachedObject>>,
     /// Namespaces that are being emptied.
-    work: FuturesUnordered<BoxFuture<'static, (String, Outcome)>>,
-    /// Namespaces that wait for a free slot.
-    waiting: VecDeque<Waiting>,
+    work: FuturesUnordered<BoxFuture<'static, (String, Ended)>>,
     metrics: QueueMetrics,
     /// The newest namespace event that was processed.
     seen: Revision,
@@ -54,16 +63,9 @@ pub(super) struct NamespaceController {
     again: Instant,
 }
 
-/// A namespace that waits for a free slot.
-struct Waiting {
-    uid: String,
-    namespace: Arc<CachedObject>,
-    since: Instant,
-}
-
 impl NamespaceController {
     /// A controller that empties namespaces this long after their deletion, or never if another
-    /// one does.
+    /// component does it.
     pub(super) fn new(
         registry: Registry,
         namespaces: CacherHandle,
@@ -74,10 +76,10 @@ impl NamespaceController {
             registry,
             namespaces,
             stopped,
-            empties: grace.is_some(),
-            schedule: WorkQueue::new(grace.unwrap_or_default()),
+            grace,
+            queue: WorkQueue::new(WAITS),
+            terminating: HashMap::new(),
             work: FuturesUnordered::new(),
-            waiting: VecDeque::new(),
             metrics: QueueMetrics::new("namespace"),
             seen: Revision::ZERO,
             picture: None,
@@ -95,15 +97,13 @@ impl NamespaceController {
     /// other.
     async fn follow(&mut self) {
         loop {
-            let due = self.schedule.next();
+            let due = self.queue.next_due();
             let until = due.map_or(self.again, |due| due.min(self.again));
             let earliest = self.looked + SHORTEST_PAUSE;
             tokio::select! {
-                Some((uid, outcome)) = self.work.next() => {
-                    let is_tried_again = matches!(outcome, Outcome::Failed | Outcome::Unfinished);
-                    self.metrics.ended(&uid, is_tried_again);
-                    self.schedule.ended(&uid, outcome, Instant::now(), random_unit());
-                    self.take_up();
+                Some((uid, ended)) = self.work.next() => {
+                    self.metrics.ended(&uid, matches!(ended, Ended::Failed | Ended::GoesOn));
+                    self.queue.ended(&uid, ended, Instant::now(), random_unit());
                 }
                 () = news(self.namespaces.clone(), self.picture, earliest, until) => {
                     self.looked = Instant::now();
@@ -117,6 +117,7 @@ impl NamespaceController {
                     }
                 }
             }
+            self.take_up();
         }
     }
 
@@ -124,51 +125,48 @@ impl NamespaceController {
     /// resources.
     fn is_news(&self, snapshot: &Snapshot) -> bool {
         let now = Instant::now();
-        let is_due = self.schedule.next().is_some_and(|due| due <= now);
-        snapshot.last_event() != self.seen || is_due || self.again <= now
+        snapshot.last_event() != self.seen || self.again <= now
     }
 
     async fn look_at(&mut self, snapshot: &Snapshot) {
         self.seen = snapshot.last_event();
         self.again = Instant::now() + LONGEST_PAUSE;
         let mut missing = SYSTEM_NAMESPACES.len();
+        self.terminating.clear();
         // Unreadable namespaces are reported by the actor system and skipped here.
         for namespace in snapshot.range(self.namespaces.prefix(), None).flatten() {
             if SYSTEM_NAMESPACES.contains(&namespace.attributes().name()) {
                 missing = missing.saturating_sub(1);
             }
-            if self.empties && is_terminating(namespace) {
+            if let Some(grace) = self.grace
+                && is_terminating(namespace)
+            {
                 let uid = uid_of(namespace);
-                if self.schedule.is_due(&uid, Instant::now()) {
-                    self.schedule.begun(&uid);
-                    self.waiting.push_back(Waiting {
-                        uid,
-                        namespace: namespace.clone(),
-                        since: Instant::now(),
-                    });
-                    self.metrics.added(self.waiting.len());
+                if self.queue.add_at(&uid, Instant::now() + grace) {
+                    self.metrics.added(self.queue.ready());
                 }
+                self.terminating.insert(uid, namespace.clone());
             }
         }
-        self.schedule.forget_unseen();
+        let terminating = &self.terminating;
+        self.queue.retain(|uid| terminating.contains_key(uid));
         if missing > 0 {
             self.restore_system_namespaces().await;
         }
-        self.take_up();
     }
 
-    /// Starts waiting namespaces while there are free slots.
+    /// Starts to empty namespaces that are due while there are free slots.
     fn take_up(&mut self) {
         while self.work.len() < CONCURRENT_NAMESPACES
-            && let Some(next) = self.waiting.pop_front()
+            && let Some((uid, since)) = self.queue.take(Instant::now())
         {
-            let Waiting {
-                uid,
-                namespace,
-                since,
-            } = next;
-            self.metrics.begun(&uid, since, self.waiting.len());
+            let Some(namespace) = self.terminating.get(&uid) else {
+                self.queue.ended(&uid, Ended::Done, Instant::now(), 0.0);
+                continue;
+            };
+            self.metrics.begun(&uid, since, self.queue.ready());
             let deleter = NamespacedResourcesDeleter::new(self.registry.clone());
+            let namespace = namespace.clone();
             self.work.push(worked_on(deleter, uid, namespace));
         }
     }
@@ -178,7 +176,7 @@ impl NamespaceController {
             Ok(0) => {}
             Ok(created) => tracing::info!(created, "created missing system namespaces"),
             Err(status) => {
-                tracing::warn!(%status, "can't create missing system namespaces, trying again");
+                tracing::warn!(%status, "creating missing system namespaces failed, retrying");
                 self.again = Instant::now() + PAUSE_AFTER_ERROR;
             }
         }
@@ -208,32 +206,30 @@ fn worked_on(
     deleter: NamespacedResourcesDeleter,
     uid: String,
     namespace: Arc<CachedObject>,
-) -> BoxFuture<'static, (String, Outcome)> {
+) -> BoxFuture<'static, (String, Ended)> {
     async move {
-        let outcome = outcome_of(&deleter, &namespace).await;
-        (uid, outcome)
+        let ended = empty(&deleter, &namespace).await;
+        (uid, ended)
     }
     .boxed()
 }
 
-async fn outcome_of(deleter: &NamespacedResourcesDeleter, namespace: &CachedObject) -> Outcome {
+async fn empty(deleter: &NamespacedResourcesDeleter, namespace: &CachedObject) -> Ended {
     let name = namespace.attributes().name();
     match deleter.empty(namespace).await {
-        Ok(Progress::Done) => Outcome::Done,
+        // If the next check finds it again, the cache lags or something else holds it up.
+        Ok(Progress::Done) => Ended::Held,
         Ok(Progress::Held(remaining)) => {
             tracing::debug!(namespace = name, ?remaining, "namespace is held");
-            Outcome::Held
+            Ended::Held
         }
         Ok(Progress::Unfinished) => {
-            tracing::debug!(
-                namespace = name,
-                "namespace is large, going on with it later"
-            );
-            Outcome::Unfinished
+            tracing::debug!(namespace = name, "namespace is large, continuing later");
+            Ended::GoesOn
         }
         Err(status) => {
-            tracing::warn!(namespace = name, %status, "can't empty a namespace, trying again");
-            Outcome::Failed
+            tracing::warn!(namespace = name, %status, "emptying a namespace failed, retrying");
+            Ended::Failed
         }
     }
 }

@@ -1,5 +1,6 @@
-//! What pods need in each namespace to run under an account (API-262): the account `default`, and
-//! the certificate of the API in a ConfigMap. They are made anew when they are deleted.
+//! Creates the objects that pods need in each namespace to run under a service account (API-262):
+//! the account `default`, and the CA certificate of the API in a ConfigMap. Creates them again when
+//! they are deleted.
 
 use std::time::Duration;
 
@@ -25,26 +26,26 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
                            kubernetes.default.svc. No other usage is guaranteed across \
                            distributions of Kubernetes clusters.";
 
-/// The time between two looks at the caches.
+/// The interval between checks of the caches.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The wait before failed writes are tried again.
+/// The wait before failed writes are retried.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 /// The time limit for one write.
 const TIME: Duration = Duration::from_secs(30);
-/// How many namespaces are looked after at a time.
+/// The number of namespaces that are handled concurrently.
 const AT_A_TIME: usize = 16;
 
-/// What is made in each namespace.
+/// The objects to create in each namespace.
 #[derive(Clone, Debug, Default)]
 pub struct Provisions {
-    /// Whether the account is made.
+    /// Whether the account is created.
     pub accounts: bool,
-    /// The certificates for the ConfigMap, in PEM, if it is made.
+    /// The certificates for the ConfigMap, in PEM, if it is created.
     pub authority: Option<String>,
 }
 
 impl Provisions {
-    /// Whether nothing is made.
+    /// Whether nothing is created.
     pub fn is_empty(&self) -> bool {
         !self.accounts && self.authority.is_none()
     }
@@ -89,7 +90,10 @@ impl ServiceAccountsController {
             match self.look_after_all().await {
                 Ok(()) => seen = now,
                 Err(status) => {
-                    tracing::warn!(%status, "can't give a namespace its account, trying again");
+                    tracing::warn!(
+                        %status,
+                        "creating the service account of a namespace failed, retrying"
+                    );
                     tokio::time::sleep(PAUSE_AFTER_ERROR).await;
                 }
             }
@@ -147,7 +151,7 @@ impl ServiceAccountsController {
         Ok(())
     }
 
-    /// Makes an object unless it is there with this data.
+    /// Creates an object unless it exists with this data.
     async fn ensure(
         &self,
         resource: &str,
@@ -180,7 +184,7 @@ impl ServiceAccountsController {
             Err(status) => Err(status),
         };
         match outcome {
-            // Somebody else was first, or the namespace is going. The caches will tell.
+            // Another writer was first, or the namespace is being deleted. The caches will show it.
             Err(status) if is_harmless(&status) => Ok(()),
             outcome => outcome,
         }

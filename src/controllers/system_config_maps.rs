@@ -1,5 +1,5 @@
-//! The ConfigMaps of `kube-system` in which a server tells others of itself (API-262). They are
-//! made anew when they are deleted or spoiled.
+//! The ConfigMaps of `kube-system` in which a server publishes facts about itself (API-262). They
+//! are created again when they are deleted, and repaired when they are changed.
 
 use std::time::Duration;
 
@@ -14,22 +14,22 @@ use crate::clock;
 use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource};
 
 const NAMESPACE: &str = "kube-system";
-/// Since when the use of tokens in Secrets is tracked.
+/// The ConfigMap with the day since when the use of tokens in Secrets is tracked.
 const TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
 const SINCE: &str = "since";
-/// How clients are known.
+/// The ConfigMap that publishes how clients are authenticated.
 const AUTHENTICATION: &str = "extension-apiserver-authentication";
 const AUTHORITIES: &str = "client-ca-file";
 
-/// The time between two looks.
+/// The interval between checks.
 const PAUSE: Duration = Duration::from_secs(10);
 /// The time limit for one write.
 const TIME: Duration = Duration::from_secs(30);
 
-/// The certificates of the authorities of clients, in PEM. Empty if there are none.
+/// Returns the certificates of the client CAs in PEM, or an empty text.
 pub type ClientAuthorities = Box<dyn Fn() -> String + Send + Sync>;
 
-/// Keeps the ConfigMaps.
+/// The controller of the ConfigMaps.
 pub struct SystemConfigMaps {
     registry: Registry,
     knows_accounts: bool,
@@ -37,8 +37,8 @@ pub struct SystemConfigMaps {
 }
 
 impl SystemConfigMaps {
-    /// Keeps them in this registry. The use of tokens is tracked if tokens of service accounts are
-    /// known at all.
+    /// Creates the controller for this registry. The use of tokens is tracked only if service
+    /// account tokens are accepted at all.
     pub fn new(
         registry: Registry,
         knows_accounts: bool,
@@ -51,17 +51,20 @@ impl SystemConfigMaps {
         }
     }
 
-    /// Keeps them from now on. It may be cancelled at any point.
+    /// Maintains the ConfigMaps. May be cancelled at any point.
     pub async fn run(self) {
         loop {
             tokio::time::sleep(PAUSE).await;
             if let Err(status) = self.keep().await {
-                tracing::warn!(%status, "can't keep the ConfigMaps of kube-system, trying again");
+                tracing::warn!(
+                    %status,
+                    "reconciling the ConfigMaps of kube-system failed, retrying"
+                );
             }
         }
     }
 
-    /// Makes what is missing.
+    /// Creates missing ConfigMaps and repairs others.
     ///
     /// # Errors
     /// The first failed read or write.
@@ -88,8 +91,8 @@ impl SystemConfigMaps {
     }
 }
 
-/// The data with these certificates among the authorities of clients. What other servers have put
-/// there stays. `None` if nothing is missing.
+/// Returns the data with these certificates added to the client CAs, or `None` if nothing is
+/// missing. The data of other servers stays.
 fn with_authorities(data: Option<&Value>, own: &str) -> Option<Value> {
     const END: &str = "-----END CERTIFICATE-----";
     let mut data = data.and_then(Value::as_object).cloned().unwrap_or_default();
@@ -111,7 +114,7 @@ fn with_authorities(data: Option<&Value>, own: &str) -> Option<Value> {
     is_changed.then_some(Value::Object(data))
 }
 
-/// Whether a member is a day that is not to come. Days are compared as texts.
+/// Returns whether a field is a day that is not in the future. Days are compared as texts.
 fn is_past(since: Option<&Value>, today: &str) -> bool {
     let since = since.and_then(Value::as_str).unwrap_or_default();
     since
@@ -120,8 +123,8 @@ fn is_past(since: Option<&Value>, today: &str) -> bool {
         && since <= today
 }
 
-/// Makes a ConfigMap, or changes its data. `mend` tells the new data by the old one, or that the
-/// old one is good.
+/// Creates a ConfigMap, or updates its data. `mend` returns the new data for the old one, or `None`
+/// if the old one is correct.
 async fn ensure(
     store: &RegistryStore,
     name: &str,

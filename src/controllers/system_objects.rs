@@ -1,5 +1,4 @@
-//! The namespaces and PriorityClasses that always exist (API-262), and the account that may be
-//! asked for a token.
+//! The namespaces and PriorityClasses that always exist (API-262), and the default service account.
 
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use tokio::time::Instant;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::status::{Status, StatusReason};
-use crate::kinds::special::SYSTEM_NAMESPACES;
+use crate::kinds::strategies::SYSTEM_NAMESPACES;
 use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext};
 
 /// The time limit for one creation.
@@ -56,8 +55,8 @@ pub async fn ensure_system_priority_classes(registry: &Registry) -> Result<usize
     ensure(registry, resource, "priority-classes", classes).await
 }
 
-/// Creates the account `default` of the namespace `default`, so that a token can be had of a daemon
-/// that nobody has set up. Other namespaces get theirs from a controller.
+/// Creates the account `default` of the namespace `default`, so that clients of a daemon without
+/// any configuration can get a token. A controller creates the accounts of other namespaces.
 ///
 /// # Errors
 /// A failed lookup or creation.
@@ -76,8 +75,8 @@ pub async fn ensure_default_account(registry: &Registry) -> Result<(), Box<Statu
     Ok(())
 }
 
-/// Creates those of the objects that are missing, for this part of the daemon. Each has a name and
-/// further members. Does nothing for a resource that is not served.
+/// Creates those of these objects that are missing, on behalf of a part of the daemon. Each has a
+/// name and further fields. Does nothing for a resource that is not served.
 async fn ensure<const N: usize>(
     registry: &Registry,
     resource: &str,
@@ -107,7 +106,7 @@ async fn ensure<const N: usize>(
     Ok(made.into_iter().filter(|created| *created).count())
 }
 
-/// Whether the object was missing and has been created.
+/// Creates an object, if it is missing. Returns whether it did.
 async fn create_missing(
     store: &RegistryStore,
     at: NamespacedName<'_>,

@@ -13,7 +13,7 @@ use super::{Controllers, Protections, Provisions, Setup, Sharing, ensure_system_
 use crate::api::options::DeleteOptions;
 use crate::api::resource::ResourceDefinition;
 use crate::kinds::definitions::built_in;
-use crate::kinds::special::SYSTEM_NAMESPACES;
+use crate::kinds::strategies::SYSTEM_NAMESPACES;
 use crate::registry::deletion::Collector;
 use crate::registry::tests::fixture::{Fixture, ROOT, refusal};
 use crate::registry::tests::hooked::Hooked;
@@ -174,7 +174,7 @@ async fn a_namespace_is_not_worked_on_for_ever() {
     assert_eq!(emptied(&fixture, "d").await, Progress::Done);
 }
 
-/// A fixture behind caches, as in the daemon.
+/// A fixture with watch caches, as in the daemon.
 pub(super) fn cached_fixture() -> (Fixture, ActorSystem) {
     hooked_fixture(|storage| storage)
 }
@@ -344,7 +344,7 @@ fn of_several_daemons_one_runs_the_controllers_at_a_time() {
         let gone = Instant::now();
         until_namespace_answers(&fixture, "n", 404).await;
         // All daemons know of the deletion by then.
-        assert!(gone.elapsed() >= super::HEARD_BY_ALL_AFTER);
+        assert!(gone.elapsed() >= super::NAMESPACE_DELETION_GRACE);
         waiting.stop().await;
         assert_eq!(holder(&fixture).await.as_deref(), Some(""));
         actor_system.stop().await;

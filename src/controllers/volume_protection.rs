@@ -1,5 +1,5 @@
-//! Lets go of deleted claims, volumes and VolumeAttributesClasses that nothing uses any more
-//! (API-268): it takes away the finalizers that StorageObjectInUseProtection has given them.
+//! Releases deleted claims, volumes and VolumeAttributesClasses that are no longer used (API-268):
+//! it removes the finalizers that StorageObjectInUseProtection has added.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,16 +24,16 @@ const CLAIMS: &str = "persistentvolumeclaims";
 const VOLUMES: &str = "persistentvolumes";
 const CLASSES: &str = "volumeattributesclasses.storage.k8s.io";
 
-/// The time between two looks at the caches.
+/// The interval between checks of the caches.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The wait before failed reads and writes are tried again.
+/// The wait before failed reads and writes are retried.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
-/// Objects that are read before others have a turn.
+/// Objects that are read before other tasks run.
 const OBJECTS_AT_A_TIME: usize = 100;
 /// The time limit for one write.
 const TIME: Duration = Duration::from_secs(30);
 
-/// Which deleted objects are let go.
+/// The kinds of deleted objects that are released.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Protections {
     /// Claims that no pod on a node uses.
@@ -45,13 +45,13 @@ pub struct Protections {
 }
 
 impl Protections {
-    /// Whether none are.
+    /// Whether no kind is released.
     pub fn is_empty(self) -> bool {
         self == Protections::default()
     }
 }
 
-/// The controller of one daemon.
+/// The protection controller of one daemon.
 pub(super) struct VolumeProtectionController {
     registry: Registry,
     caches: Caches,
@@ -59,7 +59,7 @@ pub(super) struct VolumeProtectionController {
     stopped: watch::Receiver<bool>,
 }
 
-/// The last events of the resources, as the caches have them.
+/// The last events of the resources in the caches.
 type Seen = [Option<(u64, Revision)>; 4];
 
 impl VolumeProtectionController {
@@ -98,7 +98,7 @@ impl VolumeProtectionController {
             match self.look_after_all().await {
                 Ok(left) => (seen, waits) = (now, left > 0),
                 Err(status) => {
-                    tracing::debug!(%status, "not all deleted volumes could be let go, trying again");
+                    tracing::debug!(%status, "releasing deleted volumes failed, retrying");
                     tokio::time::sleep(PAUSE_AFTER_ERROR).await;
                 }
             }
@@ -110,10 +110,10 @@ impl VolumeProtectionController {
         Some((snapshot.epoch, snapshot.last_event()))
     }
 
-    /// Lets go of what is not used. Returns how many deleted objects wait.
+    /// Releases unused objects. Returns the number of deleted objects that are still in use.
     ///
     /// # Errors
-    /// The first failed read or write. What is behind it was looked after all the same.
+    /// The first failed read or write. The other resources are still handled.
     async fn look_after_all(&self) -> Result<usize, Box<Status>> {
         let Protections {
             claims,
@@ -141,7 +141,12 @@ impl VolumeProtectionController {
                     Err(status) => Err(status),
                 };
                 if let Err(status) = &done {
-                    tracing::warn!(resource, name, %status, "can't let go of a deleted object");
+                    tracing::warn!(
+                        resource,
+                        name,
+                        %status,
+                        "removing the protection finalizer failed"
+                    );
                 }
                 outcome = outcome.and(done);
             }
@@ -149,7 +154,7 @@ impl VolumeProtectionController {
         outcome.map(|()| left)
     }
 
-    /// The deleted objects that have a finalizer, as the cache has them.
+    /// Returns the deleted objects that have a finalizer, from the cache.
     fn deleted(&self, resource: &str, finalizer: &str) -> Result<Vec<Object>, Box<Status>> {
         let Some((cache, snapshot)) = (self.caches)(resource).and_then(|cache| {
             let snapshot = cache.snapshot()?;
@@ -157,7 +162,8 @@ impl VolumeProtectionController {
         }) else {
             return Ok(Vec::new());
         };
-        // Most are not deleted, and need not be decoded to be told.
+        // Most objects are not deleted. A search for the timestamp shows that without decoding
+        // them.
         let mark = memchr::memmem::Finder::new("\"deletionTimestamp\"");
         let all = snapshot.range(cache.prefix(), None).flatten();
         let marked = all.filter(|object| mark.find(object.item_body()).is_some());
@@ -205,7 +211,7 @@ impl VolumeProtectionController {
         }
     }
 
-    /// Shows all objects of a resource, in the newest state of the store.
+    /// Passes all objects of a resource, in the newest state of the store, to a function.
     async fn for_each(
         &self,
         resource: &str,
@@ -248,7 +254,7 @@ impl VolumeProtectionController {
             name: &name,
         };
         match update(&store, at, object).await {
-            // Somebody else has changed or removed it. The caches will tell.
+            // Another writer has changed or removed it. The caches will show it.
             Err(status) if status.reason == StatusReason::CONFLICT || status.code == 404 => Ok(()),
             outcome => outcome,
         }
@@ -267,7 +273,7 @@ async fn update(
     updating.await.map(|_| ())
 }
 
-/// What is used, as far as it was asked for.
+/// The uses of objects, as far as they were requested.
 #[derive(Default)]
 struct Uses {
     /// By namespace.
@@ -280,12 +286,12 @@ struct Uses {
 #[derive(Default)]
 struct UsedClaims {
     named: HashSet<String>,
-    /// Those of ephemeral volumes: their names, and the uids of their pods.
+    /// Claims of ephemeral volumes: their names, and the uids of their pods.
     ephemeral: HashSet<(String, String)>,
 }
 
 impl UsedClaims {
-    /// Adds the claims of a pod. One that is on no node is not started with a deleted claim.
+    /// Adds the claims of a pod. A pod without a node is not started with a deleted claim.
     fn add(&mut self, pod: &Object) {
         if pod.text(&["spec", "nodeName"]).is_empty() {
             return;
@@ -303,7 +309,8 @@ impl UsedClaims {
         }
     }
 
-    /// Whether a claim is among them. One of an ephemeral volume is controlled by its pod.
+    /// Returns whether a claim is in use. The claim of an ephemeral volume must be controlled by
+    /// its pod.
     fn contains(&self, claim: &Object) -> bool {
         let mut owners = claim.items(&["metadata", "ownerReferences"]).iter();
         self.named.contains(claim.name())
@@ -316,7 +323,7 @@ impl UsedClaims {
     }
 }
 
-/// Whether the kubelet is done with a pod.
+/// Whether the kubelet has finished with a pod.
 fn is_shut_down(pod: &Object) -> bool {
     let grace = pod.at(&["metadata", "deletionGracePeriodSeconds"]);
     pod.is_being_deleted() && grace.and_then(Value::as_i64) == Some(0)

@@ -8,18 +8,19 @@ use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 
 use super::StartError;
-use crate::config::Config;
-use crate::server::auth::{
-    Authenticators, ClientCertificates, Reload, Revocations, StaticTokens, load_or_create_token,
-    write_kubeconfig,
+use crate::api::user_info::UserInfo;
+use crate::auth::service_accounts::{KeyReload, ServiceAccountConfig, ServiceAccountTokens};
+use crate::auth::{
+    Authenticators, ClientCertificates, Reload, Revocations, StaticTokens, Token,
+    load_or_create_token, write_kubeconfig,
 };
-use crate::server::service::RotateToken;
-use crate::server::service_accounts::{KeyReload, ServiceAccountConfig, ServiceAccountTokens};
-use crate::server::tls::Tls;
+use crate::config::Config;
+use crate::server::api_server::RotateToken;
 use crate::storage::etcd::ClientTls;
+use crate::transport::tls::Tls;
 
-/// The certificate that is presented; the admin, with the token in the data directory; the users of
-/// a file, and those of client certificates.
+/// The serving certificate; the admin, whose token is in the data directory; the users of the token
+/// file; and the users of client certificates.
 pub(super) struct Credentials {
     tls: Tls,
     tokens: Arc<StaticTokens>,
@@ -35,17 +36,20 @@ pub(super) struct Credentials {
 
 impl Credentials {
     /// Reads or creates certificates, credentials and the admin's kubeconfig for a server at this
-    /// address. The TLS towards etcd is read again with them.
+    /// address. `users` are known in addition to those of files. The TLS towards etcd is read again
+    /// with them.
     pub(super) fn load(
         config: &Config,
         address: SocketAddr,
+        users: Vec<(Token, UserInfo)>,
         etcd: Option<Arc<ClientTls>>,
     ) -> Result<Credentials, StartError> {
         let tls = Tls::load_or_create(config)?;
         let data_dir = config.data_dir.as_path();
         let token = load_or_create_token(data_dir)?;
         let revocations = Revocations::default();
-        let mut tokens = StaticTokens::new(token.clone(), revocations.clone()).following(data_dir);
+        let mut tokens = StaticTokens::new(token.clone(), users, revocations.clone());
+        tokens = tokens.following(data_dir);
         let token_file = config.token_auth_file.is_set();
         let token_file = token_file.then(|| config.token_auth_file.as_path().to_owned());
         if let Some(file) = &token_file {
@@ -83,12 +87,12 @@ impl Credentials {
         Arc::clone(&self.authenticator)
     }
 
-    /// The certificates that clients must trust, in PEM.
+    /// Returns the certificates that clients must trust, in PEM.
     pub(super) fn trust_pem(&self) -> String {
         self.tls.trust_pem()
     }
 
-    /// The authorities of clients, in PEM.
+    /// Returns the client CAs, in PEM.
     pub(super) fn client_authorities_pem(&self) -> String {
         self.tls.client_authorities_pem()
     }
@@ -97,17 +101,18 @@ impl Credentials {
         &self.service_accounts
     }
 
-    /// The configuration for the next handshake.
+    /// Returns the TLS configuration for the next handshake.
     pub(super) fn server_config(&self) -> Arc<ArcSwap<ServerConfig>> {
         self.tls.server_config()
     }
 
-    /// The path of the admin's kubeconfig.
+    /// Returns the path of the admin's kubeconfig.
     pub(super) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Replaces the admin's token, and writes the kubeconfig. Returns how many watches end.
+    /// Returns the function that replaces the admin's token and writes the kubeconfig. It returns
+    /// the number of watches that end.
     pub(super) fn rotation(credentials: &Arc<Credentials>) -> RotateToken {
         let credentials = Arc::clone(credentials);
         Arc::new(move || {
@@ -119,7 +124,7 @@ impl Credentials {
         })
     }
 
-    /// The files that may change while the daemon runs.
+    /// Returns the files that may change while the daemon runs.
     pub(super) fn followed(&self) -> Vec<PathBuf> {
         let mut files = self.tls.followed();
         files.extend(self.token_file.clone());
@@ -129,8 +134,8 @@ impl Credentials {
         files
     }
 
-    /// Reads the files again and logs what has changed, and after a signal what has not. `because`
-    /// says why, for the log. It reads files, so it must run where that may take a while.
+    /// Reads the files again, and logs what has changed and which files are kept as they were.
+    /// `because` is the reason for the log. It does blocking I/O.
     pub(super) fn reload(&self, because: &'static str) {
         self.reload_certificates(because);
         self.reload_tokens(because);
@@ -147,29 +152,32 @@ impl Credentials {
                 tracing::error!(%error, because, "keeping the previous certificates towards etcd");
             }
             Ok(true) => {
-                tracing::info!(because, "new connections to etcd use other certificates");
+                tracing::info!(
+                    because,
+                    "new connections to etcd use the reloaded certificates"
+                );
             }
             Ok(false) => {}
         }
     }
 
-    /// Also renews the daemon's own certificate when that is due.
+    /// Reloads certificates and client CAs. Renews the daemon's own certificate when that is due.
     pub(super) fn reload_certificates(&self, because: &'static str) {
         match self.tls.reload() {
             Err(error) => {
-                tracing::error!(%error, because, "the certificates were not read again; keeping the previous ones");
+                tracing::error!(
+                    %error,
+                    because,
+                    "the certificates were not read again; keeping the previous ones"
+                );
             }
             Ok(reload) => {
                 if reload.certificate {
-                    tracing::info!(because, "another certificate is presented from now on");
+                    tracing::info!(because, "the serving certificate was replaced");
                 }
                 if reload.client_authorities {
                     let watches_ended = self.certificates.believe(&self.tls.client_authorities());
-                    tracing::info!(
-                        because,
-                        watches_ended,
-                        "other authorities of clients are believed from now on"
-                    );
+                    tracing::info!(because, watches_ended, "the client CAs were reloaded");
                 }
             }
         }
@@ -178,7 +186,7 @@ impl Credentials {
     fn reload_keys(&self, because: &'static str) {
         match self.service_accounts.reload() {
             Err(error) => {
-                tracing::error!(%error, because, "keeping the previous keys of service accounts");
+                tracing::error!(%error, because, "keeping the previous service account keys");
             }
             Ok(KeyReload {
                 is_changed: true,
@@ -187,15 +195,15 @@ impl Credentials {
                 tracing::info!(
                     because,
                     watches_ended = watches,
-                    "other keys of service accounts count from now on"
+                    "the service account keys were reloaded"
                 );
             }
             Ok(_) => {}
         }
     }
 
-    /// The kubeconfig then has the current token and certificate, even if it could not be written
-    /// before.
+    /// Reloads the token files. Also writes the kubeconfig with the current token and certificate,
+    /// because an earlier write may have failed.
     fn reload_tokens(&self, because: &'static str) {
         let Reload {
             admin,
@@ -225,12 +233,12 @@ impl Credentials {
             admin_token,
             users,
             watches_ended = watches,
-            "the files of tokens were read again"
+            "the token files were read again"
         );
     }
 }
 
-/// How tokens of service accounts are made and known.
+/// Returns the configuration for issuing and verifying tokens of service accounts.
 pub(super) fn service_accounts(config: &Config) -> ServiceAccountConfig {
     let issuers = config.issuers();
     let signing = &config.service_account_signing_key_file;

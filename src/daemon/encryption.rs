@@ -8,7 +8,7 @@ use crate::storage::encryption::{Encryption, EncryptionError, POLL_PERIOD, follo
 use crate::storage::factory::{StorageFactory, StoragePlan};
 use crate::storage::rewrite::{Rewriter, RewrittenStores};
 
-/// The transformers of a configuration.
+/// Loads the transformers of the encryption configuration.
 pub(super) fn load(config: &Config) -> Result<Encryption, EncryptionError> {
     let file = &config.encryption_provider_config;
     match file.is_set() {
@@ -17,7 +17,7 @@ pub(super) fn load(config: &Config) -> Result<Encryption, EncryptionError> {
     }
 }
 
-/// Follows changes of the file, if that is configured (EN-17).
+/// Follows changes of the file, if automatic reload is on (EN-17).
 pub(super) fn follow(
     config: &Config,
     encryption: &Encryption,
@@ -35,18 +35,18 @@ pub(super) async fn reload(encryption: &Encryption) {
             %error,
             "SIGHUP: the encryption configuration was not reloaded; keeping the previous one"
         ),
-        Err(error) => tracing::error!(%error, "SIGHUP: the reload was not finished"),
+        Err(error) => tracing::error!(%error, "SIGHUP: the reload failed"),
     }
 }
 
-/// Kubernetes' common check for all key services. It exists whenever a reload might add a key
-/// service (EN-18), though none can be configured yet.
+/// Returns the health check that Kubernetes has for all key services. It exists whenever a reload
+/// might add one (EN-18), though none can be configured yet.
 pub(super) fn check(config: &Config) -> Option<Check> {
     let wanted = config.encryption_provider_config_automatic_reload.0;
     wanted.then(|| Check::not_of_liveness("kms-providers", || Ok(())))
 }
 
-/// The stores of these plans, for a rewrite.
+/// Returns the stores of these plans, for a rewrite with the current keys.
 pub(super) fn rewritten_stores(
     plans: &[StoragePlan],
     actor_system: &ActorSystem,
@@ -58,8 +58,8 @@ pub(super) fn rewritten_stores(
     stores
 }
 
-/// The rewriter of these stores. Of the back ends without servers, the daemon itself keeps history
-/// and can purge it.
+/// Returns the rewriter of these stores. It can compact the history of back ends that are not etcd,
+/// because only the daemon keeps that.
 pub(super) fn rewriter(
     encryption: &Encryption,
     stores: &RewrittenStores,

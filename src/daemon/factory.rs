@@ -6,7 +6,7 @@ use crate::api::resource::ResourceDefinition;
 use crate::config::{Config, StorageMediaType};
 use crate::kinds::definitions::{built_in, core, not_stored};
 use crate::registry::Registry;
-use crate::registry::definition_check::{DefinitionError, check_added, check_table};
+use crate::registry::definition_check::{DefinitionError, Names, check_table};
 use crate::storage::Root;
 use crate::storage::codec::MediaType;
 use crate::storage::encryption::Encryption;
@@ -16,8 +16,8 @@ use crate::storage::factory::{
 };
 use crate::telemetry::Series;
 
-/// The factory that decides where and how each resource is stored. It uses only the configuration
-/// and opens nothing.
+/// Returns the factory that decides where and how each resource is stored. It only reads the
+/// configuration, and opens nothing.
 ///
 /// # Errors
 /// [`FactoryError`] for settings that do not fit the resources.
@@ -40,6 +40,7 @@ pub fn storage_factory(config: &Config) -> Result<StorageFactory, FactoryError> 
         },
     });
     let options = StorageOptions {
+        clock: crate::clock::now,
         root: Root::from(config.etcd_prefix.as_str()),
         servers: super::stores::base_servers(config),
         media_type: match config.storage_media_type {
@@ -57,22 +58,24 @@ pub fn storage_factory(config: &Config) -> Result<StorageFactory, FactoryError> 
     StorageFactory::new(options, served.collect())
 }
 
-/// Checks what would be served if the configuration took nothing away.
+/// Checks that all built-in resources can be served together, including disabled ones.
 ///
 /// # Errors
 /// [`DefinitionError`]
 pub(super) fn check_definitions() -> Result<(), DefinitionError> {
-    let (rows, others) = (built_in(), not_stored());
-    let mut served: Vec<&ResourceDefinition> = rows.iter().map(|row| &**row).collect();
-    check_table(&served)?;
-    for other in &others {
-        check_added(&served, other)?;
-        served.push(other);
+    let rows = built_in();
+    check_table(&rows.iter().collect::<Vec<_>>())?;
+    let mut names = Names::default();
+    rows.iter().for_each(|row| names.insert(row));
+    for other in not_stored().into_iter().map(Arc::new) {
+        names.check(&other)?;
+        names.insert(&other);
     }
     Ok(())
 }
 
-/// Whether the configuration lets a resource be served (SF-48). The daemon itself needs namespaces.
+/// Returns whether the configuration enables a resource (SF-48). Namespaces are always served,
+/// because the daemon needs them.
 fn is_served(config: &Config, row: &ResourceDefinition) -> bool {
     row.is("", "namespaces")
         || config
@@ -80,7 +83,7 @@ fn is_served(config: &Config, row: &ResourceDefinition) -> bool {
             .serves(&row.group, &row.version, &row.plural)
 }
 
-/// Takes away what is served without being stored, where the configuration says so.
+/// Removes resources without a store that the configuration disables.
 pub(super) fn remove_unserved(registry: &Registry, config: &Config) {
     for row in not_stored() {
         if !is_served(config, &row) {
@@ -89,7 +92,7 @@ pub(super) fn remove_unserved(registry: &Registry, config: &Config) {
     }
 }
 
-/// The settings of kinds without effect, with a line for each.
+/// Returns a warning for each setting about resources that has no effect.
 fn kind_warnings(config: &Config) -> Vec<String> {
     let rows = built_in();
     let others = not_stored();
@@ -103,11 +106,11 @@ fn kind_warnings(config: &Config) -> Vec<String> {
     };
     let unknown = config.runtime_config.names().filter(|key| !is_known(key));
     let unknown = unknown.map(|key| {
-        format!("runtime-config={key}: there is no such version or resource, so nothing follows")
+        format!("runtime-config={key}: there is no such version or resource, so it has no effect")
     });
     let namespaces = !config.runtime_config.serves("", "v1", "namespaces");
     let needed = namespaces.then(|| {
-        "runtime-config: namespaces of v1 are served all the same, because objects live in them"
+        "runtime-config: namespaces of v1 are still served, because other objects need them"
             .to_owned()
     });
     let gates = config.feature_gates.warnings();
@@ -122,7 +125,7 @@ fn kind_warnings(config: &Config) -> Vec<String> {
     all.chain(plugins).collect()
 }
 
-/// The storage settings without effect, with a line for each.
+/// Returns a warning for each storage setting that has no effect.
 pub fn storage_warnings(config: &Config, factory: &StorageFactory) -> Vec<String> {
     let size = config.default_watch_cache_size.0;
     let unused = size.map(|size| {
@@ -133,17 +136,19 @@ pub fn storage_warnings(config: &Config, factory: &StorageFactory) -> Vec<String
     warnings.chain(unused).chain(kinds).collect()
 }
 
-/// The plans of what is stored and served by no path.
+/// The storage plans of objects that no path serves.
 pub(super) struct UnservedPlans {
-    /// Which ports of nodes are taken.
+    /// The allocated node ports.
     pub range_allocations: StoragePlan,
-    /// Which servers there are.
+    /// The daemons that share the store.
     pub master_leases: StoragePlan,
 }
 
 impl UnservedPlans {
+    /// Plans them.
+    ///
     /// # Errors
-    /// As [`StorageFactory::plan`].
+    /// Those of [`StorageFactory::plan`].
     pub(super) fn of(
         factory: &StorageFactory,
         engines: &Engines,
@@ -157,18 +162,18 @@ impl UnservedPlans {
     }
 }
 
-/// The plan of each stored resource. Resources of the encryption's configuration that have none are
-/// named in the log.
+/// Returns the plan of each stored resource. Logs resources of the encryption configuration that
+/// are not stored.
 ///
 /// # Errors
-/// As [`StorageFactory::plans`].
+/// Those of [`StorageFactory::plans`].
 pub(super) fn storage_plans(
     factory: &StorageFactory,
     engines: &Engines,
     encryption: &Encryption,
     series: &Series,
 ) -> Result<Vec<StoragePlan>, FactoryError> {
-    // The plans have metrics already.
+    // Plans record metrics from their creation on, so the series must exist.
     for name in factory.resource_names() {
         series.add_resource(&name);
     }

@@ -1,18 +1,20 @@
 //! The composition of the daemon.
 //!
-//! This folder owns the construction of all parts and the order of starting and stopping. It binds
-//! ports early and then serves. A configuration enters, a running [`Daemon`] leaves, or a
-//! [`StartError`]. No other folder knows how the parts fit together. This folder must not know the
-//! contents of requests or objects.
+//! This folder owns the construction of all parts and the order in which they start and stop. It
+//! binds ports early and serves later. It takes a configuration, and returns a running [`Daemon`]
+//! or a [`StartError`]. No other folder knows how the parts fit together. This folder must not know
+//! the contents of requests or objects.
 
+mod addition_pace;
 mod credentials;
+mod custom;
 mod encryption;
 mod factory;
+mod opened;
 mod options;
 mod readiness;
 mod reload;
 pub mod resources;
-mod rights;
 mod service_manager;
 mod service_network;
 mod sharing;
@@ -28,52 +30,66 @@ use actix_rt::task::JoinHandle;
 use actors::dispatcher::{DispatcherConfig, LocalDispatcher};
 use actors::engine::Prefix;
 use actors::supervisor::{ActorSystem, CacherSpec};
-use actors::watchdog::{self, Watchdog};
+use actors::watchdog::Watchdog;
 
+use crate::api::error_list::ClusterPolicies;
+use crate::api::user_info::UserInfo;
+use crate::auth::service_accounts::ServiceAccountTokens;
+use crate::auth::{self, Authorizer, Token};
 use crate::build_info;
 use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend, running_plugins};
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{self, Controllers};
-use crate::kinds::validation::pods::security::forbid_privileged_containers;
+use crate::custom_resources::CustomResources;
+use crate::kinds::validation::pods::security::NO_PRIVILEGED_CONTAINERS;
+use crate::registry::component_statuses::ComponentStatusStore;
 use crate::registry::deletion::Collector;
-use crate::registry::{ClusterParts, Registry, RestStorage};
+use crate::registry::service_account_tokens::{BoundObjects, TokenStore};
+use crate::registry::{ClusterParts, Registry, RestStorage, reviews};
+use crate::server::api_server::{ApiServer, ApiServerConfig};
 use crate::server::audit::Audit;
-use crate::server::auth::{self, Authorizer, check_token_file};
-use crate::server::component_statuses::ComponentStatusStore;
+use crate::server::discovery;
 use crate::server::features::Features;
 use crate::server::health::{self, Health};
+use crate::server::issuer_discovery::IssuerDiscovery;
 use crate::server::large_requests::LargeRequests;
-use crate::server::listener::{MetricsListener, Running, Server};
-use crate::server::reviews;
-use crate::server::service::{ApiServer, ApiServerConfig, Service};
-use crate::server::service_accounts::{
-    IssuerDiscovery, Objects, ServiceAccountTokens, TokenStore, check_keys,
-};
-use crate::server::tls::Tls;
+use crate::server::service::{MetricsService, Service};
 use crate::server::version;
-use crate::storage::Root;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::{self as at_rest, Encryption};
-use crate::storage::factory::{Engines, StorageFactory, StoragePlan};
-use crate::storage::object_count;
-use crate::storage::storage_size;
+use crate::storage::factory::{Engines, StoragePlan};
+use crate::storage::{Root, object_count, storage_size};
 use crate::telemetry::{self, Series};
+use crate::transport::listener::{PlainListener, Running};
 
 use credentials::Credentials;
-use factory::{UnservedPlans, check_definitions, remove_unserved, storage_plans};
+use factory::{UnservedPlans, remove_unserved, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
+use opened::Opened;
 use resources::Resources;
-use rights::ByAuthorizer;
+use service_manager::ServiceManager;
 pub use start_error::StartError;
 use stores::{Measured, OpenEngines};
 pub use stores::{open_etcd, open_existing};
 
-/// The time of a stop that is kept for what comes after the connections.
+/// The part of the shutdown timeout that is reserved for the steps after the connections.
 const REST_OF_STOP: Duration = Duration::from_secs(2);
 
 /// The resource that the controllers follow.
 const NAMESPACES: &str = "namespaces";
+
+/// The decisions of a process about a daemon that runs in it.
+pub struct Host {
+    /// The series of metrics that the daemon shows.
+    pub series: Series,
+    /// When the start began.
+    pub started: Instant,
+    /// Users in addition to those of `token-auth-file`, with their tokens.
+    pub users: Vec<(Token, UserInfo)>,
+    /// Whether the daemon reports its state to systemd, as the process of a service does.
+    pub notifies_service_manager: bool,
+}
 
 /// The running daemon.
 pub struct Daemon {
@@ -86,37 +102,34 @@ pub struct Daemon {
     credentials: Arc<Credentials>,
     audit: Option<Arc<Audit>>,
     controllers: Controllers,
+    custom_resources: Option<CustomResources>,
     service: KubernetesServiceController,
     running: Running,
     metrics_address: Option<std::net::SocketAddr>,
     background: Vec<JoinHandle<()>>,
-    /// Holds the data directory while the daemon lives, unless the engine holds it.
+    service_manager: ServiceManager,
+    /// Holds the lock of the data directory while the daemon lives, unless the engine does.
     _directory: Option<Directory>,
 }
 
 impl Daemon {
-    /// Opens ports and store, starts every part and serves. The caches fill in the meantime.
-    /// `/readyz` reports when they are full.
+    /// Opens ports and store, starts every part and serves. Caches fill meanwhile, and `/readyz`
+    /// reports when they are full.
     ///
     /// # Errors
-    /// [`StartError`]. The end of the process stops every part that was started.
-    pub async fn start(
-        config: Config,
-        series: Series,
-        started: Instant,
-    ) -> Result<Daemon, StartError> {
-        // Refusals come before any other message.
-        let (encryption, factory) = understood(&config)?;
-        let sharing = sharing::of(&factory)?;
-        let server = Server::bind(&config)?;
-        let metrics_listener = bound_for_metrics(&config)?;
-        let directory = stores::hold_directory(&config)?;
-        warn(&config, &factory);
-        let watchdog = Watchdog::start(watchdog::LIMIT).map_err(StartError::Threads)?;
-        let stores = OpenEngines::open(&config, &factory.back_ends(), &watchdog)?;
-        let (engines, address) = (stores.engines.clone(), server.local_address());
-        let credentials = Arc::new(Credentials::load(&config, address, stores.tls.clone())?);
-        let audit = Audit::open(&config)?;
+    /// [`StartError`]. The caller must then stop the actix system, which ends the threads of every
+    /// part that was started.
+    pub async fn start(config: Config, host: Host) -> Result<Daemon, StartError> {
+        let Host {
+            series, started, ..
+        } = host;
+        let is_notified = host.notifies_service_manager;
+        let service_manager = ServiceManager { is_notified };
+        let opened = Opened::open(&config, host.users)?;
+        let (encryption, factory) = (opened.encryption, opened.factory);
+        let (listener, stores, sharing) = (opened.listener, opened.stores, opened.sharing);
+        let (watchdog, credentials, audit) = (opened.watchdog, opened.credentials, opened.audit);
+        let (engines, address) = (stores.engines.clone(), listener.local_address());
         let plans = storage_plans(&factory, &engines, &encryption, &series)?;
         let actor_system = ActorSystem::start(
             options::actor_system_config(&config, &engines, &series, &watchdog),
@@ -139,11 +152,12 @@ impl Daemon {
             health: health.clone(),
             at: started,
             config: config.clone(),
+            service_manager,
         };
         let mut background = followed(&config, &encryption, &credentials, &watchdog, &series);
-        background.push(actix_rt::spawn(start.run()));
         let counter = options::object_counter(&config, &registry);
-        background.push(actix_rt::spawn(counter.run()));
+        background.extend([actix_rt::spawn(start.run()), actix_rt::spawn(counter.run())]);
+        background.extend(service_manager.watched(watchdog.clone()));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
         let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
         let resources = Resources::new(resources::Parts {
@@ -156,6 +170,7 @@ impl Daemon {
             rewritten,
             changing: tokio::sync::Mutex::default(),
         });
+        let custom_resources = custom::start(&resources);
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
             authorizer,
             registry,
@@ -166,6 +181,7 @@ impl Daemon {
             own_store: stores::own_store(&engines, &config),
             rotate_token: Credentials::rotation(&credentials),
             issuer: issuer(&config, &credentials, address),
+            unknown_paths: custom::gate(custom_resources.as_ref()),
             audit: audit.clone(),
             features: Features::of(|gate| config.feature_gates.is_on(gate)),
             process: options::process(&config, started),
@@ -176,9 +192,10 @@ impl Daemon {
             large_requests: LargeRequests::start(&watchdog).map_err(StartError::Threads)?,
             limits: options::in_flight_limits(&config),
         }));
-        let metrics_address = metrics_listener.as_ref().map(|one| one.local_address());
-        background.extend(metrics_listener.map(|listener| serve_metrics(listener, &api_server)));
-        let running = server
+        let metrics = opened.metrics_listener;
+        let metrics_address = metrics.as_ref().map(|one| one.local_address());
+        background.extend(metrics.map(|listener| serve_metrics(listener, &api_server)));
+        let running = listener
             .serve(credentials.server_config(), move |thread| {
                 Service::new(Arc::clone(&api_server), dispatcher(thread, &watchdog))
             })
@@ -193,20 +210,22 @@ impl Daemon {
             credentials,
             audit,
             controllers,
+            custom_resources,
             service,
             running,
             metrics_address,
             background,
-            _directory: directory,
+            service_manager,
+            _directory: opened.directory,
         })
     }
 
-    /// Logs what [`Daemon::announcement`] says, for those who read only the log.
+    /// Logs the [`Daemon::announcement`], for operators who read only the log.
     pub fn log_start(&self) {
         let everything = Prefix::new(self.config.etcd_prefix.as_str());
         let own = self.engines.iter().next();
         let revision = own.map(|(_, engine)| engine.known(&everything).revision);
-        // An etcd has not answered yet.
+        // An etcd has not answered yet, so its revision is unknown.
         let is_known = self.config.backend() != StorageBackend::Etcd3;
         tracing::info!(
             version = build_info::VERSION,
@@ -219,13 +238,13 @@ impl Daemon {
         );
     }
 
-    /// The data directory, absolute.
+    /// Returns the absolute path of the data directory.
     fn data_dir(&self) -> PathBuf {
         let directory = self.config.data_dir.as_path();
         std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
     }
 
-    /// The addresses and paths for the operator.
+    /// Returns the addresses and paths that the operator needs.
     pub fn announcement(&self) -> Announcement {
         Announcement {
             secure: self.running.local_address(),
@@ -235,33 +254,48 @@ impl Daemon {
         }
     }
 
-    /// Adds and removes resources.
+    /// Whether the start is complete. It is cheaper to ask than [`Daemon::is_ready`].
+    pub fn has_started(&self) -> bool {
+        self.health.has_started()
+    }
+
+    /// Whether every cache is filled and the system objects exist, as `/readyz` says.
+    pub fn is_ready(&self) -> bool {
+        self.health.passes(health::Root::Readyz)
+    }
+
+    /// The certificates that clients must trust, in PEM.
+    pub fn trust_pem(&self) -> String {
+        self.credentials.trust_pem()
+    }
+
+    /// Returns the handle that adds and removes resources.
     pub fn resources(&self) -> &Resources {
         &self.resources
     }
 
-    /// Reloads changed files, and logs the changes.
+    /// Reloads changed files, and logs what has changed.
     pub async fn reload(&self) {
         encryption::reload(&self.encryption).await;
         reload::now(Arc::clone(&self.credentials)).await;
     }
 
-    /// Resolves when the Supervisor has died. The daemon must then end too.
+    /// Resolves when the Supervisor has died. The process must then end too.
     pub fn ended(&self) -> impl Future<Output = ()> + use<> {
         let actor_system = self.actor_system.clone();
         async move { actor_system.ended().await }
     }
 
     /// Stops readiness, listeners, requests and watches, controllers, actors and store in this
-    /// order, within the configured time. A quarter of it, two seconds at most, is kept for what
-    /// comes after the connections.
+    /// order, within the configured time. A quarter of it, at most two seconds, is reserved for the
+    /// steps after the connections.
     pub async fn stop(self) {
-        service_manager::stopping();
+        self.service_manager.stopping();
         self.health.begin_shutdown();
         let within = self.config.shutdown_timeout.0;
         let deadline = Instant::now() + within;
         let drain = within.saturating_sub(REST_OF_STOP.min(within / 4));
-        // New clients are to go elsewhere while this one ends its requests.
+        // Leave the endpoints while requests still run, so that new clients go to another daemon.
         let (cut, ()) = tokio::join!(self.running.drain(drain), self.service.leave());
         if cut > 0 {
             tracing::warn!(
@@ -275,8 +309,11 @@ impl Daemon {
         let audit = self.audit;
         let rest = async {
             if let Some(audit) = audit {
-                // It writes what waits.
+                // Closing writes the audit events that are still queued.
                 let _ = actix_rt::task::spawn_blocking(move || audit.close()).await;
+            }
+            if let Some(custom_resources) = self.custom_resources {
+                custom_resources.stop().await;
             }
             self.controllers.stop().await;
             self.actor_system.stop().await;
@@ -292,66 +329,7 @@ impl Daemon {
     }
 }
 
-/// The encryption and the storage factory. All faults in files and settings are reported at once
-/// (SF-30).
-fn understood(config: &Config) -> Result<(Encryption, StorageFactory), StartError> {
-    check_definitions()?;
-    if !config.allow_privileged.0 {
-        forbid_privileged_containers();
-    }
-    let files = stores::unreadable_files(config).into_iter();
-    let mut refusals: Vec<StartError> = files.map(StartError::Etcd).collect();
-    refusals.extend(faulty_files(config));
-    match (encryption::load(config), storage_factory(config)) {
-        (Ok(encryption), Ok(factory)) if refusals.is_empty() => return Ok((encryption, factory)),
-        (encryption, factory) => {
-            refusals.extend(encryption.err().map(StartError::Encryption));
-            refusals.extend(factory.err().map(StartError::Factory));
-        }
-    }
-    match refusals.pop() {
-        Some(only) if refusals.is_empty() => Err(only),
-        last => {
-            refusals.extend(last);
-            Err(StartError::Several(refusals))
-        }
-    }
-}
-
-/// The faults of files that are used once the store is open. A refused start must not make one.
-fn faulty_files(config: &Config) -> impl Iterator<Item = StartError> + use<> {
-    let users = &config.token_auth_file;
-    let users = users.is_set().then(|| check_token_file(users.as_path()));
-    let tls = Tls::check(config).err().map(StartError::Tls);
-    let users = users.and_then(Result::err).map(StartError::Users);
-    let audit = Audit::check(config).err().map(StartError::Audit);
-    let keys = check_keys(&credentials::service_accounts(config)).err();
-    let keys = keys.map(StartError::Keys);
-    [tls, users, audit, keys].into_iter().flatten()
-}
-
-/// Logs what is likely not meant, but can be carried out.
-fn warn(config: &Config, factory: &StorageFactory) {
-    let metrics = config.metrics_bind_address.0;
-    if let Some(address) = metrics.filter(|address| !address.ip().is_loopback()) {
-        tracing::warn!(
-            %address,
-            "metrics-bind-address: whoever reaches this address reads the metrics, without \
-             credentials and without encryption"
-        );
-    }
-    if std::env::var_os("KUBE_API_VERSIONS").is_some() {
-        tracing::warn!(
-            "KUBE_API_VERSIONS has no effect, as in kube-apiserver; --runtime-config switches \
-             versions on and off"
-        );
-    }
-    for warning in storage_warnings(config, factory) {
-        tracing::warn!("{warning}");
-    }
-}
-
-/// The registry of the planned resources, and what users may do.
+/// Creates the registry of the planned resources, and the authorizer.
 fn assemble(
     config: &Config,
     plans: &[StoragePlan],
@@ -374,16 +352,21 @@ fn assemble(
             &config.enable_admission_plugins,
             &config.disable_admission_plugins,
         ),
-        // Less than one is one (SF-15), which the registry sees to.
+        // The registry raises a value below one to one (SF-15).
         delete_collection_workers: usize::try_from(config.delete_collection_workers)
             .unwrap_or_default(),
-        rights: Some(Arc::new(ByAuthorizer(Arc::clone(&authorizer)))),
+        authorizer: Some(Arc::clone(&authorizer)),
+        policies: if config.allow_privileged.0 {
+            ClusterPolicies::default()
+        } else {
+            NO_PRIVILEGED_CONTAINERS
+        },
     };
     let registry = Registry::with_parts(root, ttl, collector, versions.collect(), parts);
     (registry, authorizer)
 }
 
-/// The tasks that follow files, the service manager and this thread, and keep metrics small.
+/// Starts the tasks that follow changed files, watch this thread, and keep metrics small.
 fn followed(
     config: &Config,
     encryption: &Encryption,
@@ -393,13 +376,12 @@ fn followed(
 ) -> Vec<JoinHandle<()>> {
     let files = encryption::follow(config, encryption).into_iter();
     let all = files.chain([reload::follow(credentials.clone())]);
-    all.chain(service_manager::watched(watchdog.clone()))
-        .chain([actix_rt::spawn(watchdog.probe("main".to_owned()))])
+    all.chain([actix_rt::spawn(watchdog.probe("main".to_owned()))])
         .chain([actix_rt::spawn(telemetry::upkeep(series.clone()))])
         .collect()
 }
 
-/// Adds what is served and not stored. Reviews tell what the authorizer allows.
+/// Adds the resources that are served but not stored. Reviews answer what the authorizer allows.
 fn add_others(
     registry: &Registry,
     config: &Config,
@@ -417,18 +399,19 @@ fn add_others(
     add_tokens(registry, tokens);
 }
 
-/// Tokens of service accounts, which are good while the objects are there that they name.
+/// Connects the tokens of service accounts with the objects that they name, which must exist for a
+/// token to be valid.
 fn add_tokens(registry: &Registry, tokens: &Arc<ServiceAccountTokens>) {
-    let Some(objects) = Objects::of(&registry.current()).map(Arc::new) else {
+    let Some(objects) = BoundObjects::of(&registry.current()).map(Arc::new) else {
         return;
     };
-    tokens.attach(Arc::clone(&objects));
+    tokens.attach(objects.clone());
     if tokens.issues() {
         registry.add_other(Arc::new(TokenStore::new(tokens, &objects)));
     }
 }
 
-/// What others need to know tokens of the issuer.
+/// Returns the discovery document and keys with which other servers verify tokens of this issuer.
 fn issuer(
     config: &Config,
     credentials: &Credentials,
@@ -441,10 +424,13 @@ fn issuer(
     IssuerDiscovery::new(credentials.service_accounts(), uri, &address)
 }
 
-/// The Cachers' specifications, for resources with a cache.
+/// Returns the specifications of the Cachers, for resources with a watch cache.
 fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
-    // The controllers follow the cache of namespaces, even if clients are served without it.
-    let is_followed = |plan: &&StoragePlan| plan.resource().name == NAMESPACES;
+    // The controllers need these caches, even if clients are served without them.
+    let is_followed = |plan: &&StoragePlan| {
+        let name = &*plan.resource().name;
+        name == NAMESPACES || name == custom::DEFINITIONS
+    };
     let plans = plans.iter();
     plans
         .filter(|plan| plan.destination().is_cached || is_followed(plan))
@@ -452,23 +438,17 @@ fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
         .collect()
 }
 
-/// The lines of the metrics page that are measured at each scrape.
+/// Returns the function for those lines of the metrics page that are measured at each scrape.
 fn further_lines(measured: Measured) -> Box<dyn Fn() -> String + Send + Sync> {
     Box::new(move || storage_size::metric_lines(&measured) + "\n" + &telemetry::process_lines())
 }
 
-/// The port of metrics, unless it is switched off.
-fn bound_for_metrics(config: &Config) -> Result<Option<MetricsListener>, StartError> {
-    let address = config.metrics_bind_address.0;
-    Ok(address.map(MetricsListener::bind).transpose()?)
-}
-
-fn serve_metrics(listener: MetricsListener, api_server: &Arc<ApiServer>) -> JoinHandle<()> {
+fn serve_metrics(listener: PlainListener, api_server: &Arc<ApiServer>) -> JoinHandle<()> {
     let api_server = Arc::clone(api_server);
-    listener.serve(move || api_server.metrics_page())
+    listener.serve(MetricsService::new(move || api_server.metrics_page()))
 }
 
-/// The Dispatcher of the calling HTTP thread. Both are watched.
+/// Returns the Dispatcher of the calling HTTP thread. The watchdog watches both.
 fn dispatcher(thread: usize, watchdog: &Watchdog) -> LocalDispatcher {
     actix_rt::spawn(watchdog.probe(format!("http/{thread}")));
     let config = DispatcherConfig {
@@ -486,5 +466,6 @@ fn describe_metrics(config: &Config) {
     controllers::describe_metrics();
     at_rest::describe();
     health::describe_metrics();
+    discovery::describe();
     version::measure();
 }

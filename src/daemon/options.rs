@@ -1,4 +1,4 @@
-//! What the configuration means to the parts.
+//! Settings of the parts, derived from the configuration.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,13 +18,13 @@ use crate::config::{
 };
 use crate::controllers::{Protections, Provisions, Setup, SystemConfigMaps};
 use crate::registry::Registry;
+use crate::server::api_server::Process;
 use crate::server::filters::in_flight::InFlightLimits;
-use crate::server::handlers::Process;
 use crate::storage::factory::Engines;
 use crate::storage::object_count::ObjectCounter;
 use crate::telemetry::Series;
 
-/// The configuration of the actors.
+/// Returns the configuration of the actors.
 pub(super) fn actor_system_config(
     config: &Config,
     engines: &Engines,
@@ -59,8 +59,8 @@ pub(super) fn actor_system_config(
     }
 }
 
-/// The number of data threads: as it is set, or by the number of cores. What one etcd takes at most
-/// keeps a quarter of a thread busy (docs/sizing.md), so few are enough.
+/// Returns the number of data threads: as configured, or by the number of cores. Even the highest
+/// load of one etcd keeps only a quarter of a thread busy (docs/sizing.md), so few are enough.
 fn data_threads(set: usize, cores: usize) -> usize {
     match set {
         0 => (cores / 4).clamp(1, 4),
@@ -68,7 +68,7 @@ fn data_threads(set: usize, cores: usize) -> usize {
     }
 }
 
-/// Which controllers run, and what they work with.
+/// Returns the setup of the controllers: which of them run, and what they need.
 ///
 /// # Errors
 /// [`StartError::NoNamespaces`]
@@ -115,15 +115,15 @@ pub(super) fn controllers(
     Ok(setup)
 }
 
-/// Whether the daemon makes an account for the issuer that it chose itself. An operator who names
-/// an issuer decides about accounts, too.
+/// Returns whether the daemon creates a service account for its automatic issuer. An operator who
+/// configures an issuer also decides about accounts.
 pub(super) fn has_default_account(config: &Config) -> bool {
     let is_chosen = config.service_account_issuer == Issuers::Automatic;
     let runs = config.controllers.runs(ControllerName::ServiceAccount);
     is_chosen && runs && !config.issuers().is_empty()
 }
 
-/// The ConfigMaps in which others read what this daemon knows.
+/// Returns the ConfigMaps that publish the client CAs and more to other servers.
 pub(super) fn config_maps(
     config: &Config,
     registry: &Registry,
@@ -135,13 +135,14 @@ pub(super) fn config_maps(
     let is_given = config.client_ca_file.is_set();
     let authorities = Box::new(move || match is_given {
         true => credentials.client_authorities_pem(),
-        // Nobody but the daemon itself gives certificates by its own authority then.
+        // Only the daemon itself issues certificates from its automatic CA, so other servers need
+        // not trust it.
         false => String::new(),
     });
     SystemConfigMaps::new(registry.clone(), knows_accounts, authorities)
 }
 
-/// The object counts for metrics.
+/// Returns the object counter for metrics.
 pub(super) fn object_counter(config: &Config, registry: &Registry) -> ObjectCounter {
     let registry = registry.clone();
     let stores = move || {
@@ -157,7 +158,7 @@ pub(super) fn object_counter(config: &Config, registry: &Registry) -> ObjectCoun
     }
 }
 
-/// The limits of requests and watches at a time (API-18).
+/// Returns the limits of concurrent requests and watches (API-18).
 pub(super) fn in_flight_limits(config: &Config) -> InFlightLimits {
     InFlightLimits {
         read_only: config.max_requests_inflight,
@@ -166,7 +167,7 @@ pub(super) fn in_flight_limits(config: &Config) -> InFlightLimits {
     }
 }
 
-/// The content of `/statusz` and `/flagz`. Names and passwords in URLs are left out.
+/// Returns the content of `/statusz` and `/flagz`, without names and passwords in URLs.
 pub(super) fn process(config: &Config, started: Instant) -> Process {
     let flags = config.entries().into_iter();
     let mut flags: Vec<(String, String)> = flags
@@ -180,7 +181,7 @@ pub(super) fn process(config: &Config, started: Instant) -> Process {
     }
 }
 
-/// The same text without what stands before the host of a URL.
+/// Returns the text without the user and password of URLs.
 fn without_passwords(text: &str) -> String {
     let parts = text.split("://").enumerate().map(|(number, part)| {
         let end = part.find(['/', ',', ';']).unwrap_or(part.len());
@@ -192,7 +193,7 @@ fn without_passwords(text: &str) -> String {
     parts.collect::<Vec<_>>().join("://")
 }
 
-/// Sets which feature gates are on, by the names of their stages in Kubernetes.
+/// Sets the metrics of feature gates, with the names that Kubernetes has for their stages.
 pub(super) fn measure_features(config: &Config) {
     const NAME: &str = "kubernetes_feature_enabled";
     metrics::describe_gauge!(NAME, "Whether a feature gate is on");

@@ -1,4 +1,4 @@
-//! Health checks, and when the start is complete.
+//! Health checks, and the completion of the start.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -6,8 +6,9 @@ use std::time::Instant;
 use actors::supervisor::ActorSystem;
 use actors::watchdog::Watchdog;
 
+use super::service_manager::ServiceManager;
 use super::stores::OpenEngines;
-use super::{encryption, options, service_manager};
+use super::{encryption, options};
 use crate::config::Config;
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{
@@ -21,16 +22,16 @@ use crate::server::health::{Check, Health};
 const STORAGE: &str = "poststarthook/storage-readiness";
 /// Every group is served.
 const GROUPS: &str = "autoregister-completion";
-/// The namespaces of the system are there.
+/// The system namespaces exist.
 const NAMESPACES: &str = "poststarthook/start-system-namespaces-controller";
-/// Its PriorityClasses are.
+/// The system PriorityClasses exist.
 const CLASSES: &str = "poststarthook/scheduling/bootstrap-system-priority-classes";
-/// The Service of the API is.
+/// The `kubernetes` Service exists.
 const SERVICE: &str = "poststarthook/bootstrap-controller";
-/// The ConfigMap is that tells others whom to believe.
+/// The ConfigMap exists that publishes the client CAs.
 const CLIENT_AUTHORITIES: &str = "poststarthook/start-cluster-authentication-info-controller";
 
-/// The parts of the start, by the names that kube-apiserver has for them (API-51).
+/// The steps of the start, with the names that kube-apiserver has for them (API-51).
 const STEPS: [&str; 6] = [
     STORAGE,
     GROUPS,
@@ -40,8 +41,8 @@ const STEPS: [&str; 6] = [
     CLIENT_AUTHORITIES,
 ];
 
-/// The health of the daemon: the standard checks, those of the stores and of encryption, and what
-/// `/readyz?verbose` tells besides.
+/// Returns the health of the daemon: the standard checks, those of stores and encryption, and the
+/// report on actors and threads in `/readyz?verbose`.
 pub(super) fn health(
     stores: &OpenEngines,
     config: &Config,
@@ -51,32 +52,33 @@ pub(super) fn health(
     let (actors, parts) = (actor_system.clone(), watchdog.clone());
     let health = Health::new(checks(stores, config))
         .waiting_for(&STEPS)
-        .telling(move || told_of_parts(&actors, &parts));
+        .telling(move || parts_report(&actors, &parts));
     Arc::new(health)
 }
 
 fn checks(stores: &OpenEngines, config: &Config) -> Vec<Check> {
-    // Lines are written by whoever has them, so nothing can hold them up.
+    // kube-apiserver checks that its log flushes. Here each thread writes its own lines, so the
+    // check always passes.
     let log = Check::new("log", || Ok(()));
     let checks = std::iter::once(log).chain(stores.checks());
     checks.chain(encryption::check(config)).collect()
 }
 
-/// What `/readyz?verbose` tells of actors that do not work or were restarted, and of threads that
-/// do not turn.
-fn told_of_parts(actor_system: &ActorSystem, watchdog: &Watchdog) -> Vec<String> {
+/// Returns the lines of `/readyz?verbose` about actors that do not work or were restarted, and
+/// threads that do not respond.
+fn parts_report(actor_system: &ActorSystem, watchdog: &Watchdog) -> Vec<String> {
     let actors = actor_system.state().actors.into_iter();
     let actors = actors.filter_map(|actor| {
         let (name, restarts) = (actor.name, actor.restarts);
-        let told = match (actor.is_degraded, actor.ready) {
+        let state = match (actor.is_degraded, actor.ready) {
             (true, _) => "not at work, died too often and is left alone for a minute",
             (false, false) => "not at work",
             (false, true) if restarts == 0 => return None,
             (false, true) => "works",
         };
         Some(match restarts {
-            0 => format!("{name} {told}"),
-            _ => format!("{name} {told}, restarts: {restarts}"),
+            0 => format!("{name} {state}"),
+            _ => format!("{name} {state}, restarts: {restarts}"),
         })
     });
     let stalled = watchdog.stalled().into_iter();
@@ -84,29 +86,30 @@ fn told_of_parts(actor_system: &ActorSystem, watchdog: &Watchdog) -> Vec<String>
     actors.chain(stalled).collect()
 }
 
-/// A start that is not complete.
+/// A start in progress.
 pub(super) struct Start {
     pub(super) actor_system: ActorSystem,
     pub(super) registry: Registry,
-    /// The Service of the API.
+    /// The controller of the `kubernetes` Service.
     pub(super) service: KubernetesServiceController,
     pub(super) config_maps: SystemConfigMaps,
     pub(super) health: Arc<Health>,
-    /// When the process started.
+    /// The time when the process started.
     pub(super) at: Instant,
     pub(super) config: Config,
+    pub(super) service_manager: ServiceManager,
 }
 
 impl Start {
-    /// Completes the start, and keeps the Service of the API and the ConfigMaps from then on.
+    /// Completes the start, and then maintains the `kubernetes` Service and the ConfigMaps.
     pub(super) async fn run(self) {
         self.complete().await;
         tokio::join!(self.service.run(), self.config_maps.run());
     }
 
-    /// Readiness waits for the caches at the start (WC-46) for the system namespaces and
-    /// PriorityClasses (API-262), and for the Service of the API.
-    /// A cache that fills again later reports its own state.
+    /// Readiness waits at the start for the caches (WC-46), for system namespaces and
+    /// PriorityClasses (API-262), and for the `kubernetes` Service. A cache that fills again later
+    /// reports its own state.
     async fn complete(&self) {
         self.health.complete(GROUPS);
         let patience = self.config.storage_initialization_timeout.0;
@@ -127,7 +130,10 @@ impl Start {
         self.health.complete(NAMESPACES);
         self.health.complete(CLASSES);
         if let Err(status) = namespaces {
-            tracing::warn!(%status, "system namespaces are missing; the namespace controller keeps trying");
+            tracing::warn!(
+                %status,
+                "system namespaces are missing; the namespace controller keeps trying"
+            );
         }
         if let Err(status) = classes {
             tracing::warn!(%status, "system PriorityClasses are missing until the next start");
@@ -135,20 +141,24 @@ impl Start {
         if options::has_default_account(&self.config)
             && let Err(status) = ensure_default_account(&self.registry).await
         {
-            tracing::warn!(%status, "the account default is missing until the next start");
+            tracing::warn!(%status, "the default service account is missing until the next start");
         }
         let (service, config_maps) = tokio::join!(self.service.keep(), self.config_maps.keep());
         self.health.complete(SERVICE);
         self.health.complete(CLIENT_AUTHORITIES);
         if let Err(status) = service {
-            tracing::warn!(%status, "the service of the API is missing; it is tried again");
+            tracing::warn!(%status, "the kubernetes service is missing; creating it is retried");
         }
         if let Err(status) = config_maps {
-            tracing::warn!(%status, "ConfigMaps of kube-system are missing; it is tried again");
+            tracing::warn!(
+                %status,
+                "ConfigMaps of kube-system are missing; creating them is retried"
+            );
         }
         self.health.complete_start();
-        service_manager::ready();
-        // Objects that expired while no daemon ran do not delay the caches.
+        self.service_manager.ready();
+        // Expiry begins only now, so that objects that expired while no daemon ran do not delay the
+        // caches.
         self.actor_system.begin_expiry();
         let milliseconds = self.at.elapsed().as_millis() as u64;
         match filled {
@@ -158,7 +168,7 @@ impl Start {
                 tracing::warn!(
                     milliseconds,
                     caches,
-                    "ready, but for caches that are not filled"
+                    "ready, except for caches that are not filled"
                 );
             }
         }

@@ -9,10 +9,11 @@ use actix_rt::task::JoinHandle;
 use super::credentials::Credentials;
 use crate::files::Stamp;
 
-/// How often the files are looked at.
+/// The interval between checks for changed files.
 const PERIOD: Duration = Duration::from_secs(2);
 
-/// How often the daemon's own certificate is looked at, which ends without a change of its file.
+/// The interval between checks of the daemon's own certificate, which expires without a change of
+/// its file.
 const RENEWAL_PERIOD: Duration = Duration::from_secs(3600);
 
 /// Reads the files again now, because of SIGHUP.
@@ -20,9 +21,9 @@ pub(super) async fn now(credentials: Arc<Credentials>) {
     run(move || credentials.reload("SIGHUP")).await;
 }
 
-/// Reads the files again when one of them has changed, and has stayed as it is for a while: one
-/// that is not replaced by rename may be half written. A file that can't be used is tried again
-/// when it has changed again. Changes count from this call on, not from when the task has a turn.
+/// Reads the files again when one of them has changed and then stayed the same for a while: a file
+/// that is not replaced by a rename may be half written. An invalid file is tried again after its
+/// next change. Changes count from this call on, not from the task's first turn.
 pub(super) fn follow(credentials: Arc<Credentials>) -> JoinHandle<()> {
     let files = credentials.followed();
     let mut read = stamps(&files);
@@ -41,19 +42,20 @@ pub(super) fn follow(credentials: Arc<Credentials>) -> JoinHandle<()> {
                 run(move || credentials.reload("a file has changed")).await;
             } else if since_renewal >= RENEWAL_PERIOD {
                 since_renewal = Duration::ZERO;
-                run(move || credentials.reload_certificates("it is looked at every hour")).await;
+                run(move || credentials.reload_certificates("it is checked every hour")).await;
             }
         }
     })
 }
 
-/// What tells a changed file from an unchanged one. Looking takes microseconds.
+/// Returns stamps that distinguish changed files from unchanged ones. Reading them takes
+/// microseconds.
 fn stamps(files: &[PathBuf]) -> Vec<Option<Stamp>> {
     files.iter().map(|file| Stamp::of(file)).collect()
 }
 
 async fn run(work: impl FnOnce() + Send + 'static) {
     if let Err(error) = actix_rt::task::spawn_blocking(work).await {
-        tracing::error!(%error, "the reload of certificates and tokens was not finished");
+        tracing::error!(%error, "the reload of certificates and tokens failed");
     }
 }

@@ -1,4 +1,4 @@
-//! The addresses and ports of Services, and the Service of the API.
+//! The network of Services, and the `kubernetes` Service.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -16,7 +16,8 @@ use crate::storage::factory::StoragePlan;
 
 use super::factory::UnservedPlans;
 
-/// What Services take of the cluster. Taken ports are stored by this plan.
+/// Returns the network from which Services allocate. `taken_ports` plans the storage of allocated
+/// node ports.
 pub(super) fn of(
     config: &Config,
     taken_ports: &StoragePlan,
@@ -43,7 +44,7 @@ fn ranges(config: &Config) -> Vec<Range> {
     ranges.collect()
 }
 
-/// The leases of the daemons that share a store. `None` for one that is alone.
+/// Returns the leases of the daemons that share a store, or `None` for a daemon that is alone.
 pub(super) fn leases(
     unserved: &UnservedPlans,
     sharing: &Sharing,
@@ -55,7 +56,7 @@ pub(super) fn leases(
     is_shared.then(|| MasterLeases::new(stored()))
 }
 
-/// The controller of the Service of the API, for a daemon that listens at an address.
+/// Returns the controller of the `kubernetes` Service, for a daemon that listens at an address.
 pub(super) fn controller(
     config: &Config,
     registry: &Registry,

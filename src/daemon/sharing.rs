@@ -1,14 +1,14 @@
-//! Whether other daemons may work on the same namespaces. This depends only on the storage of
-//! namespaces.
+//! Whether other daemons may work on the same namespaces. This depends only on where namespaces are
+//! stored.
 
 use super::StartError;
 use crate::controllers::Sharing;
 use crate::storage::factory::{FactoryError, GroupResource, StorageFactory};
 
-/// The daemons that work on namespaces, and the Lease for their election.
+/// Returns whether daemons share the namespaces, and so elect one by a Lease to work on them.
 ///
 /// # Errors
-/// [`StartError::NoAgreement`] when the namespaces are shared but the Lease is not.
+/// [`StartError::NoAgreement`] if they share the namespaces but not the Lease.
 pub(super) fn of(factory: &StorageFactory) -> Result<Sharing, StartError> {
     let is_shared = |group: &str, resource: &str| -> Result<bool, FactoryError> {
         let kept = factory.destination(&GroupResource::new(group, resource))?;
@@ -19,7 +19,7 @@ pub(super) fn of(factory: &StorageFactory) -> Result<Sharing, StartError> {
     if !is_shared("", "namespaces")? {
         return Ok(Sharing::Alone);
     }
-    // Leases may not be served at all.
+    // The configuration may disable Leases, which is an error here.
     match is_shared("coordination.k8s.io", "leases") {
         Ok(true) => Ok(Sharing::WithOthers {
             identity: identity(),
@@ -28,7 +28,7 @@ pub(super) fn of(factory: &StorageFactory) -> Result<Sharing, StartError> {
     }
 }
 
-/// A unique name for this daemon.
+/// Returns a unique name for this daemon.
 fn identity() -> String {
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();

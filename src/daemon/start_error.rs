@@ -1,85 +1,85 @@
-//! Why the daemon could not start.
+//! The reasons why the daemon cannot start.
 
 use actors::supervisor::ActorSystemError;
 
+use crate::auth::service_accounts::KeyFileError;
+use crate::auth::{AdminError, TokenFileError};
 use crate::registry::definition_check::DefinitionError;
 use crate::server::audit::AuditError;
-use crate::server::auth::{AdminError, TokenFileError};
-use crate::server::listener::BindError;
-use crate::server::service_accounts::KeyFileError;
-use crate::server::tls::TlsError;
 use crate::storage::embedded::OpenError;
 use crate::storage::encryption::EncryptionError;
 use crate::storage::etcd::ConnectError;
 use crate::storage::factory::FactoryError;
+use crate::transport::listener::BindError;
+use crate::transport::tls::TlsError;
 
-/// The reason why the daemon could not start, in one line for the operator.
+/// A reason why the daemon cannot start, in one line for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A port is in use or may not be opened.
+    /// A port is in use, or may not be opened.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The store can't be opened.
+    /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] OpenError),
-    /// Resources can't be served together.
+    /// The resources cannot be served together.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
-    /// A resource can't be stored as configured.
+    /// A resource cannot be stored as configured.
     #[error(transparent)]
     Factory(#[from] FactoryError),
-    /// The encryption configuration can't be used (SF-32).
+    /// The encryption configuration is invalid (SF-32).
     #[error(transparent)]
     Encryption(#[from] EncryptionError),
-    /// An etcd connection can't be set up as configured.
+    /// A connection to etcd cannot be set up as configured.
     #[error(transparent)]
     Etcd(#[from] ConnectError),
-    /// Certificates can't be read or created.
+    /// Certificates cannot be read or created.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The admin's credentials can't be read or created.
+    /// The admin's credentials cannot be read or created.
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// There can be no audit log.
+    /// The audit log cannot be opened.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// The file of users can't be used.
+    /// The token file is invalid.
     #[error(transparent)]
     Users(#[from] TokenFileError),
-    /// A key of tokens of service accounts can't be used.
+    /// A key for tokens of service accounts is invalid.
     #[error(transparent)]
     Keys(#[from] KeyFileError),
-    /// The actors can't be started.
+    /// The actors cannot be started.
     #[error(transparent)]
     ActorSystem(#[from] ActorSystemError),
-    /// The watchdog's thread or those for large requests can't be started.
+    /// The thread of the watchdog, or those for large requests, cannot be started.
     #[error(
         "no more threads can be started: {0}; raise the limit of processes of the daemon's user"
     )]
     Threads(std::io::Error),
-    /// The threads that serve HTTP can't be started.
+    /// The threads that serve HTTP cannot be started.
     #[error(
         "no thread to serve HTTP: {0}; raise the limit of processes of the daemon's user, or lower \
          http-threads"
     )]
     HttpThreads(std::io::Error),
-    /// Several errors, all of which are refusals.
+    /// Several errors of the configuration.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Several(Vec<StartError>),
-    /// The daemons that share namespaces have no common Lease for an election.
+    /// Daemons share the namespaces, but not the Lease for an election.
     #[error(
         "--etcd-servers-overrides: namespaces are kept by servers that other daemons share, leases \
          by this daemon alone; daemons agree by a lease on who empties deleted namespaces: give \
          coordination.k8s.io/leases servers, too, and serve them"
     )]
     NoAgreement,
-    /// The table of resources has no namespaces.
+    /// The resources lack namespaces.
     #[error("the table of resources lacks namespaces")]
     NoNamespaces,
 }
 
 impl StartError {
-    /// Whether the configuration is at fault, and not its execution.
+    /// Returns whether the configuration is invalid. Otherwise it could not be carried out.
     pub fn is_refusal(&self) -> bool {
         if let StartError::Tls(error) = self {
             return error.setting.is_some();

@@ -13,9 +13,10 @@ use futures_util::future::{FutureExt, ready};
 use super::StartError;
 use crate::build_info;
 use crate::config::{Config, StorageBackend};
-use crate::server::component_statuses::StoreProbe;
+use crate::kinds::defaults::VERSION as DEFAULTS_VERSION;
+use crate::registry::component_statuses::StoreProbe;
+use crate::server::api_server::OwnStore;
 use crate::server::health::Check;
-use crate::server::service::OwnStore;
 use crate::storage::Root;
 use crate::storage::backup::BackupSource;
 use crate::storage::embedded::disk::{DataFile, Directory};
@@ -36,18 +37,18 @@ pub(super) struct OpenEngines {
     pub(super) measured: Measured,
     local: Option<LocalStore>,
     probes: Vec<Probes>,
-    /// The TLS towards etcd, if a server wants it.
+    /// The TLS towards etcd, if a server uses it.
     pub(super) tls: Option<Arc<ClientTls>>,
 }
 
-/// The store of the daemon itself.
+/// The daemon's own store.
 struct LocalStore {
     engine: Arc<dyn DataEngine>,
-    /// The same store, if it is a file, which is verified while it serves.
+    /// The same store, if it is in files, which are verified while it serves.
     embedded: Option<Arc<EmbeddedEngine>>,
 }
 
-/// The two health probes of a cluster.
+/// The two health probes of an etcd cluster.
 struct Probes {
     /// The back end of the cluster.
     name: String,
@@ -87,7 +88,7 @@ impl OpenEngines {
             };
             stores.engines = stores.engines.with(&back_end.name, engine);
         }
-        say_what_is_used(config);
+        log_used_store(config);
         Ok(stores)
     }
 
@@ -133,15 +134,16 @@ impl OpenEngines {
         Ok(engine)
     }
 
-    /// The health checks. A failure here is not repaired by a restart of the process, and reads
-    /// continue from the caches.
+    /// Returns the health checks. They are not part of liveness, because a restart does not repair
+    /// a store, and reads continue from the caches.
     pub(super) fn checks(&self) -> Vec<Check> {
         let local = self.local.iter().flat_map(LocalStore::checks);
         let etcd = self.probes.iter().flat_map(Probes::checks);
         local.chain(etcd).collect()
     }
 
-    /// The stores that `componentstatuses` shows: the daemon's own, and each server of each etcd.
+    /// Returns the stores that `componentstatuses` shows: the daemon's own, and each server of each
+    /// etcd.
     pub(super) fn component_probes(&self) -> Vec<(String, StoreProbe)> {
         let local = self.local.iter().map(LocalStore::component_probe);
         let local = local.map(|probe| ("storage".to_owned(), probe));
@@ -189,7 +191,8 @@ fn health_of(engine: &dyn DataEngine) -> Result<(), String> {
 }
 
 impl Probes {
-    /// OP-20 and OP-23, except `/livez`, because a restart does not repair etcd.
+    /// Returns the checks of OP-20 and OP-23. `/livez` omits them, because a restart does not
+    /// repair etcd.
     fn checks(&self) -> [Check; 2] {
         let (health, readiness) = match self.name.strip_prefix("override-") {
             None => ("etcd".to_owned(), "etcd-readiness".to_owned()),
@@ -209,12 +212,12 @@ impl Probes {
 /// Opens the store in the data directory.
 ///
 /// # Errors
-/// [`StartError`] when it is missing, damaged or held by a daemon, or when its directory can't be
+/// [`StartError`] if it is missing, damaged or held by a daemon, or if its directory cannot be
 /// used.
 pub fn open_existing(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
     let path = config.data_dir.as_path();
     let files = [DataFile::StoreId, DataFile::Log].map(|file| path.join(file.name()));
-    // Asked before anything is locked, which would leave a file there.
+    // Check this before the lock, which would create a file in the directory.
     if path.is_dir() && files.iter().all(|file| file.symlink_metadata().is_err()) {
         let path = path.to_owned();
         return Err(OpenError::NoStore { path }.into());
@@ -225,7 +228,7 @@ pub fn open_existing(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
 /// Connects to the configured etcd.
 ///
 /// # Errors
-/// [`StartError`] when none is configured, or its URLs or certificates can't be used.
+/// [`StartError`] if none is configured, or its URLs or certificates cannot be used.
 pub fn open_etcd(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
     if let Some(unreadable) = unreadable_files(config).pop() {
         return Err(unreadable.into());
@@ -236,7 +239,7 @@ pub fn open_etcd(config: &Config) -> Result<Arc<dyn Engine>, StartError> {
     })?)
 }
 
-/// The store of the base back end, for backups and questions about its past.
+/// Returns the store of the base back end, for backups and reads of history.
 pub(super) fn own_store(engines: &Engines, config: &Config) -> Option<OwnStore> {
     let (_, base) = engines.iter().next()?;
     let root = Root::from(config.etcd_prefix.as_str()).to_string();
@@ -260,6 +263,7 @@ fn open_embedded(
     Ok(EmbeddedEngine::open(EmbeddedOptions {
         reserve_bytes: config.disk_reserve_bytes.0,
         must_exist,
+        edition: Some(DEFAULTS_VERSION),
         accept_loss: (config.accept_loss > 0).then_some(Revision(config.accept_loss)),
         verify_bytes_per_second: config.verify_bytes_per_second.0,
         watchdog: watchdog.clone(),
@@ -267,8 +271,8 @@ fn open_embedded(
     })?)
 }
 
-/// Warns when the directory belonged to a daemon and its store is gone. Daemons create the store
-/// before other files. An empty file is not a store.
+/// Warns if a daemon has used the directory and its store is missing. A daemon creates the store
+/// before other files, so a first start does not warn. An empty file is not a store.
 fn warn_of_lost_store(data_dir: &Path) {
     let holds = |name: &str| {
         let found = data_dir.join(name).symlink_metadata();
@@ -282,13 +286,13 @@ fn warn_of_lost_store(data_dir: &Path) {
         tracing::warn!(
             data_dir = %data_dir.display(),
             "a daemon has used this data directory before, it holds {left:?}, but no store: an \
-             empty one is made. If objects were kept here, stop now and restore `store` and \
+             empty one is created. If objects were stored here, stop now and restore `store` and \
              `events.redb` from a backup; --require-existing-data refuses such a start"
         );
     }
 }
 
-/// Locks the data directory when no engine does. Certificates and token are in it with every
+/// Locks the data directory, unless an engine does. Certificates and tokens are in it with every
 /// engine, and two daemons would overwrite them.
 pub(super) fn hold_directory(config: &Config) -> Result<Option<Directory>, StartError> {
     Ok(match config.backend() {
@@ -299,7 +303,7 @@ pub(super) fn hold_directory(config: &Config) -> Result<Option<Directory>, Start
     })
 }
 
-/// The servers of the base back end. The list is empty when the daemon stores objects itself.
+/// Returns the servers of the base back end, or an empty list if the daemon stores objects itself.
 pub(super) fn base_servers(config: &Config) -> Vec<String> {
     match config.backend() {
         StorageBackend::Etcd3 => config.etcd_servers.0.clone(),
@@ -307,7 +311,7 @@ pub(super) fn base_servers(config: &Config) -> Vec<String> {
     }
 }
 
-/// The unreadable TLS files, if etcd is reached over TLS.
+/// Returns the errors of unreadable TLS files, if etcd is reached over TLS.
 pub(super) fn unreadable_files(config: &Config) -> Vec<ConnectError> {
     let overrides = config.etcd_servers_overrides.0.iter();
     let mut servers = base_servers(config);
@@ -318,7 +322,7 @@ pub(super) fn unreadable_files(config: &Config) -> Vec<ConnectError> {
     }
 }
 
-/// The TLS towards these servers, if any of them wants it.
+/// Returns the TLS towards these servers, if any of them uses it.
 fn client_tls<'s>(
     config: &Config,
     servers: impl IntoIterator<Item = &'s String>,
@@ -349,12 +353,12 @@ fn etcd_options(config: &Config, servers: &[String]) -> EtcdOptions {
     }
 }
 
-/// Tells the operator which of two available stores is used.
-fn say_what_is_used(config: &Config) {
+/// Logs which store is used, and warns of one that is not.
+fn log_used_store(config: &Config) {
     let servers = &config.etcd_servers;
     match config.backend() {
         StorageBackend::Etcd3 => {
-            tracing::info!(%servers, back_end = BASE, "objects are kept in etcd");
+            tracing::info!(%servers, back_end = BASE, "objects are stored in etcd");
             if EmbeddedEngine::is_in(config.data_dir.as_path()) {
                 tracing::warn!(
                     data_dir = %config.data_dir,
@@ -364,7 +368,11 @@ fn say_what_is_used(config: &Config) {
             }
         }
         backend if !servers.0.is_empty() => {
-            tracing::warn!(%servers, %backend, "etcd-servers has no effect: storage-backend says so");
+            tracing::warn!(
+                %servers,
+                %backend,
+                "etcd-servers has no effect with this storage-backend"
+            );
         }
         _ => {}
     }

@@ -9,9 +9,9 @@ use rustix::fs::{Mode, OFlags};
 
 use super::{OTHERS_WRITE, mode_of, open, refused, this_user};
 
-/// What anybody but the owner may do.
+/// The permissions of others than the owner.
 const OTHERS: u32 = 0o077;
-/// What `mkfs` leaves in the root of a volume.
+/// The directory that `mkfs` creates in the root of a volume.
 const OF_MKFS: &str = "lost+found";
 
 /// A directory of the daemon's user.
@@ -23,7 +23,8 @@ pub struct PrivateDirectory {
 }
 
 impl PrivateDirectory {
-    /// Opens one, which is made when absent. The path may be a link: an operator has chosen it.
+    /// Opens a directory, or makes it when absent. The path may be a link, because an operator has
+    /// chosen it.
     ///
     /// # Errors
     /// When it belongs to somebody else, naming the owner and the mode.
@@ -31,7 +32,8 @@ impl PrivateDirectory {
         PrivateDirectory::at(path, OFlags::empty())
     }
 
-    /// Opens one within the data directory, which is made when absent, and closes it to others.
+    /// Opens a directory within the data directory, or makes it when absent, and closes it to
+    /// others.
     ///
     /// # Errors
     /// When it is a link, belongs to somebody else or can't be closed.
@@ -66,20 +68,20 @@ impl PrivateDirectory {
         }
     }
 
-    /// Its mode when it was opened.
+    /// The directory's mode when it was opened.
     pub fn mode(&self) -> u32 {
         self.mode
     }
 
-    /// Whether others than its owner could do anything with it when it was opened.
+    /// Whether others than its owner had any access to it when it was opened.
     pub fn is_open_to_others(&self) -> bool {
         self.mode & OTHERS != 0
     }
 
-    /// Closes it to others.
+    /// Removes the permissions of others.
     ///
     /// # Errors
-    /// When others can have written what is in it.
+    /// When others may have written files in it.
     pub fn close(&self) -> io::Result<()> {
         if !self.is_open_to_others() {
             return Ok(());
@@ -115,7 +117,7 @@ impl PrivateDirectory {
     }
 }
 
-/// Says what stands in the place of a directory.
+/// Adds advice to the error if the path is not a directory.
 fn clearer(error: io::Error, what: &str) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotADirectory => {

@@ -1,4 +1,4 @@
-//! Files that an operator names by a flag. They may be links, and anybody's; what they hold is
+//! Files that an operator names by a flag. They may be links and have any owner; their size is
 //! bounded.
 
 use std::fs::File;
@@ -11,13 +11,13 @@ use zeroize::Zeroizing;
 
 use super::{OTHERS_WRITE, ROOT, irregular, mode_of, open, read_all, refused, this_user, to_text};
 
-/// Chains of certificates and bundles of authorities fit in, and keys.
+/// Enough for keys, certificate chains and CA bundles.
 pub const PEM_BYTES_MAX: u64 = 4 << 20;
 
-/// What anybody but the owner may read.
+/// The read permissions of others than the owner.
 const OTHERS_READ: u32 = 0o044;
 
-/// What a file held when it was read.
+/// The content of a file when it was read.
 pub struct Given {
     /// Wiped from memory when dropped.
     pub bytes: Zeroizing<Vec<u8>>,
@@ -26,12 +26,12 @@ pub struct Given {
     pub mode: u32,
 }
 
-/// Opens a file that is too long to be read at once. Answers its length, too.
+/// Opens a file that is too long to be read at once. Returns its length, too.
 ///
 /// # Errors
-/// When it is no regular file, and those of the file system.
+/// When it is not a regular file, and those of the file system.
 pub fn open_long(path: &Path) -> io::Result<(File, u64)> {
-    // Asked by name first: to open a device may already do something.
+    // Checked by name first, because opening a device may have effects.
     if let Some(refusal) = irregular(std::fs::metadata(path)?.file_type()) {
         return Err(refusal);
     }
@@ -43,7 +43,7 @@ pub fn open_long(path: &Path) -> io::Result<(File, u64)> {
     }
 }
 
-/// Reads a file: at most so many bytes, and at once whatever stands there.
+/// Reads a file of at most this many bytes, without blocking on a pipe or device.
 ///
 /// # Errors
 /// As [`open_long`], and when it is longer.
@@ -58,22 +58,22 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Given> {
 }
 
 impl Given {
-    /// What it says.
+    /// The content as text.
     ///
     /// # Errors
-    /// When it is no text.
+    /// When it is not UTF-8.
     pub fn text(&self) -> io::Result<&str> {
         to_text(&self.bytes)
     }
 
-    /// What to do about others than its owner who may read it, if there are any.
+    /// How to restrict the file's permissions, if others than its owner may read it.
     pub fn close_to_readers(&self) -> Option<String> {
         self.close_to_readers_but(this_user())
     }
 
     fn close_to_readers_but(&self, user: u32) -> Option<String> {
         (self.mode & OTHERS_READ != 0).then(|| match user {
-            // Closed to all but its owner it would be closed to the daemon.
+            // With mode 600, the daemon could not read it.
             user if user != ROOT && user != self.owner => format!(
                 "chown it to user {user} and chmod 600 it, or chmod 640 it with a group that has \
                  no other member than user {user}"
@@ -82,7 +82,7 @@ impl Given {
         })
     }
 
-    /// Sees that nobody but the daemon's user and root can have written it.
+    /// Checks that only the daemon's user and root can have written it.
     ///
     /// # Errors
     /// Names the owner and the mode.

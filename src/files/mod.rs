@@ -3,12 +3,13 @@
 //! This folder owns the two ways to open a file. [`own`] opens the files that the daemon makes in
 //! its data directory, and refuses links. [`given`] reads the files that an operator names by a
 //! flag, and follows links, because Kubernetes mounts Secrets as links. [`RollingLog`] appends to a
-//! log that an operator names, and [`NewFile`] makes a file that is not there yet.
+//! log that an operator names, and [`NewFile`] creates a file that does not exist yet.
 //! [`PrivateDirectory`] is the data directory itself, or one within it.
 //!
-//! A path enters. Bounded contents or an open file leave, or an error that says what to fix.
-//! Anybody who may write to a folder can put a pipe, a device or a link in a file's place. So only
-//! regular files are read, and nothing blocks. This folder must not know what a file means.
+//! The functions take a path and return bounded contents or an open file, or an error that says
+//! what to fix. Anybody who may write to a folder can put a pipe, a device or a link in a file's
+//! place. So only regular files are read, and nothing blocks. This folder must not know what a file
+//! means.
 //!
 //! No other product code opens files by name, except to sync a directory and to read what the
 //! kernel shows below `/proc`.
@@ -32,10 +33,10 @@ pub use new_file::NewFile;
 pub use rolling::{RollingLimits, RollingLog};
 
 const ROOT: u32 = 0;
-/// What anybody but the owner may write.
+/// The write permissions of others than the owner.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// What tells a file that has changed from one that has not. Follows links, so that it sees when
+/// Identifies a version of a file, to notice changes. It follows links, so that it changes when
 /// Kubernetes replaces a mounted Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
@@ -46,7 +47,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of a file; `None` if it can't be looked at.
+    /// The stamp of a file; `None` if its metadata can't be read.
     pub fn of(path: &Path) -> Option<Stamp> {
         let metadata = std::fs::metadata(path).ok()?;
         Some(Stamp {
@@ -68,7 +69,7 @@ fn this_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// What is wrong with something that is no regular file.
+/// The error for a file that is not a regular one.
 fn irregular(kind: FileType) -> Option<io::Error> {
     let what = match kind {
         kind if kind.is_file() => return None,
@@ -81,13 +82,13 @@ fn irregular(kind: FileType) -> Option<io::Error> {
     Some(refused(format!("it is {what} and not a regular file")))
 }
 
-/// Opens a file without waiting for anybody: that it is regular must be seen of what was opened.
+/// Opens a file without blocking. The caller must check that the opened file is a regular one.
 fn open(path: &Path, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     Ok(rustix::fs::open(path, flags, Mode::from_raw_mode(0o600))?.into())
 }
 
-/// All that is in an open file; its memory is wiped when dropped.
+/// The content of an open file; its memory is wiped when dropped.
 fn read_all(file: &File, bytes_max: u64) -> io::Result<Zeroizing<Vec<u8>>> {
     let expected = file.metadata()?.len().min(bytes_max) + 1;
     let mut bytes = Zeroizing::new(Vec::with_capacity(expected as usize));
@@ -103,5 +104,5 @@ fn refused(problem: String) -> io::Error {
 }
 
 fn to_text(bytes: &[u8]) -> io::Result<&str> {
-    std::str::from_utf8(bytes).map_err(|_| refused("it is no text in UTF-8".to_owned()))
+    std::str::from_utf8(bytes).map_err(|_| refused("it is not valid UTF-8".to_owned()))
 }

@@ -1,4 +1,4 @@
-//! A file that an operator names and that is made by this program.
+//! A new file whose path an operator chose.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -11,13 +11,13 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::own;
 
-/// What was written goes to the disk in pieces of about so many bytes, one while the next is
-/// written. So the disk works while the rest is made, little is left to wait for at the end, and
-/// who syncs a few bytes on the same disk meanwhile, as the journal does, does not wait for long.
+/// The bytes after which written data is synced, in the background while the next bytes are
+/// written. So the disk works meanwhile, the sync at the end is short, and small syncs on the same
+/// disk, such as those of the journal, never wait for long.
 const SYNC_INTERVAL_BYTES: usize = 4 << 20;
 
-/// A file in the making: for its owner alone, and there whole or not at all. It is written under
-/// another name, which goes when this is dropped before it is complete.
+/// An unfinished file, accessible only to its owner. It appears under its name only when it is
+/// complete. Until then it has another name, and is removed if this is dropped.
 pub struct NewFile {
     file: File,
     unsynced: usize,
@@ -28,10 +28,10 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Begins a file at a path where none is.
+    /// Begins a file at an unused path.
     ///
     /// # Errors
-    /// When something is there, and those of the file system.
+    /// When the path exists, and those of the file system.
     pub fn begin(path: &Path) -> io::Result<NewFile> {
         if path.symlink_metadata().is_ok() {
             return Err(exists());
@@ -56,10 +56,10 @@ impl NewFile {
         Ok(begun)
     }
 
-    /// Makes what was written durable and puts it in its place.
+    /// Makes the written data durable and gives the file its name.
     ///
     /// # Errors
-    /// When something is there by now, and those of the file system.
+    /// When the path exists by now, and those of the file system.
     pub fn complete(mut self) -> io::Result<()> {
         self.syncing.finish()?;
         self.file.sync_all()?;
@@ -70,7 +70,7 @@ impl NewFile {
             &self.path,
             RenameFlags::NOREPLACE,
         ) {
-            // The file system does not know the flag.
+            // The file system does not support the flag.
             Err(rustix::io::Errno::INVAL) => std::fs::rename(&self.unfinished, &self.path)?,
             Err(rustix::io::Errno::EXIST) => return Err(exists()),
             renamed => renamed?,
@@ -82,7 +82,7 @@ impl NewFile {
     }
 }
 
-/// A thread that syncs a file when it is asked to.
+/// A thread that syncs a file on request.
 struct Syncing {
     /// `None` before it is started, and once it is finished.
     thread: Option<(SyncSender<()>, JoinHandle<io::Result<()>>)>,
@@ -99,8 +99,7 @@ impl Syncing {
         })
     }
 
-    /// Has the thread sync what was written. Waits until it is done with what was written before,
-    /// and tells if that failed.
+    /// Has the thread sync the written data. Waits for the sync before, and returns its error.
     fn ask(&mut self) -> io::Result<()> {
         match &self.thread {
             Some((sender, _)) if sender.send(()).is_err() => self.finish(),
@@ -108,8 +107,7 @@ impl Syncing {
         }
     }
 
-    /// Waits for the thread. The system tells an error of the disk only once, which may have been
-    /// to the thread.
+    /// Waits for the thread. The system reports a disk error only once, possibly to the thread.
     fn finish(&mut self) -> io::Result<()> {
         let Some((sender, thread)) = self.thread.take() else {
             return Ok(());

@@ -1,5 +1,6 @@
-//! Files of the data directory: regular ones with one name, of the directory's owner or root. What
-//! the daemon makes is for its owner alone, and there whole or not at all.
+//! Files of the data directory: regular ones with one link, which belong to the directory's owner
+//! or root. Files that the daemon creates are accessible only to their owner, and exist completely
+//! or not at all.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
@@ -11,13 +12,13 @@ use zeroize::Zeroizing;
 
 use super::{OTHERS_WRITE, ROOT, irregular, mode_of, open as open_at_once, read_all, refused};
 
-/// What the name of a file in the making ends in.
+/// The suffix of an unfinished file's name.
 pub const UNFINISHED: &str = ".new";
 
-/// Looks at what stands at a path; `None` when nothing does.
+/// Checks the file at a path; `None` if there is none.
 ///
 /// # Errors
-/// When the daemon does not use what stands there, and those of the file system.
+/// When it is a file that the daemon must not use, and those of the file system.
 pub fn inspect(path: &Path) -> io::Result<Option<Metadata>> {
     let metadata = match std::fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
@@ -32,7 +33,7 @@ fn check(path: &Path, metadata: &Metadata) -> io::Result<()> {
     if let Some(refusal) = irregular(metadata.file_type()) {
         return Err(refusal);
     }
-    // Whose the directory is was seen when it was opened.
+    // The directory's owner was checked when it was opened.
     let directory = std::fs::metadata(folder_of(path))?.uid();
     let (owner, mode) = (metadata.uid(), mode_of(metadata));
     match problem_of(owner, mode, metadata.nlink(), directory) {
@@ -57,14 +58,15 @@ fn problem_of(owner: u32, mode: u32, names: u64, directory: u32) -> Option<Strin
 }
 
 fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
-    // By name first: to open a device may already do something. Then what was opened.
+    // Checked by name first, because opening a device may have effects. Then the opened file is
+    // checked.
     inspect(path)?;
     let file = open_at_once(path, flags | OFlags::NOFOLLOW)?;
     check(path, &file.metadata()?)?;
     Ok(file)
 }
 
-/// Opens a file to be read and written; it is made when absent.
+/// Opens a file for reading and writing; it is created when absent.
 ///
 /// # Errors
 /// As [`inspect`].
@@ -72,7 +74,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::RDWR | OFlags::CREATE)
 }
 
-/// What a file holds, at most so many bytes; `None` when there is none.
+/// The content of a file of at most this many bytes; `None` if the file does not exist.
 ///
 /// # Errors
 /// As [`inspect`]; and when it is longer.
@@ -84,10 +86,10 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Option<Zeroizing<Vec<u8>>
     }
 }
 
-/// The text of a file that says whom to trust.
+/// The text of a file that grants trust, such as tokens.
 ///
 /// # Errors
-/// As [`read`]; and when others than its owner can have written it, or it is no text.
+/// As [`read`]; and when others than its owner may have written it, or it is not UTF-8.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<Option<String>> {
     let Some(metadata) = inspect(path)? else {
         return Ok(None);
@@ -104,16 +106,16 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<Option<String>> {
     text.transpose()
 }
 
-/// Writes a file, in place of one that may exist. After a crash there is the old file or the new
-/// one.
+/// Writes a file, replacing an existing one. After a crash either the old file or the new one
+/// exists.
 ///
 /// # Errors
-/// As [`inspect`], for the file and for what is left of an earlier writing of it.
+/// As [`inspect`], for the file and for the leftover of an earlier attempt.
 pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
-    // Before anything is written, which may be a key.
+    // Checked before anything is written, because the content may be a key.
     inspect(path)?;
     let temporary = unfinished(path);
-    // Left over from a crash; its mode may be anything.
+    // A leftover of a crash, whose mode is unknown.
     remove(&temporary).map_err(|error| naming(&temporary, &error))?;
     let mut file = OpenOptions::new()
         .write(true)
@@ -130,7 +132,7 @@ pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Puts a file in the place of another one, durably.
+/// Renames a file over another one, durably.
 ///
 /// # Errors
 /// As [`inspect`], for both.
@@ -141,7 +143,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     File::open(folder_of(to))?.sync_all()
 }
 
-/// Removes a file; none is no error.
+/// Removes a file, if it exists.
 ///
 /// # Errors
 /// As [`inspect`].
@@ -152,12 +154,12 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Another file than the caller speaks of.
+/// Adds the path of a file that the caller did not name.
 fn naming(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// The path of a file in the making.
+/// The path of an unfinished file.
 pub fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(UNFINISHED);

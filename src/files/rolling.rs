@@ -1,4 +1,4 @@
-//! A log that begins a new file when it is long.
+//! A log that continues in a new file when the current one is full.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::irregular;
 
-/// How long a log and its predecessors may become. 0 means without a bound.
+/// The bounds of a log and its predecessors. 0 means no bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RollingLimits {
     /// Bytes of a file, after which the next one begins.
@@ -21,8 +21,8 @@ pub struct RollingLimits {
     pub age: Duration,
 }
 
-/// A log that is appended to. A predecessor has the time of its end in its name: `audit.log`
-/// becomes `audit-2026-01-31T12-00-00.123456789.log`, much as kube-apiserver names them.
+/// An append-only log. The name of a predecessor has the time when it ended: `audit.log` becomes
+/// `audit-2026-01-31T12-00-00.123456789.log`, much as kube-apiserver names them.
 pub struct RollingLog {
     path: PathBuf,
     limits: RollingLimits,
@@ -31,10 +31,10 @@ pub struct RollingLog {
 }
 
 impl RollingLog {
-    /// Opens the log, or makes it for its owner alone.
+    /// Opens the log, or creates it for its owner only.
     ///
     /// # Errors
-    /// When it is no regular file, and those of the file system.
+    /// When it is not a regular file, and those of the file system.
     pub fn open(path: &Path, limits: RollingLimits) -> io::Result<RollingLog> {
         let (file, bytes) = open(path)?;
         Ok(RollingLog {
@@ -45,10 +45,10 @@ impl RollingLog {
         })
     }
 
-    /// Looks whether a log can be at a path, and makes none.
+    /// Checks that a log can be at a path, without creating it.
     ///
     /// # Errors
-    /// When something else is there, and when its directory is missing.
+    /// When the path is not a regular file, or its directory is missing.
     pub fn check(path: &Path) -> io::Result<()> {
         let Err(error) = std::fs::metadata(path) else {
             return check_kind(path);
@@ -70,7 +70,7 @@ impl RollingLog {
     /// Appends whole lines.
     ///
     /// # Errors
-    /// Those of the file system. Some of the lines may be there.
+    /// Those of the file system. Some of the lines may have been written.
     pub fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         let bytes = lines.len() as u64;
         let is_full = self.bytes > 0 && self.bytes + bytes > self.limits.file_bytes;
@@ -83,7 +83,7 @@ impl RollingLog {
     }
 
     fn roll(&mut self) -> io::Result<()> {
-        // To the nanosecond, so that no two ends have one name.
+        // To the nanosecond, so that names are unique.
         let ended = crate::clock::now().strftime("%Y-%m-%dT%H-%M-%S%.9f");
         let (start, end) = self.name_parts();
         let ended = self.path.with_file_name(format!("{start}{ended}{end}"));
@@ -93,7 +93,7 @@ impl RollingLog {
         Ok(())
     }
 
-    /// What stands before and after the time in the name of a predecessor.
+    /// The parts of a predecessor's name before and after the time.
     fn name_parts(&self) -> (String, String) {
         let text =
             |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());
@@ -102,8 +102,8 @@ impl RollingLog {
         (format!("{stem}-"), end.unwrap_or_default())
     }
 
-    /// Removes predecessors beyond the limits. One that can't be removed is tried again at the next
-    /// end of a file.
+    /// Removes predecessors beyond the limits. A failed removal is tried again when the next file
+    /// ends.
     fn remove_old(&self) {
         let folder = self
             .path
@@ -124,7 +124,7 @@ impl RollingLog {
                 ended.is_some_and(is_time)
             })
             .collect();
-        // The names are in the order of time.
+        // The names sort by time.
         kept.sort_unstable_by(|one, other| other.cmp(one));
         let now = SystemTime::now();
         for (number, path) in kept.iter().enumerate() {
@@ -142,7 +142,8 @@ impl RollingLog {
     }
 }
 
-/// Whether a part of a name is a time as [`RollingLog::roll`] writes it. Other files stay.
+/// Whether a part of a name is a time as [`RollingLog::roll`] writes it. Files with other names are
+/// kept.
 fn is_time(text: &str) -> bool {
     let pattern = b"0000-00-00T00-00-00.000000000";
     text.len() == pattern.len()
@@ -155,7 +156,7 @@ fn is_time(text: &str) -> bool {
             })
 }
 
-/// Refuses what is there and no regular file. To open a device may already do something.
+/// Refuses an existing path that is not a regular file, because opening a device may have effects.
 fn check_kind(path: &Path) -> io::Result<()> {
     let kind = std::fs::metadata(path).ok().map(|found| found.file_type());
     kind.and_then(irregular).map_or(Ok(()), Err)

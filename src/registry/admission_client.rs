@@ -1,4 +1,4 @@
-//! What admission reads and changes of other resources, answered from their stores.
+//! Access of admission plugins to other resources, through their stores.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,25 +20,27 @@ use crate::api::selector::Selection;
 use crate::api::status::{Status, StatusReason};
 use crate::storage::{Asked, GetRequest};
 
-/// How long nobody looks again in the store for what the cache does not have.
+/// How long a namespace without objects is not listed in the store again. A cache over etcd may
+/// lag, so an empty answer of the cache alone is not trusted.
 const ASKED_FOR: Duration = Duration::from_secs(30);
 
-/// At most this many namespaces are remembered. Beyond it, all are looked up again.
+/// The number of remembered namespaces. When it is reached, all are forgotten and listed again.
 const MAX_ASKED: usize = 4096;
 
-/// More objects than a namespace has of what admission reads.
+/// A limit for lists, above the number of objects that plugins read in one namespace. A list with a
+/// limit is answered by the store while the cache fills.
 const MOST: usize = 100_000;
 
-/// How long one change may take.
+/// The deadline of one change.
 const TIME: Duration = Duration::from_secs(10);
 
-/// The version of a list that may be old.
+/// The `resourceVersion` of a list that may be outdated.
 const ANY: &str = "0";
 
-/// One resource, for admission.
+/// The client of one resource.
 pub(super) struct AdmissionClient {
     store: Arc<RegistryStore>,
-    /// The namespaces that were empty in the store, and until when that is believed.
+    /// Namespaces that the store was asked about, and when it may be asked again.
     asked: Mutex<HashMap<String, Instant>>,
 }
 
@@ -57,7 +59,7 @@ impl AdmissionClient {
     ) -> Result<Option<Arc<CachedObject>>, Box<Status>> {
         let definition = self.store.definition();
         let key = super::keys::object_key(definition, at.namespace, at.name);
-        // What can't be a name names nothing.
+        // No object can have a name that is not a valid path segment.
         let Ok(key) = key else {
             return Ok(None);
         };
@@ -80,7 +82,7 @@ impl AdmissionClient {
             .list(namespace, &options, Arc::clone(&everything))
             .await;
         let listed = match listed {
-            // The cache is being filled, so the store answers.
+            // The cache is still being filled, so the store answers.
             Err(status) if status.reason == StatusReason::TOO_MANY_REQUESTS => {
                 let options = ListOptions {
                     limit: MOST,
@@ -93,7 +95,7 @@ impl AdmissionClient {
         listed.items.iter().map(|item| decoded(item)).collect()
     }
 
-    /// Whether the store should be asked about a namespace. It is so once in a while.
+    /// Returns whether to list an apparently empty namespace in the store: once in [`ASKED_FOR`].
     fn should_ask(&self, namespace: &str) -> bool {
         let now = Instant::now();
         let mut asked = self.asked.lock();

@@ -1,5 +1,6 @@
 //! The user of a request, and the warnings for its response.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use actors::engine::Origin;
@@ -8,16 +9,16 @@ use crate::api::annotations::{self, Annotations};
 use crate::api::user_info::{MASTERS, UserInfo};
 use crate::api::warnings::Warnings;
 
-/// The manager that owns what the server itself writes.
+/// The field manager of objects that the server itself writes.
 pub(super) const SERVER: &str = "kube-apiserver";
 
-/// The manager that owns what its controllers write.
+/// The field manager of objects that its controllers write.
 const CONTROLLERS: &str = "kube-controller-manager";
 
 /// The facts about a request that a write needs.
 #[derive(Clone, Debug)]
 pub struct RequestContext {
-    /// The user as whom the request runs.
+    /// The user that the request runs as.
     pub user: Arc<UserInfo>,
     /// The user who impersonates [`RequestContext::user`], if any (API-284).
     pub impersonator: Option<Arc<UserInfo>>,
@@ -25,17 +26,18 @@ pub struct RequestContext {
     pub manager: String,
     /// The request's `Audit-ID`.
     pub audit_id: String,
-    /// Warnings for the answer's headers.
+    /// Warnings for the headers of the response.
     pub warnings: Warnings,
-    /// The annotations of the request's audit events. `None` if it has no events.
+    /// Annotations of the request's audit events. `None` if it has no audit events.
     pub annotations: Option<Annotations>,
-    /// The time when the request ends in any case (API-107).
+    /// The time by which the request ends, however often it retries (API-107).
     pub deadline: tokio::time::Instant,
 }
 
 impl RequestContext {
-    /// A context for work of the daemon itself, named `system:taffrail:<part>`. It owns what it
-    /// writes under the name of kube-apiserver, which may share the store (API-262).
+    /// Returns a context for work of the daemon itself, as the user `system:taffrail:<part>`. Its
+    /// field manager is kube-apiserver, which may share the store and writes the same objects
+    /// (API-262).
     pub fn internal(part: &str, deadline: tokio::time::Instant) -> RequestContext {
         let user = UserInfo {
             name: format!("system:taffrail:{part}"),
@@ -53,7 +55,7 @@ impl RequestContext {
         }
     }
 
-    /// The same for the work of a kube-controller-manager.
+    /// Returns a context for work that kube-controller-manager does in other clusters.
     pub fn controller(part: &str, deadline: tokio::time::Instant) -> RequestContext {
         RequestContext {
             manager: CONTROLLERS.to_owned(),
@@ -61,17 +63,17 @@ impl RequestContext {
         }
     }
 
-    /// Adds warnings for the answer's headers.
+    /// Adds warnings for the headers of the response.
     pub fn warn(&self, texts: impl IntoIterator<Item = String>) {
         texts.into_iter().for_each(|text| self.warnings.add(text));
     }
 
-    /// Says something of the request in its audit events.
-    pub fn annotate(&self, name: &'static str, text: impl FnOnce() -> String) {
+    /// Adds an annotation to the request's audit events.
+    pub fn annotate(&self, name: impl Into<Cow<'static, str>>, text: impl FnOnce() -> String) {
         annotations::annotate(self.annotations.as_ref(), name, text);
     }
 
-    /// The user for the event log: the user as whom the request runs.
+    /// Returns the origin for the event log. Its user is the one that the request runs as.
     pub fn origin(&self) -> Origin {
         Origin {
             user: self.user.name.as_str().into(),

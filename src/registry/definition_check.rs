@@ -1,13 +1,20 @@
-//! What must hold of the resources that are served together. Pure.
+//! Checks that resources can be served together. Pure.
+//!
+//! The check looks up the names of a new resource in an index ([`Names`]), so it takes the same
+//! time however many resources there are.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
-use super::catalog::{GROUPS, compare_versions, rank};
+use imbl::OrdMap;
+
+use super::discovery_order::{GROUPS, compare_versions, rank};
+use crate::api::cost;
 use crate::api::names::dns_label;
 use crate::api::resource::ResourceDefinition;
 
-/// The resource that can't be served, and why.
+/// A resource that cannot be served, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{resource} can't be served: {fault}")]
 pub struct DefinitionError {
@@ -20,74 +27,245 @@ pub struct DefinitionError {
 /// The reason why a resource can't be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionFault {
-    /// Its group has no version with a name.
-    #[error("{0:?} is no name of a version")]
+    /// The name of its version is not a DNS label.
+    #[error("{0:?} is not a valid version name")]
     NoVersion(String),
-    /// The same version of the same resource is there.
+    /// The same version of the same resource is already served.
     #[error("this version is served already")]
     Twice,
-    /// A version that it calls stored and not served is served, or is named twice.
-    #[error("its version {0} is both served and not, or named twice")]
+    /// A version that it declares as stored but not served is served, or is declared twice.
+    #[error("its version {0} is declared as not served, but is served or declared twice")]
     UnservedTwice(String),
-    /// Discovery has no place for its group.
-    #[error("no place in discovery is known for the group {0:?}")]
+    /// Its group has no place in the order of discovery.
+    #[error("the group {0:?} has no place in discovery")]
     Unannounced(String),
-    /// Clients should prefer it to what stands in front of it.
-    #[error("it belongs in front of {0}")]
+    /// It is more preferred than the row before it.
+    #[error("it must be listed before {0}")]
     Misplaced(String),
     /// Another resource of its group has one of its names (CRD-62).
-    #[error("{other} is called {name} already")]
+    #[error("{other} already has the name {name}")]
     Name {
-        /// The plural, singular, short name, kind, or kind of lists.
+        /// The plural, singular, short name, kind, or list kind.
         name: String,
         /// The other resource.
         other: String,
     },
-    /// Two of its subresources have one name.
-    #[error("two of its subresources are called {0}")]
+    /// Two of its subresources have the same name.
+    #[error("two of its subresources have the name {0}")]
     Subresource(String),
-    /// Its keys lie below those of another resource, or around them (KV-1).
-    #[error("{0} is stored below the same keys")]
+    /// Its key prefix lies below that of another resource, or above it (KV-1).
+    #[error("its keys overlap with those of {0}")]
     Keys(String),
 }
 
 use DefinitionFault as Fault;
 
-/// Checks a whole table, which is in the order of discovery (API-28, API-30).
+/// Checks the built-in resources, which must be in the order of discovery (API-28, API-30).
 ///
 /// # Errors
 /// The first [`DefinitionError`].
-pub fn check_table(table: &[&ResourceDefinition]) -> Result<(), DefinitionError> {
-    let mut before: Vec<&ResourceDefinition> = Vec::new();
+pub fn check_table(table: &[&Arc<ResourceDefinition>]) -> Result<(), DefinitionError> {
+    let mut names = Names::default();
+    let mut before: Option<&ResourceDefinition> = None;
     for &own in table {
         let refuse = |fault| Err(refusal(own, fault));
         if !GROUPS.contains(&&*own.group) {
             return refuse(Fault::Unannounced(own.group.clone()));
         }
-        check_added(&before, own)?;
-        if let Some(last) = before.last()
+        names.check(own)?;
+        if let Some(last) = before
             && place(last, own) == Ordering::Greater
         {
             return refuse(Fault::Misplaced(format!("{last:?}")));
         }
-        before.push(own);
+        names.insert(own);
+        before = Some(own);
     }
     Ok(())
 }
 
-/// Checks a definition that is served in addition to others.
-///
-/// # Errors
-/// [`DefinitionError`]
-pub fn check_added(
-    served: &[&ResourceDefinition],
-    own: &ResourceDefinition,
-) -> Result<(), DefinitionError> {
-    let faults = own_fault(own).into_iter();
-    let mut faults = faults.chain(served.iter().filter_map(|other| fault_beside(other, own)));
-    faults
-        .next()
-        .map_or(Ok(()), |fault| Err(refusal(own, fault)))
+/// An index of the names that must be unique among served resources. A clone shares all that is not
+/// changed afterwards.
+#[derive(Clone, Default)]
+pub struct Names {
+    entries: OrdMap<Entry, Arc<ResourceDefinition>>,
+}
+
+/// A name of a resource in one version. The versions of a resource are adjacent in the index.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    space: Space,
+    /// The group; empty for key prefixes, which are unique across groups.
+    group: Arc<str>,
+    name: Arc<str>,
+    /// The resource and its version.
+    owner: Arc<str>,
+}
+
+/// A space in which names must be unique.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Space {
+    /// Plurals, singulars and short names of a group.
+    Resources,
+    /// Kinds and list kinds of a group.
+    Kinds,
+    /// Key prefixes of all groups.
+    Keys,
+}
+
+impl Names {
+    /// Adds the names of a resource.
+    pub fn insert(&mut self, row: &Arc<ResourceDefinition>) {
+        for entry in entries(row) {
+            self.entries.insert(entry, Arc::clone(row));
+        }
+    }
+
+    /// Removes the names of a resource.
+    pub fn remove(&mut self, row: &ResourceDefinition) {
+        for entry in entries(row) {
+            self.entries.remove(&entry);
+        }
+    }
+
+    /// Checks a definition against the indexed ones.
+    ///
+    /// # Errors
+    /// [`DefinitionError`]
+    pub fn check(&self, own: &ResourceDefinition) -> Result<(), DefinitionError> {
+        let fault = own_fault(own)
+            .or_else(|| self.version_fault(own))
+            .or_else(|| self.name_fault(own))
+            .or_else(|| self.key_fault(own));
+        fault.map_or(Ok(()), |fault| Err(refusal(own, fault)))
+    }
+
+    /// Checks a version of a custom resource. Its names have been accepted before (CRD-62).
+    ///
+    /// # Errors
+    /// [`DefinitionError`]
+    pub fn check_custom(&self, own: &ResourceDefinition) -> Result<(), DefinitionError> {
+        let fault = own_fault(own).or_else(|| self.key_fault(own));
+        fault.map_or(Ok(()), |fault| Err(refusal(own, fault)))
+    }
+
+    /// Returns the versions of a kind in a group.
+    pub fn of_kind<'n>(
+        &'n self,
+        group: &str,
+        kind: &str,
+    ) -> impl Iterator<Item = &'n Arc<ResourceDefinition>> + use<'n> {
+        self.of(Space::Kinds, group, kind)
+    }
+
+    /// Returns the versions of resources with this key prefix.
+    pub fn below<'n>(
+        &'n self,
+        key_prefix: &str,
+    ) -> impl Iterator<Item = &'n Arc<ResourceDefinition>> + use<'n> {
+        self.of(Space::Keys, "", key_prefix)
+    }
+
+    /// Returns the resources with a name.
+    fn of<'n>(
+        &'n self,
+        space: Space,
+        group: &str,
+        name: &str,
+    ) -> impl Iterator<Item = &'n Arc<ResourceDefinition>> + use<'n> {
+        let first = Entry {
+            space,
+            group: group.into(),
+            name: name.into(),
+            owner: "".into(),
+        };
+        let Entry { group, name, .. } = first.clone();
+        let entries = self.entries.range(first..);
+        let is_of = move |entry: &Entry| {
+            cost::compared(1);
+            entry.space == space && entry.group == group && entry.name == name
+        };
+        entries
+            .take_while(move |(entry, _)| is_of(entry))
+            .map(|(_, row)| row)
+    }
+
+    fn version_fault(&self, own: &ResourceDefinition) -> Option<Fault> {
+        let lacks = |row: &ResourceDefinition, version: &str| {
+            let mut unserved = row.rules().unserved.iter();
+            unserved.all(|unserved| unserved.version != version)
+        };
+        let named = self.of(Space::Resources, &own.group, &own.plural);
+        let mut versions = named.filter(|other| other.is(&own.group, &own.plural));
+        versions.find_map(|other| match own {
+            own if own.version == other.version => Some(Fault::Twice),
+            own if !lacks(other, &own.version) => Some(Fault::UnservedTwice(own.version.clone())),
+            own if !lacks(own, &other.version) => Some(Fault::UnservedTwice(other.version.clone())),
+            _ => None,
+        })
+    }
+
+    fn name_fault(&self, own: &ResourceDefinition) -> Option<Fault> {
+        names(own).into_iter().find_map(|(space, name)| {
+            let mut named = self.of(space, &own.group, &name);
+            let other = named.find(|other| !other.is(&own.group, &own.plural))?;
+            let other = format!("{other:?}");
+            Some(Fault::Name { name, other })
+        })
+    }
+
+    fn key_fault(&self, own: &ResourceDefinition) -> Option<Fault> {
+        let is_other = |other: &&Arc<ResourceDefinition>| !other.is(&own.group, &own.plural);
+        let prefix = own.key_prefix.as_str();
+        let mut above = prefix.match_indices('/').filter_map(|(end, _)| {
+            let mut around = self.below(prefix.get(..end)?);
+            around.find(is_other)
+        });
+        let below = || {
+            let folder = format!("{prefix}/");
+            let first = Entry {
+                space: Space::Keys,
+                group: "".into(),
+                name: folder.as_str().into(),
+                owner: "".into(),
+            };
+            let entries = self.entries.range(first..);
+            let mut below = entries
+                .take_while(|(entry, _)| {
+                    cost::compared(1);
+                    entry.space == Space::Keys && entry.name.starts_with(&folder)
+                })
+                .map(|(_, row)| row);
+            below.find(is_other)
+        };
+        let other = above.next().or_else(below)?;
+        Some(Fault::Keys(format!("{other:?}")))
+    }
+}
+
+/// Returns the names of a resource within its group, sorted.
+fn names(row: &ResourceDefinition) -> BTreeSet<(Space, String)> {
+    let names = [&row.plural, &row.singular].into_iter();
+    let names = names.chain(&row.short_names).cloned();
+    let kinds = [row.kind.clone(), row.list_kind()];
+    let names = names.map(|name| (Space::Resources, name));
+    names
+        .chain(kinds.map(|kind| (Space::Kinds, kind)))
+        .collect()
+}
+
+fn entries(row: &ResourceDefinition) -> impl Iterator<Item = Entry> {
+    let owner: Arc<str> = format!("{row:?}").into();
+    let group: Arc<str> = row.group.as_str().into();
+    let own = names(row).into_iter();
+    let own = own.map(move |(space, name)| (space, Arc::clone(&group), name));
+    let keys = (Space::Keys, "".into(), row.key_prefix.clone());
+    own.chain([keys]).map(move |(space, group, name)| Entry {
+        space,
+        group,
+        name: name.into(),
+        owner: Arc::clone(&owner),
+    })
 }
 
 fn refusal(own: &ResourceDefinition, fault: Fault) -> DefinitionError {
@@ -97,7 +275,7 @@ fn refusal(own: &ResourceDefinition, fault: Fault) -> DefinitionError {
     }
 }
 
-/// The order of discovery: by group, then by name, then the preferred version first.
+/// Compares places in discovery: by group, then by name, then the preferred version first.
 fn place(one: &ResourceDefinition, other: &ResourceDefinition) -> Ordering {
     let name = |row: &ResourceDefinition| (rank(&row.group).0, row.plural.clone());
     let versions = || compare_versions(&one.version, &other.version);
@@ -109,7 +287,8 @@ fn own_fault(own: &ResourceDefinition) -> Option<Fault> {
         return Some(Fault::NoVersion(own.version.clone()));
     }
     let mut versions = HashSet::from([&*own.version]);
-    let mut unserved = own.unserved.iter().map(|(version, _)| *version);
+    let unserved = own.rules().unserved.iter();
+    let mut unserved = unserved.map(|unserved| &*unserved.version);
     if let Some(version) = unserved.find(|version| !versions.insert(*version)) {
         return Some(Fault::UnservedTwice(version.to_owned()));
     }
@@ -119,54 +298,13 @@ fn own_fault(own: &ResourceDefinition) -> Option<Fault> {
     Some(Fault::Subresource(twice.to_owned()))
 }
 
-fn fault_beside(other: &ResourceDefinition, own: &ResourceDefinition) -> Option<Fault> {
-    if other.is(&own.group, &own.plural) {
-        let lacks = |row: &ResourceDefinition, version: &str| {
-            row.unserved
-                .iter()
-                .all(|(unserved, _)| *unserved != version)
-        };
-        return match own {
-            own if own.version == other.version => Some(Fault::Twice),
-            own if !lacks(other, &own.version) => Some(Fault::UnservedTwice(own.version.clone())),
-            own if !lacks(own, &other.version) => Some(Fault::UnservedTwice(other.version.clone())),
-            _ => None,
-        };
-    }
-    if own.group == other.group
-        && let Some(name) = common_name(own, other)
-    {
-        let other = format!("{other:?}");
-        return Some(Fault::Name { name, other });
-    }
-    let below = |one: &str, other: &str| {
-        let rest = one.strip_prefix(other);
-        rest.is_some_and(|rest| rest.starts_with('/'))
-    };
-    let (one, two) = (&own.key_prefix, &other.key_prefix);
-    let overlap = below(one, two) || below(two, one);
-    overlap.then(|| Fault::Keys(format!("{other:?}")))
-}
-
-/// A name that both have: one by which paths and users call them, or one of a kind.
-fn common_name(one: &ResourceDefinition, other: &ResourceDefinition) -> Option<String> {
-    let names = |row: &ResourceDefinition| -> HashSet<String> {
-        let names = [row.plural.clone(), row.singular.clone()].into_iter();
-        names.chain(row.short_names.iter().cloned()).collect()
-    };
-    let kinds =
-        |row: &ResourceDefinition| HashSet::from([row.kind.clone(), format!("{}List", row.kind)]);
-    let names = names(one).intersection(&names(other)).min().cloned();
-    names.or_else(|| kinds(one).intersection(&kinds(other)).min().cloned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::resource::{ConversionStrategy, ResourceScope, UnservedVersion};
+    use crate::api::resource::{
+        ConversionStrategy, Declared, ResourceScope, Rules, UnservedVersion,
+    };
     use crate::kinds::definitions::{built_in, not_stored};
-
-    const OLD: &[UnservedVersion] = &[("v1beta1", ConversionStrategy::TypeOnly)];
 
     fn gadgets(version: &str) -> ResourceDefinition {
         ResourceDefinition {
@@ -179,10 +317,26 @@ mod tests {
         ResourceDefinition::named("apps", "v1", "Lever", "levers")
     }
 
+    fn check(table: &[ResourceDefinition]) -> Result<(), DefinitionError> {
+        let rows: Vec<_> = table.iter().cloned().map(Arc::new).collect();
+        check_table(&rows.iter().collect::<Vec<_>>())
+    }
+
+    /// Checks a definition in addition to others.
+    fn check_added(
+        served: &[ResourceDefinition],
+        own: &ResourceDefinition,
+    ) -> Result<(), DefinitionError> {
+        let mut names = Names::default();
+        for row in served {
+            names.insert(&Arc::new(row.clone()));
+        }
+        names.check(own)
+    }
+
     #[track_caller]
     fn assert_fault(table: &[ResourceDefinition], expected: &Fault) {
-        let rows: Vec<&ResourceDefinition> = table.iter().collect();
-        let refused = check_table(&rows).expect_err("it is refused");
+        let refused = check(table).expect_err("it is refused");
         assert_eq!(refused.fault, *expected);
         assert_eq!(
             refused.resource,
@@ -193,8 +347,11 @@ mod tests {
     #[test]
     fn the_built_in_resources_can_be_served_together() {
         let rows = built_in();
-        let rows: Vec<&ResourceDefinition> = rows.iter().map(|row| &**row).collect();
-        assert_eq!(check_table(&rows), Ok(()));
+        assert_eq!(check_table(&rows.iter().collect::<Vec<_>>()), Ok(()));
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|row| ResourceDefinition::clone(row))
+            .collect();
         for other in &not_stored() {
             assert_eq!(check_added(&rows, other), Ok(()));
         }
@@ -203,16 +360,26 @@ mod tests {
     #[test]
     fn versions_that_are_there_twice_are_refused() {
         assert_fault(&[gadgets("v1"), gadgets("v1")], &Fault::Twice);
-        let stored = |version: &str| ResourceDefinition {
-            unserved: OLD,
-            ..gadgets(version)
+        let stored = |version: &str| {
+            let unserved = vec![UnservedVersion {
+                version: "v1beta1".to_owned(),
+                conversion: ConversionStrategy::TypeOnly,
+            }];
+            let rules = Rules {
+                unserved,
+                ..Rules::default()
+            };
+            gadgets(version).with(Declared {
+                rules,
+                ..Declared::default()
+            })
         };
         let twice = Fault::UnservedTwice("v1beta1".to_owned());
         assert_fault(&[stored("v1beta1")], &twice);
         assert_fault(&[stored("v1"), gadgets("v1beta1")], &twice);
         let rows = [gadgets("v1beta1"), stored("v1")];
         assert_eq!(
-            check_added(&[&rows[0]], &rows[1]),
+            check_added(&rows[..1], &rows[1]),
             Err(refusal(&rows[1], twice))
         );
     }
@@ -278,13 +445,13 @@ mod tests {
             };
             assert_fault(&[gadgets("v1"), row], &fault);
         }
-        // Each group has names of its own, and so has a resource in all of its versions.
+        // Names are unique only within a group, and the versions of a resource share theirs.
         let elsewhere = ResourceDefinition {
             scope: ResourceScope::Cluster,
             ..ResourceDefinition::named("batch", "v1", "Gadget", "gadgets")
         };
         let rows = [gadgets("v2"), gadgets("v1"), elsewhere];
-        assert_eq!(check_table(&rows.iter().collect::<Vec<_>>()), Ok(()));
+        assert_eq!(check(&rows), Ok(()));
     }
 
     #[test]
@@ -311,8 +478,35 @@ mod tests {
             let other = Fault::Keys(format!("{:?}", gadgets("v1")));
             assert_fault(&[gadgets("v1"), row.clone()], &other);
             let around = Fault::Keys(format!("{row:?}"));
-            let refused = check_added(&[&row], &gadgets("v1"));
+            let refused = check_added(std::slice::from_ref(&row), &gadgets("v1"));
             assert_eq!(refused.map_err(|error| error.fault), Err(around));
         }
+    }
+
+    /// The check makes as few comparisons among a thousand resources as among ten, and the names of
+    /// a removed resource can be used again.
+    #[test]
+    fn a_check_costs_the_same_beside_any_number_of_resources() {
+        let row = |number: usize| {
+            let (kind, plural) = (format!("Idle{number}"), format!("idle{number}s"));
+            ResourceDefinition::named("example.com", "v1", &kind, &plural)
+        };
+        let mut names = Names::default();
+        let costs = (0..1_000).map(|number| {
+            let before = cost::counts();
+            names.check(&row(number)).expect("it can be served");
+            let compared = cost::counts().since(before).comparisons;
+            names.insert(&Arc::new(row(number)));
+            compared
+        });
+        let costs: Vec<u64> = costs.collect();
+        assert!(costs.iter().all(|cost| *cost <= 8), "{costs:?}");
+        assert!(names.check(&row(500)).is_err());
+        names.remove(&row(500));
+        assert_eq!(names.check(&row(500)), Ok(()));
+        let left = names.entries.len();
+        names.insert(&Arc::new(row(500)));
+        names.remove(&row(500));
+        assert_eq!(names.entries.len(), left);
     }
 }

@@ -1,5 +1,4 @@
-//! The conversion of storage errors to a Status, in this one place (storage.md 1.2, ST-10 to
-//! ST-17).
+//! The only conversion of storage errors to a Status (storage.md 1.2, ST-10 to ST-17).
 
 use actors::object::CachedObject;
 
@@ -10,24 +9,24 @@ use crate::api::status::{Status, StatusCause};
 use crate::storage::codec::object_of;
 use crate::storage::{Expired, StorageError, StorageErrorKind};
 
-/// The retry delay for a request whose outcome at the store is unknown.
+/// The least retry delay when the store is unavailable.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
-/// The retry delay when the store can't be reached (ST-11).
+/// The retry delay when the store cannot be reached (ST-11).
 const UNREACHABLE_RETRY_SECONDS: u32 = 2;
 
-/// A stored object of a kind without values of any form as a tree, in the version of the hub.
+/// Decodes a stored object, in the hub version. Only for kinds whose values have a bounded depth.
 ///
 /// # Errors
-/// 500 for one that can't be read.
+/// 500 if the value cannot be decoded.
 pub fn decoded(cached: &CachedObject) -> Result<Object, Box<Status>> {
     object_of(cached).map_err(|error| Box::new(Status::internal(error)))
 }
 
-/// As [`decoded`], of any kind, which may be deep.
+/// Decodes a stored object of any kind, however deeply it is nested.
 ///
 /// # Errors
-/// The same.
+/// 500 if the value cannot be decoded.
 pub async fn decoded_with_room(cached: &CachedObject) -> Result<Object, Box<Status>> {
     deep::retry(|| decoded(cached)).await
 }
@@ -49,7 +48,7 @@ pub enum FailedOperation {
     Delete,
 }
 
-/// Converts a storage error to a Status. `name` is the name of the object, empty for lists.
+/// Converts a storage error to a Status. `name` is the name of the object, or empty for lists.
 pub fn interpret(
     error: StorageError,
     operation: FailedOperation,
@@ -98,7 +97,7 @@ pub fn interpret(
     })
 }
 
-/// The name of the operation in a Status.
+/// Returns the name of the operation in a Status.
 fn operation_name(operation: FailedOperation) -> &'static str {
     match operation {
         FailedOperation::Get => "get",
@@ -145,7 +144,7 @@ fn exists(
     }
 }
 
-/// The message of a storage error, in the words of Kubernetes (storage.md 1.2).
+/// Returns Kubernetes' text of a storage error (storage.md 1.2).
 fn text(kind: &str, code: u8, key: &str) -> String {
     format!(
         "StorageError: {kind}, Code: {code}, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
@@ -160,8 +159,8 @@ fn expired(what: Expired) -> Status {
     }
 }
 
-/// Whether an error while a watch opens is an ERROR event in a 200 response. Otherwise it is the
-/// response itself (WA-6).
+/// Returns whether an error while a watch opens is sent as an ERROR event in a 200 response. Other
+/// errors are the response itself (WA-6).
 pub fn goes_in_stream(kind: &StorageErrorKind) -> bool {
     match kind {
         StorageErrorKind::Expired { .. }

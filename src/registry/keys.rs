@@ -1,16 +1,16 @@
 //! Keys of objects and collections, relative to the store's prefix (RG-1, KV-1).
 
-use crate::api::field_error::go_quote;
 use crate::api::names::path_segment;
 use crate::api::resource::ResourceDefinition;
+use crate::api::text::quoting::go_quote;
 
-/// The reason why no key can be formed, which is a bad request (RG-1).
+/// The reason why a key cannot be formed, which is a bad request (RG-1).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// A namespaced resource without a namespace.
     #[error("Namespace parameter required.")]
     NoNamespace,
-    /// No name.
+    /// An empty name.
     #[error("name must be provided")]
     NoName,
     /// A name or namespace that is not a valid path segment (API-200).
@@ -23,15 +23,15 @@ pub enum KeyError {
     },
 }
 
-/// Whether a text is a valid path segment (API-200).
+/// Returns whether a text is a valid path segment. Other texts would make keys ambiguous (API-200).
 pub fn is_path_segment(text: &str) -> bool {
     !matches!(text, "" | "." | "..") && !text.contains(['/', '%'])
 }
 
-/// The key of one object.
+/// Returns the key of one object.
 ///
 /// # Errors
-/// [`KeyError`] when the namespace or name is not a valid path segment.
+/// [`KeyError`] if the namespace or the name is not a valid path segment.
 pub fn object_key(
     definition: &ResourceDefinition,
     namespace: Option<&str>,
@@ -54,10 +54,10 @@ pub fn object_key(
     }
 }
 
-/// The key of a collection, in one namespace or in all.
+/// Returns the key of a collection, in one namespace or in all.
 ///
 /// # Errors
-/// [`KeyError`] when the namespace is not a valid path segment.
+/// [`KeyError`] if the namespace is not a valid path segment.
 pub fn collection_key(
     definition: &ResourceDefinition,
     namespace: Option<&str>,
@@ -78,11 +78,11 @@ pub struct ReadScope {
     pub recursive: bool,
 }
 
-/// The narrowest scope for the URL's namespace and the exact name and namespace that field
-/// selectors demand (RG-2). The selectors are evaluated in any case.
+/// Returns the narrowest scope for the namespace of the URL and the exact name and namespace that
+/// field selectors require (RG-2). Callers still evaluate the selectors.
 ///
 /// # Errors
-/// [`KeyError`] when the URL's namespace is not a valid path segment.
+/// [`KeyError`] if the namespace of the URL is not a valid path segment.
 pub fn read_scope(
     definition: &ResourceDefinition,
     namespace: Option<&str>,

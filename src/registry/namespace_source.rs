@@ -1,4 +1,4 @@
-//! Namespace lookups for admission, answered from the storage of namespaces.
+//! Namespace lookups for admission, from the storage of namespaces.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl NamespaceSource {
         name: &str,
         asked: Asked,
     ) -> Result<Option<Arc<CachedObject>>, Box<Status>> {
-        // A name without a valid key names no namespace.
+        // No namespace can have a name that is not a valid path segment.
         let Ok(key) = object_key(&self.definition, None, name) else {
             return Ok(None);
         };
@@ -74,7 +74,7 @@ impl Namespaces for NamespaceSource {
     }
 }
 
-/// Reads `status.phase`, which caches know because it is a selectable field.
+/// Reads `status.phase`. It is a selectable field, so cached objects have it without decoding.
 fn state_of(namespace: &CachedObject) -> NamespaceState {
     let mut fields = namespace.attributes().fields();
     match fields.any(|field| field == "Terminating") {

@@ -1,4 +1,4 @@
-//! What identifies an object of a resource.
+//! The identity of an object within its resource.
 
 /// The namespace and name of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct NamespacedName<'n> {
 }
 
 impl<'n> NamespacedName<'n> {
-    /// The object with this name in a namespace.
+    /// Returns the identity of an object in a namespace.
     pub const fn in_namespace(namespace: &'n str, name: &'n str) -> NamespacedName<'n> {
         NamespacedName {
             namespace: Some(namespace),
@@ -18,7 +18,7 @@ impl<'n> NamespacedName<'n> {
         }
     }
 
-    /// The cluster-scoped object with this name.
+    /// Returns the identity of a cluster-scoped object.
     pub const fn in_cluster(name: &'n str) -> NamespacedName<'n> {
         NamespacedName {
             namespace: None,

@@ -1,13 +1,14 @@
-//! Creates that have begun and not ended. The emptying of a namespace waits for the creates that
-//! were admitted before its deletion.
+//! Creates that have begun and not ended. The deletion of a namespace's content waits for creates
+//! that were admitted before the namespace was marked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{Mutex, Notify};
 
-/// Counts creates in two epochs. Starting a new epoch and waiting until the old one is empty waits
-/// for every create that began before, and for none that begins after.
+/// Counts creates in two epochs. To wait for all earlier creates, a caller starts a new epoch and
+/// waits until the old one is empty. Creates that begin later are in the new epoch and delay
+/// nobody.
 #[derive(Clone, Default)]
 pub struct PendingCreates {
     epochs: Arc<Epochs>,
@@ -56,7 +57,8 @@ impl PendingCreates {
                 epoch,
             };
             self.epochs.count(epoch).fetch_add(1, Ordering::SeqCst);
-            // A create that was counted in an epoch that has ended might not be waited for.
+            // If the epoch ended in between, a waiter may already have seen it empty, so count
+            // again.
             if self.epochs.current.load(Ordering::SeqCst) == epoch {
                 return creation;
             }
@@ -66,7 +68,7 @@ impl PendingCreates {
     /// Waits until every create that began before this call has ended.
     pub async fn settle(&self) {
         let _alone = self.epochs.settling.lock().await;
-        // The next epoch may still count creates from a cancelled call.
+        // A cancelled call may have left creates in the next epoch.
         let next = self.epochs.current.load(Ordering::SeqCst) + 1;
         self.epochs.drain(next).await;
         self.epochs.current.store(next, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! The current generation of served resources, and adding and removing of resources.
+//! The current generation of served resources, and changes of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,38 +12,38 @@ use super::namespace_source::NamespaceSource;
 use super::rest::{self, RestStorage};
 use super::services::{AddressAllocator, PortAllocator, PortRange, ServiceAllocators};
 use super::store::{RegistryStore, StoreOptions};
+use super::stored_version::StoredVersion;
 use crate::admission::admin_access::AdminAccess;
 use crate::admission::client::ResourceClient;
 use crate::admission::lifecycle::Namespaces;
-use crate::admission::rights::Rights;
 use crate::admission::{self, Admission, Plugin, Sources};
-use crate::api::resource::ResourceDefinition;
+use crate::api::error_list::ClusterPolicies;
+use crate::auth::Authorizer;
 use crate::kinds::validation::addresses::Range;
-use crate::storage::{ResourceStorage, Root};
+use crate::storage::Root;
 
-/// A version of a resource and the storage of its objects.
-pub type StoredVersion = (Arc<ResourceDefinition>, ResourceStorage);
-
-/// What Services take of the cluster (API-228).
+/// The addresses and ports that Services allocate (API-228).
 pub struct ServiceNetwork {
-    /// The ranges of their addresses, at most one for each family, the first family first.
+    /// The Service CIDRs, at most one for each IP family, the primary family first.
     pub address_ranges: Vec<Range>,
-    /// The ports of the nodes.
+    /// The range of node ports.
     pub node_ports: PortRange,
-    /// RangeAllocations, where taken ports are kept.
+    /// The RangeAllocations resource, which stores the allocated ports.
     pub range_allocations: StoredVersion,
 }
 
-/// What a daemon has besides its resources.
+/// The service network, admission plugins and authorization of a registry.
 pub struct ClusterParts {
-    /// What Services take of the cluster, if they do.
+    /// The addresses and ports of Services. `None` turns allocation off.
     pub network: Option<ServiceNetwork>,
     /// The names of the admission plugins that run, in their order.
     pub admission_plugins: Vec<&'static str>,
-    /// How many objects of a collection are deleted at a time (RG-12).
+    /// The number of objects of a collection that are deleted concurrently (RG-12).
     pub delete_collection_workers: usize,
-    /// What users may do, as plugins ask.
-    pub rights: Option<Arc<dyn Rights>>,
+    /// Decides what users may do, for admission plugins that ask.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// The policies that validation obeys.
+    pub policies: ClusterPolicies,
 }
 
 /// The served resources. Clones share the same state.
@@ -55,8 +55,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry that serves these resources. `root` is the prefix of physical keys. Events are
-    /// kept for `event_ttl`, where zero means forever. `collector` tells whether propagation
+    /// Creates a registry that serves these resources. `root` is the prefix of physical keys.
+    /// Events are kept for `event_ttl`; zero means forever. `collector` says whether propagation
     /// policies become finalizers.
     pub fn new(
         root: impl Into<Root>,
@@ -68,12 +68,13 @@ impl Registry {
             network: None,
             admission_plugins: vec!["NamespaceLifecycle"],
             delete_collection_workers: 1,
-            rights: None,
+            authorizer: None,
+            policies: ClusterPolicies::default(),
         };
         Registry::with_parts(root, event_ttl, collector, resources, parts)
     }
 
-    /// The same, with what Services take, and with these admission plugins.
+    /// Creates a registry with a service network and these admission plugins.
     pub fn with_parts(
         root: impl Into<Root>,
         event_ttl: Duration,
@@ -83,7 +84,8 @@ impl Registry {
             network,
             admission_plugins,
             delete_collection_workers,
-            rights,
+            authorizer,
+            policies,
         }: ClusterParts,
     ) -> Registry {
         let mut options = StoreOptions {
@@ -91,9 +93,15 @@ impl Registry {
             event_ttl,
             collector,
             delete_collection_workers,
+            policies,
             ..StoreOptions::default()
         };
-        options.admission = admission(&admission_plugins, rights.as_ref(), &resources, &options);
+        options.admission = admission(
+            &admission_plugins,
+            authorizer.as_ref(),
+            &resources,
+            &options,
+        );
         let allocators = network.and_then(|network| allocators(network, &resources, &options));
         let stores = resources.into_iter();
         let stores: Vec<Arc<RegistryStore>> = stores
@@ -108,47 +116,74 @@ impl Registry {
         }
     }
 
-    /// The allocators of what Services take, if there are any.
+    /// Returns the allocators of Services, if allocation is on.
     pub fn service_allocators(&self) -> Option<&Arc<ServiceAllocators>> {
         self.allocators.as_ref()
     }
 
-    /// The current generation. A request calls this once and keeps the result.
+    /// Returns the current generation. A request calls this once and keeps the result, so that all
+    /// of it sees the same resources.
     pub fn current(&self) -> Arc<Catalog> {
         self.current.borrow().clone()
     }
 
-    /// A channel with every later generation. A generation that is quickly replaced may be skipped.
+    /// Returns a channel with every later generation. It may skip a generation that is soon
+    /// replaced.
     pub fn follow(&self) -> watch::Receiver<Arc<Catalog>> {
         self.current.subscribe()
     }
 
-    /// Adds a version of a resource, or replaces the storage of a known one.
+    /// Adds a version of a resource, or replaces its storage.
     pub fn add(&self, version: StoredVersion) {
-        let store = store(version, &self.options, self.allocators.as_ref());
-        self.current
-            .send_modify(|current| *current = Arc::new(current.with(store)));
+        self.add_all([version]);
     }
 
-    /// Adds a path that does not belong to a stored resource: reviews, connections, and
-    /// subresources that are not part of their object.
-    pub fn add_other(&self, storage: Arc<dyn RestStorage>) {
+    /// Adds several versions in one generation.
+    pub fn add_all(&self, versions: impl IntoIterator<Item = StoredVersion>) {
+        let versions = versions.into_iter();
+        let stores: Vec<_> = versions
+            .map(|version| store(version, &self.options, self.allocators.as_ref()))
+            .collect();
         self.current
-            .send_modify(|current| *current = Arc::new(current.with_other(storage)));
+            .send_modify(|current| *current = Arc::new(current.with_all(stores)));
+    }
+
+    /// Replaces stores by versions, and removes the others, in one generation. Watches of the
+    /// stores go on. Returns the new stores.
+    pub fn replace(
+        &self,
+        removed: &[Arc<RegistryStore>],
+        added: impl IntoIterator<Item = StoredVersion>,
+    ) -> Vec<Arc<RegistryStore>> {
+        let added: Vec<_> = added
+            .into_iter()
+            .map(|version| self.store(version))
+            .collect();
+        self.current.send_modify(|current| {
+            *current = Arc::new(current.replaced(removed, added.iter().cloned()));
+        });
+        added
+    }
+
+    /// Returns a store of a version that is not served by it.
+    pub fn store(&self, version: StoredVersion) -> Arc<RegistryStore> {
+        store(version, &self.options, self.allocators.as_ref())
+    }
+
+    /// Adds a path that does not belong to a stored resource: a review, a connection, or a
+    /// subresource that is not part of its object.
+    pub fn add_other(&self, storage: Arc<dyn RestStorage>) {
+        self.add_others([storage]);
     }
 
     /// Adds several such paths in one generation.
     pub fn add_others(&self, storages: impl IntoIterator<Item = Arc<dyn RestStorage>>) {
-        self.current.send_modify(|current| {
-            let mut next = Catalog::clone(current);
-            for storage in storages {
-                next = next.with_other(storage);
-            }
-            *current = Arc::new(next);
-        });
+        self.current
+            .send_modify(|current| *current = Arc::new(current.with_others(storages)));
     }
 
-    /// Removes a version of a resource. Its watches without a cache end.
+    /// Removes a version of a resource, and ends its watches that bypass the cache. The cache ends
+    /// the others.
     pub fn remove(&self, group: &str, version: &str, plural: &str) {
         let before = self.current();
         self.current
@@ -171,16 +206,16 @@ fn store(
     Arc::new(RegistryStore::new(definition, storages, options))
 }
 
-/// Admission by these plugins. What they read of other resources has no admission itself.
+/// Creates the admission chain. Stores that plugins read from have no admission of their own.
 fn admission(
     names: &[&'static str],
-    rights: Option<&Arc<dyn Rights>>,
+    authorizer: Option<&Arc<dyn Authorizer>>,
     resources: &[StoredVersion],
     options: &StoreOptions,
 ) -> Admission {
     let find = |group: &str, plural: &str| {
         let mut resources = resources.iter();
-        // linear: asked for a few resources, when they change.
+        // linear: called for a few resources, when they change.
         resources.find(|(row, _)| row.is(group, plural))
     };
     let namespaces = find("", "namespaces").map(|(row, storages)| {
@@ -195,7 +230,7 @@ fn admission(
     let sources = Sources {
         namespaces: namespaces.as_ref(),
         clients: &clients,
-        rights,
+        authorizer,
     };
     let mut plugins = admission::built(names, sources);
     plugins.extend(namespaces.map(|namespaces| {
@@ -205,7 +240,7 @@ fn admission(
     Admission::new(plugins)
 }
 
-/// The allocators of what Services take. `None` if what they need is not served.
+/// Creates the allocators of Services. `None` if a resource that they need is not served.
 fn allocators(
     network: ServiceNetwork,
     resources: &[StoredVersion],
@@ -213,7 +248,7 @@ fn allocators(
 ) -> Option<Arc<ServiceAllocators>> {
     let find = |group, plural| {
         let mut resources = resources.iter();
-        // linear: asked for three resources, when they change.
+        // linear: called for three resources, when they change.
         let found = resources.find(|(row, _)| row.is(group, plural));
         found.map(|version| store(version.clone(), options, None))
     };

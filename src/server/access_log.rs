@@ -1,8 +1,8 @@
-//! A line of the daemon's log for each request, or for each that failed.
+//! The access log: a line for each request, or for each that failed.
 //!
-//! Failures are what an operator looks for: a refusal of rights or of load, and what the daemon
-//! itself did wrong. What clients expect in daily life, a 404 or a 409, is none, and refused logins
-//! have lines of their own. Lines about failures are bounded, because strangers can cause them.
+//! The failures are those that an operator looks for: 403, 429, and errors of the daemon itself. A
+//! 404 or a 409 is part of normal operation, and refused logins have their own lines. The rate of
+//! failure lines is limited, because anybody can cause them.
 
 use std::time::{Duration, Instant};
 
@@ -13,20 +13,20 @@ use super::filters::in_flight::is_probe;
 use crate::api::request_info::RequestInfo;
 use crate::config::AccessLogMode;
 
-/// Lines about failures in a second.
+/// The limit on failure lines per second.
 const FAILURES_PER_SECOND: u32 = 20;
 
-/// Longer texts of clients are cut.
+/// Longer texts from clients are truncated.
 const TEXT_CHARS_MAX: usize = 256;
 
-/// Decides which requests are told of, and tells.
+/// Decides which requests to log, and logs them.
 #[derive(Debug)]
 pub struct AccessLog {
     mode: AccessLogMode,
     rate: Mutex<Rate>,
 }
 
-/// How many lines were written in a second.
+/// The number of lines written in the current second.
 #[derive(Debug)]
 struct Rate {
     second: Instant,
@@ -41,14 +41,14 @@ pub struct LoggedRequest<'r> {
     pub audit_id: &'r str,
     /// The name of the user, if it is known.
     pub user: Option<&'r str>,
-    /// The meaning of the URL, if it was understood.
+    /// The request info, if the URL was understood.
     pub info: Option<&'r RequestInfo>,
-    /// The name of the object in the body, or the one that was generated for it.
+    /// The name of the object in the body, or its generated name.
     pub name: Option<&'r str>,
 }
 
 impl AccessLog {
-    /// A log of these requests.
+    /// Creates a log with this mode.
     pub fn new(mode: AccessLogMode) -> AccessLog {
         AccessLog {
             mode,
@@ -60,8 +60,8 @@ impl AccessLog {
         }
     }
 
-    /// Whether a request with this outcome is told of. A probe is none of the failures: it asks
-    /// again and again, and its answer is known from elsewhere.
+    /// Whether to log a request with this outcome. A probe never counts as a failure: it repeats,
+    /// and its result is reported elsewhere.
     pub fn wants(&self, info: Option<&RequestInfo>, code: StatusCode) -> bool {
         match self.mode {
             AccessLogMode::Off => false,
@@ -70,8 +70,8 @@ impl AccessLog {
         }
     }
 
-    /// Tells of a request.
-    pub fn tell(&self, request: &LoggedRequest<'_>, code: StatusCode, took: Duration) {
+    /// Writes the line of a request, unless the rate limit drops it.
+    pub fn write(&self, request: &LoggedRequest<'_>, code: StatusCode, took: Duration) {
         let untold = match self.mode {
             AccessLogMode::All => 0,
             _ => match self.rate.lock().turn(Instant::now()) {
@@ -111,7 +111,7 @@ fn is_failure(code: StatusCode) -> bool {
 }
 
 impl Rate {
-    /// How many lines were left out before this one, or `None` if this one is left out too.
+    /// Returns how many lines were dropped before this one, or `None` if this one is dropped too.
     fn turn(&mut self, now: Instant) -> Option<u64> {
         if now.saturating_duration_since(self.second) >= Duration::from_secs(1) {
             self.second = now;

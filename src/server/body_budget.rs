@@ -1,9 +1,9 @@
-//! Limits how many bytes of request bodies are in transit at a time, over all connections.
+//! Limits the bytes of request bodies that are in transit at a time, over all connections.
 //!
 //! A body is kept until its last byte arrives, and the client decides when that is. Memory for the
 //! whole body is therefore reserved before its first byte is read. A client whose body does not fit
-//! is told to retry. Short bodies have a budget of their own, so that a few long ones do not block
-//! all other writes. Of each budget one user can't have the last eighth.
+//! gets a 429. Short bodies have their own budget, so that a few long ones do not block all other
+//! writes. One user can use at most seven eighths of each budget.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::api::status::Status;
 
 /// The unit of the budget in bytes.
 const UNIT_BYTES: usize = 1024;
-/// For bodies up to [`LARGE_REQUEST_BYTES`].
+/// The budget for bodies up to [`LARGE_REQUEST_BYTES`].
 const SHORT_BYTES_IN_ALL: usize = 32 << 20;
-/// For longer bodies.
+/// The budget for longer bodies.
 const LONG_BYTES_IN_ALL: usize = 64 << 20;
 
-/// The number of seconds after which a refused client may retry.
+/// The `Retry-After` of a refusal, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
-/// The remaining budget.
+/// The remaining budgets.
 pub struct BodyBudget {
     short: Arc<Seats>,
     long: Arc<Seats>,
@@ -38,7 +38,7 @@ impl Default for BodyBudget {
     fn default() -> BodyBudget {
         metrics::describe_counter!(
             "taffrail_request_bodies_refused_total",
-            "Requests answered 429 because too many bytes of others' bodies were on their way."
+            "Requests rejected with 429 because other request bodies in transit used up the budget."
         );
         BodyBudget {
             short: Seats::new(SHORT_BYTES_IN_ALL / UNIT_BYTES),
@@ -49,10 +49,10 @@ impl Default for BodyBudget {
 }
 
 impl BodyBudget {
-    /// Reserves room for a user's body of up to `bytes`.
+    /// Reserves room for a user's body of at most `bytes`.
     ///
     /// # Errors
-    /// 429 when there is no room.
+    /// 429 when the budget is used up.
     pub fn reserve(&self, user: &str, bytes: usize) -> Result<Reserved, Box<Status>> {
         let room = if bytes <= LARGE_REQUEST_BYTES {
             &self.short
@@ -64,7 +64,7 @@ impl BodyBudget {
         reserved.map(Reserved).ok_or_else(|| {
             self.refused.increment(1);
             Box::new(Status::too_many_requests(
-                "too many bytes of other request bodies are on their way, please try again later",
+                "too many bytes of request bodies are in transit, please try again later",
                 RETRY_AFTER_SECONDS,
             ))
         })

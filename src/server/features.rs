@@ -1,25 +1,25 @@
-//! What clients see less of when the feature gate of this name is off (http.md 10.1). Other gates
-//! change nothing.
+//! The feature gates that change what clients see (http.md 10.1). Other gates change nothing.
 
-/// The gates that count, each with whether it is on.
+/// The implemented gates, each with whether it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
-    /// APIResponseCompression: who accepts gzip gets it.
+    /// APIResponseCompression: responses are compressed for clients that accept gzip.
     pub response_compression: bool,
     /// ComponentFlagz: `/flagz` shows the flags.
     pub flagz: bool,
-    /// ComponentStatusz: `/statusz` shows what runs.
+    /// ComponentStatusz: `/statusz` shows the version and the start time.
     pub statusz: bool,
-    /// ConstrainedImpersonation: the verbs of constrained impersonation are asked (API-285).
+    /// ConstrainedImpersonation: authorization checks the `impersonate:<mode>` verbs first
+    /// (API-285).
     pub constrained_impersonation: bool,
-    /// StorageVersionHash: discovery tells what resources are stored as (API-26).
+    /// StorageVersionHash: discovery shows a hash of the storage version (API-26).
     pub storage_version_hash: bool,
     /// WatchList: watches may ask for initial events (API-84).
     pub watch_list: bool,
 }
 
 impl Features {
-    /// The features whose gates are on, by their names.
+    /// Returns the features, from the state of the gates by name.
     pub fn of(is_on: impl Fn(&str) -> bool) -> Features {
         Features {
             response_compression: is_on("APIResponseCompression"),

@@ -13,14 +13,14 @@ use crate::api::options::Query;
 pub enum Root {
     /// All checks.
     Healthz,
-    /// Whether the process may keep running.
+    /// Whether the process may keep running; a failure calls for a restart.
     Livez,
     /// Whether clients may send requests.
     Readyz,
 }
 
 impl Root {
-    /// The root that a path begins with, and the check after it (API-50).
+    /// Returns the root of a path, and the name of the check after it (API-50).
     pub fn of_path(path: &str) -> Option<(Root, &str)> {
         let path = path.trim_matches('/');
         let (root, check) = path.split_once('/').unwrap_or((path, ""));
@@ -42,7 +42,7 @@ impl Root {
     }
 }
 
-/// Reports whether a part of the daemon works. It is cheap and never blocks.
+/// Reports whether a part of the daemon works. It must be cheap and must not block.
 pub type Probe = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
 
 /// A named check.
@@ -69,8 +69,8 @@ impl Check {
         }
     }
 
-    /// A check for `/readyz` only. It covers faults that heal by themselves, or that killing the
-    /// process cannot heal.
+    /// Creates a check for `/readyz` only, for failures that end by themselves or that a restart
+    /// cannot fix.
     pub fn of_readiness(
         name: impl Into<Cow<'static, str>>,
         probe: impl Fn() -> Result<(), String> + Send + Sync + 'static,
@@ -81,8 +81,7 @@ impl Check {
         }
     }
 
-    /// A check for `/readyz` and `/healthz`. It covers faults that a restart of the process cannot
-    /// heal.
+    /// Creates a check for `/readyz` and `/healthz`, for failures that a restart cannot fix.
     pub fn not_of_liveness(
         name: impl Into<Cow<'static, str>>,
         probe: impl Fn() -> Result<(), String> + Send + Sync + 'static,
@@ -93,7 +92,7 @@ impl Check {
         }
     }
 
-    /// Adds the check to a group that is excluded by one name (OP-23).
+    /// Adds the check to a group, whose name excludes all of its checks (OP-23).
     pub fn in_group(self, group: &'static str) -> Check {
         Check { group, ..self }
     }
@@ -103,17 +102,18 @@ const PING: &str = "ping";
 const SHUTDOWN: &str = "shutdown";
 const START: &str = "informer-sync";
 
-/// One phrase for each part that does not work or has failed: `cacher/configmaps not at work`. This
-/// does not affect health: each cache answers for itself, and a failed part is being restarted.
-/// Anybody may read the phrases (API-48), so they say nothing of the content of the store.
-pub type Tell = Box<dyn Fn() -> Vec<String> + Send + Sync>;
+/// Returns one phrase for each part that does not work or was restarted, such as `cacher/configmaps
+/// not at work`. These do not affect health: requests report an unready cache themselves, and a
+/// failed part is being restarted. Anybody may read the phrases (API-48), so they contain no data
+/// of the store.
+pub type StatusLines = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 
 /// All checks, and whether the daemon is shutting down.
 #[derive(Default)]
 pub struct Health {
     checks: Vec<Check>,
-    tell: Option<Tell>,
-    /// Parts of the start by the names that kube-apiserver has for them, and whether each is done.
+    status_lines: Option<StatusLines>,
+    /// Steps of the start by their names in kube-apiserver, and whether each is done.
     steps: Vec<(&'static str, AtomicBool)>,
     has_started: AtomicBool,
     is_shutting_down: AtomicBool,
@@ -133,9 +133,9 @@ enum Outcome {
 }
 
 impl Health {
-    /// Adds these checks to the built-in ones. `ping` shows that requests are answered. For
-    /// readiness, `informer-sync` fails until the start is complete, and `shutdown` fails once the
-    /// daemon is shutting down (API-51).
+    /// Creates the health checks: these and the built-in ones. `ping` shows that requests are
+    /// answered. For readiness, `informer-sync` fails until the start is complete, and `shutdown`
+    /// fails once the daemon is shutting down (API-51).
     pub fn new(checks: Vec<Check>) -> Health {
         Health {
             checks,
@@ -144,14 +144,15 @@ impl Health {
     }
 
     /// Adds lines about parts that do not work to `/readyz?verbose`.
-    pub fn telling(self, tell: impl Fn() -> Vec<String> + Send + Sync + 'static) -> Health {
+    pub fn telling(self, lines: impl Fn() -> Vec<String> + Send + Sync + 'static) -> Health {
         Health {
-            tell: Some(Box::new(tell)),
+            status_lines: Some(Box::new(lines)),
             ..self
         }
     }
 
-    /// Adds checks of readiness for parts of the start. Each fails until it is completed.
+    /// Adds a readiness check for each of these steps of the start. It fails until the step is
+    /// complete.
     pub fn waiting_for(self, steps: &[&'static str]) -> Health {
         let steps = steps.iter().map(|name| (*name, AtomicBool::new(false)));
         Health {
@@ -160,19 +161,24 @@ impl Health {
         }
     }
 
-    /// Records that a part of the start is done.
+    /// Records that a step of the start is complete.
     pub fn complete(&self, step: &str) {
         let steps = self.steps.iter().filter(|(name, _)| *name == step);
         steps.for_each(|(_, done)| done.store(true, Ordering::Relaxed));
     }
 
-    /// Records that all caches have been filled once. A cache that is filled again later answers
-    /// for itself.
+    /// Records that all caches have been filled once. Requests to a cache that is filled again
+    /// later get their own errors, so readiness stays.
     pub fn complete_start(&self) {
         self.has_started.store(true, Ordering::Relaxed);
     }
 
-    /// From now on `/readyz` fails, while `/livez` does not change (API-51).
+    /// Returns whether [`Health::complete_start`] was called.
+    pub fn has_started(&self) -> bool {
+        self.has_started.load(Ordering::Relaxed)
+    }
+
+    /// Makes `/readyz` fail from now on, while `/livez` does not change (API-51).
     pub fn begin_shutdown(&self) {
         self.is_shutting_down.store(true, Ordering::Relaxed);
     }
@@ -182,7 +188,7 @@ impl Health {
         self.is_shutting_down.load(Ordering::Relaxed)
     }
 
-    /// Sets the gauge of every check to what it finds now.
+    /// Runs all checks and sets their gauges.
     pub fn measure(&self) {
         for root in [Root::Healthz, Root::Livez, Root::Readyz] {
             for finding in self.findings(root, &[]) {
@@ -191,7 +197,7 @@ impl Health {
         }
     }
 
-    /// Answers a health path.
+    /// Responds to a health path.
     pub fn answer(&self, root: Root, check: &str, query: &Query) -> Answer {
         if check.is_empty() {
             self.answer_all(root, query)
@@ -277,10 +283,10 @@ impl Health {
         };
         let mut lines: String = findings.iter().map(Finding::line).collect();
         lines.push_str(&unmatched(&excluded, &findings));
-        if let (Root::Readyz, Some(tell)) = (root, &self.tell) {
-            let told = tell();
-            let told = told.iter();
-            lines.extend(told.map(|line| format!("[!]{line}, does not count\n")));
+        if let (Root::Readyz, Some(status_lines)) = (root, &self.status_lines) {
+            let parts = status_lines();
+            let parts = parts.iter();
+            lines.extend(parts.map(|line| format!("[!]{line}, does not count\n")));
         }
         lines.push_str(&format!("{} check {verdict}\n", root.name()));
         respond::text(code, lines)
@@ -301,15 +307,15 @@ impl Health {
     }
 }
 
-/// Gives the metrics of health checks their help texts.
+/// Registers the help texts of the health check metrics.
 pub fn describe_metrics() {
     metrics::describe_gauge!(
         "kubernetes_healthcheck",
-        "1 if a health check passes now, else 0"
+        "Result of a health check: 1 if it passes, else 0"
     );
     metrics::describe_counter!(
         "kubernetes_healthchecks_total",
-        "Health checks that somebody asked for, by their outcome"
+        "Results of requested health checks, by outcome"
     );
 }
 
@@ -321,7 +327,7 @@ impl Finding {
             .set(passes);
     }
 
-    /// Counts a check that was asked for.
+    /// Counts the result of a requested check.
     fn count(&self, root: Root) {
         let status = match self.outcome {
             Outcome::Passed => "success",
@@ -356,7 +362,8 @@ impl Finding {
         matches!(self.outcome, Outcome::Failed(_))
     }
 
-    /// The listing leaves out why the check failed, because anybody may read it (API-48).
+    /// Formats one line of the listing. It omits the reason of a failure, because anybody may read
+    /// it (API-48).
     fn line(&self) -> String {
         match self.outcome {
             Outcome::Passed => format!("[+]{} ok\n", self.name),
@@ -366,7 +373,7 @@ impl Finding {
     }
 }
 
-/// A line about excluded names that match no check (API-49).
+/// Formats the line about excluded names that match no check (API-49).
 fn unmatched(excluded: &[&str], findings: &[Finding]) -> String {
     let unknown: Vec<String> = excluded
         .iter()
@@ -387,7 +394,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::server::body::ResponseBody;
+    use crate::transport::ResponseBody;
 
     fn health(storage_works: &Arc<AtomicBool>) -> Health {
         let health = unstarted(storage_works);

@@ -1,11 +1,11 @@
 //! Runs work that would block an HTTP thread: bodies and objects that take longer to read, change
-//! and check than the watches of the same thread may wait.
+//! and check than the watches of that thread may wait.
 //!
-//! The whole request runs on threads for large requests only. The decoder, patches and validation
-//! therefore need not know how large an object is. As many requests compute at a time as there are
-//! cores, and users have turns one after the other ([`FairPolls`]). The number of such requests is
-//! limited, because each holds its body and its object. One user can't have all places. A client
-//! that finds no place is told to retry.
+//! The whole request runs on separate threads, so the decoder, patches and validation need not know
+//! how large an object is. At most one request per core computes at a time, and users take turns
+//! ([`FairPolls`]). The number of such requests is limited, because each holds its body and its
+//! object in memory. One user can use at most seven eighths of the places. A request over the limit
+//! gets a 429.
 
 use std::sync::Arc;
 
@@ -13,27 +13,28 @@ use metrics::Counter;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
+use actors::threads::inherited;
 use actors::watchdog::Watchdog;
 
-use super::fairness::FairPolls;
 use super::filters::seats::Seats;
 use crate::api::status::Status;
+use crate::transport::fairness::FairPolls;
 
 /// Bodies and objects above this size are large. Reading this much takes about half a millisecond.
 pub const LARGE_REQUEST_BYTES: usize = 64 * 1024;
 
-/// JSON with more objects and lists than this is large, too. `[{},{},...]` has so many in 6 KB, and
-/// each of them is filled in, checked and owned.
+/// JSON with more objects and lists than this is large, too. `[{},{},...]` has this many in 6 KB,
+/// and each of them needs defaulting, validation and field ownership.
 const LARGE_REQUEST_NODES: usize = 2_000;
 
-/// The number of large requests at a time. Most take some 20 ms of a core, so the next
-/// request would wait about as long as its retry delay.
+/// The limit on concurrent large requests. Most take some 20 ms of a core, so with a full queue the
+/// next one would wait about as long as its retry delay.
 const PLACES: usize = 64;
 
-/// The number of seconds after which a refused client may retry.
+/// The `Retry-After` of a refusal, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
-/// Whether a body of JSON is large.
+/// Whether a JSON body is large.
 pub fn is_large(body: &[u8]) -> bool {
     let nodes = || body.iter().filter(|byte| matches!(byte, b'{' | b'['));
     body.len() > LARGE_REQUEST_BYTES || nodes().count() > LARGE_REQUEST_NODES
@@ -41,12 +42,12 @@ pub fn is_large(body: &[u8]) -> bool {
 
 /// The threads for large requests.
 pub struct LargeRequests {
-    /// `Some` until the drop.
+    /// `Some` until dropped.
     runtime: Option<Runtime>,
     places: Arc<Seats>,
     turns: Arc<FairPolls>,
     refused: Counter,
-    /// Names a request that computes for seconds.
+    /// Reports a request that computes for seconds.
     watchdog: Watchdog,
 }
 
@@ -62,15 +63,16 @@ impl LargeRequests {
     fn with_places(places: usize, watchdog: Watchdog) -> std::io::Result<LargeRequests> {
         metrics::describe_counter!(
             "taffrail_heavy_requests_refused_total",
-            "Requests with large bodies or objects that were answered 429 because too many others \
-             were being carried out."
+            "Requests with large bodies or objects that were rejected with 429 because too many \
+             others were running."
         );
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let runtime = Builder::new_multi_thread()
-            // One more than compute: it has requests that come take their turns meanwhile.
+        let mut builder = Builder::new_multi_thread();
+        let runtime = inherited(&mut builder)
+            // One more thread than requests that compute: it lets new requests queue meanwhile.
             .worker_threads(threads + 1)
             .thread_name("large-requests")
-            // Stores may use connections of their own here.
+            // Stores may open their own connections here.
             .enable_all()
             .build()?;
         Ok(LargeRequests {
@@ -82,10 +84,10 @@ impl LargeRequests {
         })
     }
 
-    /// Runs the work of a user on these threads. It is cancelled when the caller stops waiting.
+    /// Runs a user's work on these threads. Dropping the returned future cancels the work.
     ///
     /// # Errors
-    /// The error of the work, or 429 when there is no place for it.
+    /// The error of the work, or 429 when all places are taken.
     pub async fn run<T: Send + 'static>(
         &self,
         user: &str,
@@ -94,8 +96,8 @@ impl LargeRequests {
         let (Some(runtime), Some(place)) = (&self.runtime, self.places.take(user)) else {
             self.refused.increment(1);
             return Err(Box::new(Status::too_many_requests(
-                "too many requests with large bodies or objects are being carried out, please try \
-                 again later",
+                "too many requests with large bodies or objects are running, please try again \
+                 later",
                 RETRY_AFTER_SECONDS,
             )));
         };
@@ -107,7 +109,7 @@ impl LargeRequests {
         }));
         match (&mut task.0).await {
             Ok(done) => done,
-            // Pass the panic on to where panics of handlers are handled.
+            // Propagate the panic to the filter that handles panics of handlers.
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 Err(_) => Err(Box::new(Status::unavailable(
@@ -122,13 +124,13 @@ impl LargeRequests {
 impl Drop for LargeRequests {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // A thread of another runtime must not block on these threads.
+            // Tokio forbids blocking on a runtime's shutdown from inside another runtime.
             runtime.shutdown_background();
         }
     }
 }
 
-/// A task that is cancelled when the caller stops waiting.
+/// A task that is aborted when this is dropped.
 struct Task<T>(JoinHandle<T>);
 
 impl<T> Drop for Task<T> {

@@ -6,9 +6,10 @@ use std::time::Duration;
 use actors::engine::{Engine, MemoryEngine, Retention};
 use actors::supervisor::{ActorSystem, ActorSystemConfig};
 
+use crate::api::resource::ResourceDefinition;
 use crate::kinds::definitions::built_in;
-use crate::registry::Registry;
 use crate::registry::deletion::Collector;
+use crate::registry::{Registry, StoredVersion};
 use crate::storage::factory::{DEFAULT_ROOT, Engines, StorageFactory, StorageOptions};
 use crate::storage::transformer::Identity;
 
@@ -19,14 +20,27 @@ pub(super) struct Stored {
     pub registry: Registry,
 }
 
-/// All resources. With `cached` they are behind filled caches.
+impl Stored {
+    /// Returns a version of an open resource, without a cache. The registry does not serve it yet.
+    pub(super) fn open(&self, row: ResourceDefinition) -> StoredVersion {
+        let factory = StorageFactory::new(StorageOptions::default(), Vec::new());
+        let row = Arc::new(row);
+        let engines = Engines::of(self.engine.clone());
+        let plan = factory
+            .expect("a factory")
+            .plan(&row, &[], &engines, &Identity);
+        (row, plan.expect("a plan").build(&self.actor_system))
+    }
+}
+
+/// Returns a store with all resources. With `cached` they have filled caches.
 pub(super) async fn stored(cached: bool) -> Stored {
     let stored = assembled(cached, None);
     stored.actor_system.all_ready().await;
     stored
 }
 
-/// All resources behind caches. The cache of `resource` cannot be filled.
+/// Returns a store with caches for all resources. The cache of `resource` cannot be filled.
 pub(super) async fn stored_without_cache_of(resource: &str) -> Stored {
     let closed: Arc<dyn Engine> = MemoryEngine::new();
     closed.close().await;

@@ -1,12 +1,12 @@
-//! `/version` (API-38): the version that kubectl compares with its own, and the build.
+//! `/version` (API-38): the Kubernetes version that kubectl compares with its own, and the build.
 
 use metrics::{describe_gauge, gauge};
 use serde_json::json;
 
 use crate::build_info::{self, KUBERNETES_MINOR};
 
-/// The document. Kubernetes clients read `gitVersion` as a semantic version. The version of
-/// Taffrail follows the plus sign, where comparisons ignore it.
+/// Returns the document. Kubernetes clients parse `gitVersion` as a semantic version. The version
+/// of Taffrail follows the plus sign, which version comparisons ignore.
 pub fn document() -> Vec<u8> {
     let document = json!({
         "major": "1",
@@ -22,13 +22,13 @@ pub fn document() -> Vec<u8> {
     document.to_string().into_bytes()
 }
 
-/// Sets the metrics that say what is running.
+/// Sets the gauges of the running version and build.
 pub fn measure() {
     describe_gauge!(
         "kubernetes_build_info",
-        "The version of the API, as clients see it"
+        "Kubernetes version that the API reports to clients"
     );
-    describe_gauge!("taffrail_build_info", "The version of Taffrail");
+    describe_gauge!("taffrail_build_info", "Version of Taffrail");
     let commit = build_info::COMMIT.unwrap_or_default();
     let date = build_info::DATE.unwrap_or_default();
     gauge!(

@@ -1,4 +1,4 @@
-//! The storage of `dryRun=All`: makes every check and stores nothing (ST-80..83).
+//! The storage of `dryRun=All`: makes every check and stores nothing (ST-80 to ST-83).
 
 use std::sync::Arc;
 
@@ -9,9 +9,10 @@ use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 use super::codec::Codec;
 use super::keys::Keys;
 use super::{
-    Asked, Current, DeleteRequest, GetRequest, HistoryRequest, ListRequest, ObjectHistory,
-    ObjectList, RunningWatch, Stats, Storage, StorageError, StorageErrorKind, UpdateFunction,
-    UpdateRequest, ValidateDeletion, WatchRequest, WriteDecision, WriteOutcome, preconditions,
+    Asked, Current, DeleteRequest, GetRequest, HistoryRequest, ListRequest, NewObject,
+    ObjectHistory, ObjectList, RunningWatch, Stats, Storage, StorageError, StorageErrorKind,
+    UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest, WriteDecision, WriteOutcome,
+    preconditions,
 };
 use crate::api::object::Object;
 
@@ -49,7 +50,7 @@ impl DryRun {
             .await
     }
 
-    /// The object that a write would answer, encoded and decoded like a stored one.
+    /// Returns the object that a write would return, encoded and decoded like a stored one.
     fn shown(
         &self,
         key: &str,
@@ -68,8 +69,7 @@ impl Storage for DryRun {
     fn create<'s>(
         &'s self,
         key: &'s str,
-        object: Object,
-        _ttl: Option<u64>,
+        new: NewObject,
         _origin: Origin,
     ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
         async move {
@@ -83,9 +83,9 @@ impl Storage for DryRun {
                 }
                 // A key that cannot be read for other reasons counts as absent (ST-80).
                 Ok(None) | Err(_) => {
-                    // A version that a client has set is shown as it was set.
-                    let set = object.resource_version().parse();
-                    self.shown(key, &object, set.map_or(Revision::ZERO, Revision))
+                    // A version that the client has set is returned unchanged.
+                    let set = new.object.resource_version().parse();
+                    self.shown(key, &new.object, set.map_or(Revision::ZERO, Revision))
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! What became of one object: the types of [`Storage::history`](super::Storage::history).
+//! The types of [`Storage::history`](super::Storage::history), which returns the changes of one
+//! object.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -6,12 +7,12 @@ use std::time::SystemTime;
 use actors::engine::{Origin, Revision};
 use actors::object::CachedObject;
 
-/// A read of a piece of an object's history.
+/// A read of a part of an object's history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryRequest {
     /// Key relative to the store's prefix.
     pub key: String,
-    /// Where the piece begins and where history ends; `None` for the first piece.
+    /// The span to read. `None` for the first part.
     pub span: Option<HistorySpan>,
 }
 
@@ -24,10 +25,10 @@ pub struct HistorySpan {
     pub until: Revision,
 }
 
-/// What happened to an object.
+/// The kind of a change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It had this content before the history that is kept.
+    /// The object's content before the retained history.
     Earlier,
     /// It was created.
     Added,
@@ -42,22 +43,22 @@ pub enum ChangeKind {
 pub struct ObjectChange {
     /// The revision of the change.
     pub revision: Revision,
-    /// What happened.
+    /// The kind of change.
     pub kind: ChangeKind,
-    /// When; `None` if the engine does not tell.
+    /// The time of the change. `None` if the engine does not record times.
     pub time: Option<SystemTime>,
-    /// Who caused it; empty if the engine does not tell.
+    /// The user and request that caused it; empty if the engine does not record them.
     pub origin: Origin,
-    /// The content from then on, unless it was deleted. A value that can't be decoded is told as a
-    /// text.
+    /// The content after the change, unless the object was deleted. A value that cannot be decoded
+    /// is its error.
     pub object: Option<Result<Arc<CachedObject>, String>>,
 }
 
-/// A piece of an object's history.
+/// A part of an object's history.
 #[derive(Clone, Debug)]
 pub struct ObjectHistory {
     /// The changes, oldest first.
     pub changes: Vec<ObjectChange>,
-    /// What remains; `None` at the end.
+    /// The span that remains to be read. `None` at the end.
     pub rest: Option<HistorySpan>,
 }

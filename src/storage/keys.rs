@@ -1,4 +1,4 @@
-//! Maps keys of the storage interface, which are relative, to physical keys (ST-2..5).
+//! Maps keys of the storage interface, which are relative, to physical keys (ST-2 to ST-5).
 
 use std::convert::Infallible;
 use std::fmt;
@@ -64,7 +64,7 @@ impl From<&Root> for Root {
 }
 
 impl Root {
-    /// The physical key or prefix of a relative one.
+    /// Returns the physical key or prefix of a relative one.
     pub fn physical(&self, key: &str) -> String {
         [&self.0, key.strip_prefix('/').unwrap_or(key)].concat()
     }
@@ -77,11 +77,11 @@ impl fmt::Display for Root {
 }
 
 impl Keys {
-    /// The keys of a resource at `key_prefix` (such as `services/specs`, with or without a leading
-    /// slash) below `root`.
+    /// Returns the keys of a resource at `key_prefix` (such as `services/specs`, with or without a
+    /// leading slash) below `root`.
     ///
     /// # Errors
-    /// When the resource's prefix is empty (ST-5).
+    /// An empty prefix of the resource (ST-5).
     pub fn new(root: impl Into<Root>, key_prefix: &str) -> Result<Keys, StorageError> {
         let place = key_prefix.trim_matches('/');
         if place.is_empty() {
@@ -95,34 +95,34 @@ impl Keys {
         })
     }
 
-    /// The physical prefix of everything in the store.
+    /// Returns the physical prefix of everything in the store.
     pub fn root_prefix(&self) -> Prefix {
         Prefix::new(self.root.to_string())
     }
 
-    /// The physical prefix of all the resource's objects.
+    /// Returns the physical prefix of all objects of the resource.
     pub fn resource_prefix(&self) -> &Prefix {
         &self.resource_prefix
     }
 
-    /// The resource's relative prefix, `/configmaps`.
+    /// Returns the relative prefix of the resource, `/configmaps`.
     pub fn resource(&self) -> &str {
         &self.resource
     }
 
-    /// The physical key of an object.
+    /// Returns the physical key of an object.
     ///
     /// # Errors
-    /// For keys that break ST-2.
+    /// A key that breaks ST-2.
     pub fn object(&self, key: &str) -> Result<Key, StorageError> {
         self.check(key)?;
         Ok(Key::new(self.root.physical(key)))
     }
 
-    /// The physical prefix of everything below a key. A closing slash is added.
+    /// Returns the physical prefix of everything below a key. Adds a closing slash.
     ///
     /// # Errors
-    /// For keys that break ST-2.
+    /// A key that breaks ST-2.
     pub fn below(&self, key: &str) -> Result<Prefix, StorageError> {
         let key = if key.ends_with('/') {
             key.to_owned()
@@ -134,7 +134,7 @@ impl Keys {
     }
 
     fn check(&self, key: &str) -> Result<(), StorageError> {
-        // Hardly any key has a dot after a slash.
+        // A quick check first: hardly any key has a dot after a slash.
         if key.starts_with('.') || key.contains("/.") {
             for wrong in ["..", "."] {
                 if key.split('/').any(|part| part == wrong) {

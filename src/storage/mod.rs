@@ -1,12 +1,12 @@
 //! Storage of objects: the trait that Kubernetes calls `storage.Interface`, over an engine.
 //!
-//! Owns how objects of one resource are read, written and watched under optimistic concurrency.
-//! Requests for objects enter; mutations and reads of bytes go to an engine. Storage must not know
-//! HTTP or what a resource means. [`underlying`] implements the trait over an engine, [`cached`]
-//! puts a watch cache in front of it, [`dry_run`] wraps either. [`factory`] decides how each
-//! resource is stored. [`embedded`] and [`etcd`] are the engines. [`encryption`] encrypts values,
-//! [`rewrite`] rewrites them under new keys. The storage suite in `tests/storage_suite` says what
-//! every implementation must do. Numbers such as ST-41 are those of `docs/behaviour`.
+//! This folder owns how objects of one resource are read, written and watched under optimistic
+//! concurrency. It turns requests for objects into mutations and reads of bytes by an engine.
+//! Storage must not know HTTP or what a resource means. [`underlying`] implements the trait over an
+//! engine, [`cached`] adds a watch cache to it, [`dry_run`] wraps either. [`factory`] decides how
+//! each resource is stored. [`embedded`] and [`etcd`] are the engines. [`encryption`] encrypts
+//! values, [`rewrite`] rewrites them under new keys. The storage suite in `tests/storage_suite`
+//! specifies every implementation. Numbers such as ST-41 are those of `docs/behaviour`.
 
 pub mod backup;
 pub mod cached;
@@ -61,13 +61,13 @@ pub struct GetRequest {
 pub struct ListRequest {
     /// Key relative to the store's prefix; a prefix when `recursive`, which gets a closing slash.
     pub key: String,
-    /// Everything below the key, or the one object at it (RG-2).
+    /// Whether to read everything below the key, or the one object at it (RG-2).
     pub recursive: bool,
-    /// The version asked for.
+    /// The requested version.
     pub asked: Asked,
-    /// The match of the version.
+    /// How the version must match.
     pub version_match: Option<VersionMatch>,
-    /// The most items of a page; 0 is no limit.
+    /// The most items of a page; 0 means no limit.
     pub limit: usize,
     /// The token of the previous page, still encoded.
     pub continue_token: Option<String>,
@@ -84,18 +84,18 @@ pub struct ObjectList {
     pub items: Vec<Arc<CachedObject>>,
     /// Token of the next page, when keys remain (LI-40).
     pub continue_token: Option<String>,
-    /// The number of items after this page, where it may be told (LI-40).
+    /// The number of items after this page, if it may be shown (LI-40).
     pub remaining_item_count: Option<u64>,
 }
 
-/// What a watch starts with (storage.md 3.2).
+/// A request to start a watch (storage.md 3.2).
 #[derive(Clone)]
 pub struct WatchRequest {
     /// Key relative to the store's prefix.
     pub key: String,
-    /// Everything below the key, or the one object at it.
+    /// Whether to watch everything below the key, or the one object at it.
     pub recursive: bool,
-    /// Start after this version.
+    /// The version after which the watch starts.
     pub asked: Asked,
     /// `Some(true)` sends the state first, as ADDED events. `None` is `Some(true)` when the version
     /// is unset or 0, and otherwise `Some(false)`. The HTTP layer has defaulted it before (WA-5).
@@ -117,37 +117,62 @@ pub struct Current {
     pub object: Option<Arc<CachedObject>>,
 }
 
-/// The result of an update function.
+/// An object to store.
 #[derive(Clone, Debug)]
-pub struct Updated {
-    /// The new object.
+pub struct NewObject {
+    /// The object to store.
     pub object: Object,
     /// Seconds to live; `None` and 0 detach it from any lease (ST-57).
     pub ttl: Option<u64>,
-    /// Kept until the outcome of the write is known, even when the caller goes away.
+    /// A guard that is kept until the outcome of the write is known, even if the caller goes away.
     pub hold: Option<Hold>,
+    /// Makes the object smaller if the engine refuses it for its size. It is called at most once,
+    /// and returns whether it did.
+    pub lighten: Option<fn(&mut Object) -> bool>,
 }
 
-/// What an update function or the check of a deletion decides about a state of the object.
+impl NewObject {
+    /// Makes the object smaller after the engine has refused it for its size. Returns false if it
+    /// cannot be smaller.
+    fn lighten(&mut self) -> bool {
+        let lighten = self.lighten.take();
+        lighten.is_some_and(|lighten| lighten(&mut self.object))
+    }
+}
+
+/// Stores the object without a lifetime, as it is.
+impl From<Object> for NewObject {
+    fn from(object: Object) -> NewObject {
+        NewObject {
+            object,
+            ttl: None,
+            hold: None,
+            lighten: None,
+        }
+    }
+}
+
+/// The decision of an update function, or of a deletion's check, on a state of the object.
 #[derive(Clone, Debug)]
 pub enum WriteDecision<T> {
     /// The write takes place.
     Write(T),
-    /// The object stays as it is, and the caller goes on in another way.
+    /// The object stays as it is, and the caller continues in another way.
     Leave,
 }
 
-/// What became of a write that was not refused.
+/// The outcome of a write that was not refused.
 #[derive(Clone, Debug)]
 pub enum WriteOutcome {
-    /// It took place, or changed nothing: the object as stored, or as it was when it was deleted.
+    /// It took place, or changed nothing. The object is as stored, or as it was when it was
+    /// deleted.
     Done(Arc<CachedObject>),
     /// The last state was [`WriteDecision::Leave`], and it was current.
     Left,
 }
 
-/// The function of a GuaranteedUpdate. It is called once per attempt, each time with another state.
-/// It must keep nothing between calls that an abandoned attempt would spoil (ST-64).
+/// The function of a GuaranteedUpdate. It is called once for each attempt, each time with another
+/// state, so it must not keep anything that depends on an abandoned attempt (ST-64).
 pub trait UpdateFunction: Send {
     /// Computes the new object from the current one.
     ///
@@ -156,22 +181,22 @@ pub trait UpdateFunction: Send {
     fn call(
         &mut self,
         current: Current,
-    ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>>;
+    ) -> BoxFuture<'_, Result<WriteDecision<NewObject>, Box<Status>>>;
 }
 
 /// The check of a deletion, called like an [`UpdateFunction`] (ST-45).
 pub trait ValidateDeletion: Send {
-    /// Whether this state of the object may be deleted.
+    /// Checks whether this state of the object may be deleted.
     ///
     /// # Errors
-    /// A Status refuses.
+    /// A Status refuses the deletion.
     fn call(
         &mut self,
         current: &Arc<CachedObject>,
     ) -> BoxFuture<'_, Result<WriteDecision<()>, Box<Status>>>;
 }
 
-/// No check of a deletion.
+/// A deletion without a check.
 pub struct Unconditional;
 
 impl ValidateDeletion for Unconditional {
@@ -196,14 +221,14 @@ pub struct DeleteRequest {
     pub origin: Origin,
 }
 
-/// What an update has to do with the version of the object that it starts from.
+/// How an update depends on the version of the object that it starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionUse {
-    /// It applies to one version only. Retries can't help it, so it never waits for its turn.
+    /// It applies to one version only. Retries cannot help it, so it never waits for its turn.
     Names,
-    /// It applies to any state of the object, but may read its version, so that must be known.
+    /// It applies to any state of the object, but may read its version, which must be known then.
     Reads,
-    /// It applies to any state of the object. The version may not be known yet.
+    /// It applies to any state of the object, even one whose version is not known yet.
     Ignores,
 }
 
@@ -212,13 +237,13 @@ pub enum VersionUse {
 pub struct UpdateRequest {
     /// Key relative to the store's prefix.
     pub key: String,
-    /// Create the object when the key is absent, instead of failing.
+    /// Whether to create the object if the key is absent, instead of failing.
     pub ignore_not_found: bool,
     /// The preconditions on the stored object.
     pub preconditions: Preconditions,
     /// A state to start from instead of a read. It may be outdated (ST-51).
     pub suggestion: Option<Arc<CachedObject>>,
-    /// What the update has to do with the object's version.
+    /// How the update depends on the object's version.
     pub version: VersionUse,
     /// The origin of the update.
     pub origin: Origin,
@@ -227,25 +252,25 @@ pub struct UpdateRequest {
 /// Sizes of a resource (ST-74).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Objects stored.
+    /// The number of stored objects.
     pub object_count: u64,
-    /// Their average size in bytes, 0 when not estimated.
+    /// Their average size in bytes, or 0 if it is not estimated.
     pub average_object_bytes: u64,
 }
 
 /// A running watch: frames ready to be written to the client. It belongs to the thread that
 /// opened it.
 pub enum RunningWatch {
-    /// The thread's Dispatcher serves it. The watch is stored in the state of its stream, not
-    /// behind a pointer of its own. With thousands of watches each pointer costs a miss of the
-    /// processor's cache.
+    /// The thread's Dispatcher serves it. The watch is stored in the state of its stream, without a
+    /// pointer of its own. With thousands of watches each pointer costs a miss of the processor's
+    /// cache.
     Dispatched(Watcher),
     /// Any other watch.
     Other(Box<dyn WatchStream>),
 }
 
 impl RunningWatch {
-    /// As [`WatchStream::poll_next`].
+    /// Polls for the next frame, as [`WatchStream::poll_next`] does.
     pub fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
         match self {
             RunningWatch::Dispatched(watcher) => watcher.poll_next(caller),
@@ -253,7 +278,7 @@ impl RunningWatch {
         }
     }
 
-    /// A watch that no Dispatcher serves.
+    /// Wraps a watch that no Dispatcher serves.
     pub fn other(stream: impl WatchStream + 'static) -> RunningWatch {
         RunningWatch::Other(Box::new(stream))
     }
@@ -261,7 +286,7 @@ impl RunningWatch {
 
 /// A watch that no Dispatcher serves.
 pub trait WatchStream {
-    /// The next frame. `None` is the end. After an end without a frame that explains it the client
+    /// Polls for the next frame. `None` is the end. If no frame explains the end, the client
     /// resumes (WA-37).
     fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>>;
 }
@@ -278,34 +303,34 @@ pub trait Storage: Send + Sync + 'static {
     fn create<'s>(
         &'s self,
         key: &'s str,
-        object: Object,
-        ttl: Option<u64>,
+        new: NewObject,
         origin: Origin,
     ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>>;
 
-    /// Deletes and returns the last content at the deletion's revision (ST-41, ST-42).
+    /// Deletes an object and returns its last content, at the revision of the deletion (ST-41,
+    /// ST-42).
     ///
     /// # Errors
-    /// [`StorageErrorKind::KeyNotFound`], failed preconditions, what `validate` refuses.
+    /// [`StorageErrorKind::KeyNotFound`], failed preconditions, and the refusal of `validate`.
     fn delete<'s>(
         &'s self,
         request: DeleteRequest,
         validate: &'s mut dyn ValidateDeletion,
     ) -> BoxFuture<'s, Result<WriteOutcome, StorageError>>;
 
-    /// Deletes a value that cannot be decoded. Its content is not checked (ST-46). Answers `false`,
-    /// and does nothing, when the value can be decoded or is absent. [`Storage::delete`] says more
-    /// then.
+    /// Deletes a value that cannot be decoded, without checking its content (ST-46). Returns
+    /// `false` and does nothing if the value can be decoded or is absent; [`Storage::delete`] then
+    /// returns the reason.
     ///
     /// # Errors
-    /// A value that cannot be transformed. Another key may be able to read it.
+    /// A value that cannot be transformed, because another key may be able to read it.
     fn delete_unreadable<'s>(
         &'s self,
         key: &'s str,
         origin: Origin,
     ) -> BoxFuture<'s, Result<bool, StorageError>>;
 
-    /// One object, or `None` when the key is absent.
+    /// Returns one object, or `None` if the key is absent.
     ///
     /// # Errors
     /// A version that the store has not reached.
@@ -314,7 +339,7 @@ pub trait Storage: Send + Sync + 'static {
         request: GetRequest,
     ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>>;
 
-    /// One object as it was at a revision, or `None` when the key was absent then.
+    /// Returns one object as it was at a revision, or `None` if the key was absent then.
     ///
     /// # Errors
     /// A compacted or future revision.
@@ -324,7 +349,7 @@ pub trait Storage: Send + Sync + 'static {
         revision: Revision,
     ) -> BoxFuture<'_, Result<Option<Arc<CachedObject>>, StorageError>>;
 
-    /// A piece of the history of one object.
+    /// Returns a part of the history of one object.
     ///
     /// # Errors
     /// A compacted revision, if history was compacted while it was read.
@@ -333,10 +358,10 @@ pub trait Storage: Send + Sync + 'static {
         request: HistoryRequest,
     ) -> BoxFuture<'_, Result<ObjectHistory, StorageError>>;
 
-    /// A page of objects.
+    /// Returns a page of objects.
     ///
     /// # Errors
-    /// A compacted or future version, a bad token, or a cache that is being filled.
+    /// A compacted or future version, an invalid token, or a cache that is being filled.
     fn get_list(&self, request: ListRequest) -> BoxFuture<'_, Result<ObjectList, StorageError>>;
 
     /// Opens a watch on the calling thread.
@@ -349,71 +374,72 @@ pub trait Storage: Send + Sync + 'static {
         request: WatchRequest,
     ) -> LocalBoxFuture<'_, Result<RunningWatch, StorageError>>;
 
-    /// Reads the object, calls `update` and stores the result, until no other write comes between
-    /// (storage.md 1.6).
+    /// Reads the object, calls `update` and stores the result. Retries until no other write comes
+    /// between (storage.md 1.6).
     ///
     /// # Errors
-    /// [`StorageErrorKind::KeyNotFound`], failed preconditions, what `update` refuses.
+    /// [`StorageErrorKind::KeyNotFound`], failed preconditions, and the refusal of `update`.
     fn guaranteed_update<'s>(
         &'s self,
         request: UpdateRequest,
         update: &'s mut dyn UpdateFunction,
     ) -> BoxFuture<'s, Result<WriteOutcome, StorageError>>;
 
-    /// Object count and sizes.
+    /// Returns the count and sizes of objects.
     ///
     /// # Errors
-    /// When the engine can't be read.
+    /// An engine that cannot be read.
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StorageError>>;
 
-    /// Whether the store can serve from its cache (ST-73).
+    /// Checks whether the store can serve from its cache (ST-73).
     ///
     /// # Errors
     /// [`StorageErrorKind::NotReady`] while the cache fills.
     fn readiness_check(&self) -> Result<(), StorageError>;
 
-    /// The newest revision of the whole store (ST-70).
+    /// Returns the newest revision of the whole store (ST-70).
     ///
     /// # Errors
-    /// When the engine can't be reached.
+    /// An engine that cannot be reached.
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>>;
 
-    /// Whether a read of the newest state costs no more than one of any state.
+    /// Returns whether a read of the newest state costs no more than a read of any state.
     fn is_always_fresh(&self) -> bool {
         false
     }
 
-    /// Count and sizes of the objects under a prefix, if they are known without waiting. They
-    /// decide what a list is charged (RG-14).
+    /// Returns the count and sizes of the objects under a prefix, if they are known without
+    /// waiting. They determine the seats that a list takes (RG-14).
     fn known_stats(&self, _prefix: &str) -> Option<Stats> {
         None
     }
 
-    /// Whether the newest state has nothing under a prefix, if that is known without waiting, else
-    /// `false`.
+    /// Returns whether the newest state certainly has nothing under a prefix. `false` if that
+    /// cannot be known without waiting.
     fn is_known_empty(&self, _prefix: &str) -> bool {
         false
     }
 
-    /// The size of the object's JSON, if it is known without waiting, else 0. It decides on which
-    /// thread the work is done. No client sees it.
+    /// Returns the size of the object's JSON, or 0 if it cannot be known without waiting. It only
+    /// decides on which thread the work is done.
     fn held_bytes(&self, _key: &str) -> usize {
         0
     }
 }
 
-/// Why storage refused. One place maps it to a Status (`registry/errors.rs`, storage.md 1.2).
+/// The reason why storage refused a request. `registry/errors.rs` maps it to a Status (storage.md
+/// 1.2).
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{kind}")]
 pub struct StorageError {
-    /// The physical key, empty where there is none.
+    /// The physical key, or empty.
     pub key: String,
-    /// What happened.
+    /// The reason.
     pub kind: StorageErrorKind,
 }
 
 impl StorageError {
-    /// Whether the engine refused the object for its size (API-93).
+    /// Returns whether the engine refused the object for its size (API-93).
     pub fn is_too_large(&self) -> bool {
         matches!(self.kind, StorageErrorKind::RequestTooLarge(_))
     }
@@ -431,24 +457,24 @@ pub enum StorageErrorKind {
     /// A precondition does not hold. The text says which (ST-12, API-100).
     #[error("{0}")]
     InvalidObject(String),
-    /// An object to be created carries a version (ST-30).
+    /// An object to be created has a version (ST-30).
     #[error("resourceVersion should not be set on objects to be created")]
     VersionOnCreate,
-    /// The requested version is compacted. For a page whose token is too old it has the token that
-    /// continues at the newest state (LI-50, LI-51).
+    /// The requested version is compacted. For a continue token that is too old, it has a token
+    /// that continues at the newest state (LI-50, LI-51).
     #[error("the state asked for is gone")]
     Expired {
-        /// What was too old.
+        /// The version that was too old.
         what: Expired,
     },
     /// The requested version is in the future (ST-13).
     #[error("Too large resource version: {requested}, current: {current}")]
     TooLarge {
-        /// The version asked for.
+        /// The requested version.
         requested: Revision,
         /// The newest version.
         current: Revision,
-        /// The seconds after which to retry; 0 for none.
+        /// The seconds after which to retry, or 0.
         retry_after: u32,
     },
     /// The cache is being filled (ST-16).
@@ -456,10 +482,10 @@ pub enum StorageErrorKind {
     NotReady {
         /// The seconds after which to retry (WC-41).
         retry_after: u32,
-        /// Why the last fill failed.
+        /// The reason why the last fill failed.
         last_error: Option<String>,
     },
-    /// A bad request that only storage can detect: tokens, version strings (400).
+    /// A bad request that only storage can detect: an invalid token or version (400).
     #[error("{0}")]
     BadRequest(String),
     /// An object that the engine refuses for its size (API-93). Nothing was done.
@@ -468,7 +494,7 @@ pub enum StorageErrorKind {
     /// A key that breaks the rules of ST-2.
     #[error("{0}")]
     InvalidKey(String),
-    /// The answer of an update function, a deletion check or an admission plugin.
+    /// The Status of an update function, a deletion check or an admission plugin.
     #[error("{}", .0.message)]
     Refused(Box<Status>),
     /// The write may or may not have taken effect (504, never a false failure).
@@ -488,7 +514,7 @@ pub enum StorageErrorKind {
     Internal(String),
 }
 
-/// What was too old, for the text of a 410.
+/// The kind of version that was too old, for the text of a 410.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expired {
     /// An exact version of a list (LI-50).
@@ -500,7 +526,7 @@ pub enum Expired {
     },
     /// The start of a watch (WA-30).
     Watch {
-        /// The version asked for.
+        /// The requested version.
         requested: Revision,
         /// The oldest usable version.
         oldest: Revision,

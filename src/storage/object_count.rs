@@ -25,10 +25,10 @@ pub fn describe() {
     );
 }
 
-/// Answers what is stored and served now, with the storages.
+/// Returns the stored resources that are served now, with their storages.
 pub type Stores = Box<dyn Fn() -> Vec<(Arc<StoredResource>, Arc<dyn Storage>)> + Send>;
 
-/// The pause after a count that some resources could not be part of.
+/// The pause after a count that missed some resources.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Counts the objects of all resources periodically.
@@ -60,7 +60,7 @@ impl ObjectCounter {
     }
 }
 
-/// Counts one resource. Answers whether that was possible.
+/// Counts one resource. Returns whether that was possible.
 async fn count(resource: &StoredResource, storage: &dyn Storage) -> bool {
     let stats = storage.stats().await.ok();
     let objects = stats.map_or(-1.0, |stats| stats.object_count as f64);

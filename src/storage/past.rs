@@ -1,25 +1,25 @@
-//! Which revision a store had at a time.
+//! Finds the revision that a store had at a time.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use actors::engine::{Engine, EngineError, Event, HistoryRequest, Prefix, Retention, Revision};
 
-/// The bytes of values that are read at once.
+/// The bytes of values that are read at a time.
 const CHUNK_BYTES: usize = 1024 * 1024;
 
-/// Why a time has no revision.
+/// The reason why no revision is known for a time.
 #[derive(Debug, thiserror::Error)]
 pub enum PastError {
     /// The engine does not keep times.
     #[error(
-        "the objects are in an etcd, which does not tell when they were changed; name a revision"
+        "the objects are in an etcd, which does not record when they were changed; name a revision"
     )]
     NoTimes,
-    /// It is before all history.
+    /// The time is before the retained history.
     #[error("history begins at {begin}, with revision {revision}; what was before is forgotten")]
     TooEarly {
-        /// The time of the first change that is kept.
+        /// The time of the first retained change.
         begin: String,
         /// Its revision.
         revision: Revision,
@@ -29,7 +29,7 @@ pub enum PastError {
     Engine(#[from] EngineError),
 }
 
-/// A store that is asked about its past.
+/// A store whose history can be read.
 #[derive(Clone)]
 pub struct Past(Arc<dyn Engine>);
 
@@ -39,7 +39,7 @@ impl Past {
         Past(engine)
     }
 
-    /// The newest revision at a time, by the times that events have.
+    /// Returns the newest revision at a time, by the times of events.
     ///
     /// # Errors
     /// [`PastError`]
@@ -48,7 +48,7 @@ impl Past {
         if !engine.knows_origins() {
             return Err(PastError::NoTimes);
         }
-        // Retention finds a revision shortly before it.
+        // Retention knows a revision shortly before that time.
         let now = SystemTime::now().max(time);
         let retention = Retention {
             age: now.duration_since(time).unwrap_or(Duration::ZERO),
@@ -77,7 +77,7 @@ impl Past {
     }
 }
 
-/// The revision, if history shows that it was the newest one.
+/// Returns the revision, if history shows that it was the newest one.
 fn known(found: Revision, compacted: Revision, next: &Event) -> Result<Revision, PastError> {
     if found > compacted {
         return Ok(found);

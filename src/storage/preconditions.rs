@@ -30,7 +30,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// `metadata.uid` of a cached object; empty when it has none.
+/// Returns `metadata.uid` of a cached object, or an empty text.
 fn uid_of(object: &CachedObject) -> String {
     #[derive(Default, serde::Deserialize)]
     struct Metadata {

@@ -16,9 +16,9 @@ use crate::api::deep::Roomy;
 /// A guard that lasts as long as a write may still take effect.
 pub type Hold = Arc<dyn Any + Send + Sync>;
 
-/// A future that continues in a task of its own when it is dropped after it began. The caller of a
-/// write may go away while the write is under way, and its outcome must still be handled. It stays
-/// work of its request, so it writes nothing that was not begun when the request was given up.
+/// A future that continues in a task of its own if it is dropped after its first poll. The caller
+/// of a write may go away during the write, whose outcome must still be handled. The task still
+/// belongs to the request, so it begins no new writes after the request was abandoned.
 pub struct RunToCompletion<T: Send + 'static> {
     work: Option<Roomy<BoxFuture<'static, T>>>,
     has_begun: bool,
@@ -44,7 +44,7 @@ impl<T: Send + 'static> Future for RunToCompletion<T> {
             self.has_begun = true;
             self.request = abandoned::current();
         }
-        // Taken out while it is polled, so that work that panics is not polled again.
+        // Taken while it is polled, so that work that panics is not polled again.
         let Some(mut work) = self.work.take() else {
             return Poll::Pending;
         };
@@ -60,7 +60,7 @@ impl<T: Send + 'static> Drop for RunToCompletion<T> {
     fn drop(&mut self) {
         if self.has_begun
             && let Some(mut work) = self.work.take()
-            // Without a runtime the process is ending.
+            // Without a runtime, the process is ending.
             && let Ok(runtime) = Handle::try_current()
         {
             let request = self.request.take();

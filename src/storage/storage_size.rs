@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use actors::engine::MaintenanceEngine;
 
-/// The lines of the metrics page that say how large the stores are now. Each engine comes with its
-/// name in metrics: `etcd-0` and so on, or `embedded`. An engine that does not know its size, such
-/// as an etcd that does not answer, has no line (ME-11).
+/// Returns the lines of the metrics page with the current sizes of the stores. Each engine has its
+/// name in metrics: `etcd-0` and so on, or `embedded`. An engine whose size is unknown, such as an
+/// etcd that does not answer, has no line (ME-11).
 pub fn metric_lines(engines: &[(String, Arc<dyn MaintenanceEngine>)]) -> String {
     const NAME: &str = "apiserver_storage_size_bytes";
     let mut text = format!(

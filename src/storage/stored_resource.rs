@@ -1,4 +1,4 @@
-//! The identity and the storages of what is stored below one key prefix.
+//! The identity and the storages of a resource below one key prefix.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use super::Storage;
 use super::codec::TypeName;
 use crate::api::resource::ResourceDefinition;
 
-/// What is stored below one key prefix: a resource in all its versions, and in all groups that
-/// share its keys (SF-41). It has one cache, one series of metrics and one storage.
+/// A resource below one key prefix: in all its versions, and in all groups that share its keys
+/// (SF-41). It has one cache, one series of metrics and one storage.
 #[derive(Clone, Debug)]
 pub struct StoredResource {
-    /// The resource that decides where it is stored: `deployments.apps`.
+    /// The name of the resource that decides where it is stored: `deployments.apps`.
     pub name: String,
     /// Its group; empty for the core group.
     pub group: String,
@@ -22,10 +22,13 @@ pub struct StoredResource {
     pub versions: Vec<Arc<ResourceDefinition>>,
     /// The type that objects are stored as.
     pub stored_as: TypeName,
+    /// Whether the version that objects are stored in is served, or its resource is built in.
+    /// Otherwise discovery hides its hash (CRD-101).
+    pub shows_hash: bool,
 }
 
 impl StoredResource {
-    /// A resource that is stored and cached in this version.
+    /// Returns a resource that is stored and cached in this version.
     pub fn of(hub: Arc<ResourceDefinition>) -> StoredResource {
         StoredResource {
             name: hub.qualified(),
@@ -33,6 +36,7 @@ impl StoredResource {
             plural: hub.plural.clone(),
             stored_as: TypeName::of(&hub),
             versions: vec![hub.clone()],
+            shows_hash: true,
             hub,
         }
     }
@@ -41,10 +45,10 @@ impl StoredResource {
 /// The storages of a resource, which its versions share.
 #[derive(Clone)]
 pub struct ResourceStorage {
-    /// What is stored.
+    /// The resource.
     pub resource: Arc<StoredResource>,
     /// For reads and writes.
     pub storage: Arc<dyn Storage>,
-    /// For `dryRun=All`: tells how a write would end.
+    /// For `dryRun=All`: returns the result that a write would have.
     pub dry_run: Arc<dyn Storage>,
 }

@@ -10,26 +10,27 @@ use super::Hold;
 /// Transforms values on their way to and from the engine. The physical key is authenticated data: a
 /// value that is moved to another key may become unreadable (EN-1).
 pub trait Transformer: Send + Sync + 'static {
-    /// The plain bytes of a stored value, and whether the value is stale: written by another key or
-    /// provider than today's first one, so it should be rewritten although nothing changed (ST-56).
+    /// Returns the plain bytes of a stored value, and whether the value is stale: written by
+    /// another key or provider than the current first one, so that it should be rewritten even
+    /// without a change (ST-56).
     ///
     /// # Errors
-    /// [`TransformError`] when the value can't be read.
+    /// [`TransformError`] if the value cannot be read.
     fn transform_from_storage(
         &self,
         key: &Key,
         stored: &Bytes,
     ) -> Result<(Bytes, bool), TransformError>;
 
-    /// The bytes to store.
+    /// Returns the bytes to store.
     ///
     /// # Errors
-    /// [`TransformError`] when the value can't be transformed.
+    /// [`TransformError`] if the value cannot be transformed.
     fn transform_to_storage(&self, key: &Key, plain: Vec<u8>) -> Result<Bytes, TransformError>;
 
-    /// A guard for one write. Take it before [`Transformer::transform_to_storage`] and keep it
-    /// until the outcome of the write is certain. Meanwhile no key that it may have used is given
-    /// up.
+    /// Returns a guard for one write. Take it before [`Transformer::transform_to_storage`] and keep
+    /// it until the outcome of the write is certain. Meanwhile no key that the write may have used
+    /// is released.
     fn hold(&self) -> Option<Hold> {
         None
     }
@@ -37,7 +38,8 @@ pub trait Transformer: Send + Sync + 'static {
 
 /// Provides the transformer of each resource.
 pub trait TransformerSource {
-    /// The transformer of the resource with this plural in this group. The core group is empty.
+    /// Returns the transformer of the resource with this plural in this group. The core group is
+    /// empty.
     fn transformer_for(&self, group: &str, resource: &str) -> Arc<dyn Transformer>;
 }
 
@@ -47,7 +49,7 @@ pub trait TransformerSource {
 pub struct TransformError {
     /// The physical key.
     pub key: String,
-    /// What is wrong.
+    /// The problem.
     pub reason: String,
 }
 

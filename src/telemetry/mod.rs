@@ -1,9 +1,9 @@
 //! Logs, metrics and the panic hook of the process.
 //!
 //! This folder owns the log subscriber, the metrics recorder and the measurements of the process.
-//! Log settings and samples enter, log lines and the page of `/metrics` leave. This folder must not
-//! know the parts of the daemon that log or measure.
+//! It must not know the parts of the daemon that log or measure.
 
+mod family;
 mod process;
 mod resource_series;
 mod series;
@@ -29,13 +29,13 @@ const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// in `--log-level`.
 const QUIET_CRATES: &str = "h2=error,hyper=error,rustls=error,tokio_rustls=error";
 
-/// Logging or metrics can't be set up.
+/// Why logging or metrics can't be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// Another subscriber is installed already.
     #[error("the log can't be set up: {0}")]
     Log(String),
-    /// A table of buckets is wrong.
+    /// A table of buckets is invalid.
     #[error("the metrics can't be set up: {0}")]
     Metrics(#[from] metrics_exporter_prometheus::BuildError),
     /// Another recorder is installed already.
@@ -81,13 +81,21 @@ fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Series of a daemon, which nothing measures into yet.
+///
+/// # Errors
+/// A table of buckets is invalid.
+pub fn new_series() -> Result<Series, TelemetryError> {
+    Series::new(buckets())
+}
+
 /// Installs the process's recorder, which renders the page of `/metrics`. The caller must run
 /// [`upkeep`].
 ///
 /// # Errors
 /// The process has a recorder already.
 pub fn install_metrics() -> Result<Series, TelemetryError> {
-    let series = Series::new(buckets())?;
+    let series = new_series()?;
     metrics::set_global_recorder(series.clone())
         .map_err(|error| TelemetryError::Recorder(error.to_string()))?;
     Ok(series)

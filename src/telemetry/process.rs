@@ -13,7 +13,7 @@ const LIMITS: &str = "/proc/self/limits";
 /// Clock ticks per second in /proc. The kernel's interface fixes this number.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The lines of the metrics page about this process, measured now. Those that /proc does not tell
+/// The lines of the metrics page about this process, measured now. Values that /proc does not show
 /// are missing. CPU time has its fractions, which counters of the recorder lack.
 pub fn process_lines() -> String {
     let status = read(STATUS).unwrap_or_default();
@@ -94,7 +94,7 @@ fn bytes_of(status: &str, name: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// The soft limit. `unlimited` is no number.
+/// The soft limit. `unlimited` is not a number.
 fn most_files(limits: &str) -> Option<u64> {
     let mut lines = limits.lines();
     let line = lines.find_map(|line| line.strip_prefix("Max open files"))?;

@@ -1,13 +1,14 @@
-//! The series of one resource, in little memory, and rendered at little cost.
+//! The series of one resource, with little memory and cheap rendering.
 //!
-//! Resources have the same series but for the name in their labels. A series therefore keeps its
-//! value alone, and shares a [`Template`] with the same series of other resources. Most lines of
-//! the page are those of resources, so a template has most of what its lines share as text.
+//! All resources have the same series, except for the name in their labels. A series therefore
+//! keeps only its value, and shares a [`Template`] with the same series of other resources. Most
+//! lines of the page are those of resources, so a template has most of what its lines share as
+//! text.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::{Display, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use metrics::{Counter, Gauge, GaugeFn, Histogram, HistogramFn, Key, SharedString};
 use metrics_exporter_prometheus::formatting::{
@@ -16,9 +17,9 @@ use metrics_exporter_prometheus::formatting::{
 };
 use parking_lot::Mutex;
 
-use super::series::Family;
+use super::family::Family;
 
-/// What a series measures.
+/// The type of a series.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Counter,
@@ -44,6 +45,7 @@ struct Template {
     labels: Vec<(String, LabelValue)>,
     /// The bounds of a histogram's buckets, as text.
     bounds: Vec<String>,
+    ordinary: Ordinary,
 }
 
 /// The value of a label in a [`Template`].
@@ -127,6 +129,7 @@ impl Template {
         });
         Template {
             kind,
+            ordinary: Ordinary::of(key.name()),
             name: key.name().to_owned(),
             labels: labels.collect(),
             bounds: match value {
@@ -136,7 +139,7 @@ impl Template {
         }
     }
 
-    /// Whether this is the series of that key, whatever the order of its labels.
+    /// Whether this is the series of the key, whatever the order of its labels.
     fn is(&self, kind: Kind, key: &Key, resource: &str) -> bool {
         let has = |(name, value): &(String, LabelValue)| {
             let mut labels = key.labels();
@@ -184,8 +187,8 @@ impl Templates {
         templates.retain(|template| Arc::strong_count(template) > 1);
     }
 
-    /// The families of the page that these make, in order of their names, with these help texts
-    /// and without samples. They hold while nothing is pruned.
+    /// The families of the page for these templates, in order of their names, with these help texts
+    /// and without samples. They are valid while nothing is pruned.
     pub(super) fn families(&self, help: &HashMap<String, SharedString>) -> Families {
         let mut all: Vec<Family> = Vec::new();
         let mut by_template = HashMap::new();
@@ -225,6 +228,22 @@ enum Value {
     Histogram(Arc<Buckets>),
 }
 
+impl Value {
+    /// The value, or how many samples there are.
+    fn number(&self) -> f64 {
+        match self {
+            Value::Counter(value) => value.load(Ordering::Relaxed) as f64,
+            Value::Gauge(value) => f64::from_bits(value.load(Ordering::Relaxed)),
+            Value::Histogram(buckets) => {
+                let counts = buckets.counts.iter();
+                counts
+                    .map(|count| count.load(Ordering::Relaxed))
+                    .sum::<u64>() as f64
+            }
+        }
+    }
+}
+
 /// The samples of a histogram.
 struct Buckets {
     bounds: &'static [f64],
@@ -254,7 +273,7 @@ impl HistogramFn for Buckets {
     }
 }
 
-/// A resource gets a few dozen series once and then few more. So the list grows by few.
+/// A resource gets a few dozen series once and few more later. So the list grows by few.
 const GROW_BY: usize = 4;
 
 /// A series of a resource.
@@ -267,9 +286,13 @@ struct OneSeries {
 
 /// All series of one resource.
 #[derive(Default)]
-pub(super) struct ResourceSeries(Mutex<Vec<OneSeries>>);
+pub(super) struct ResourceSeries {
+    all: Mutex<Vec<OneSeries>>,
+    /// Whether they are shown only when there is something to see.
+    is_unused: AtomicBool,
+}
 
-/// The key of a series that is registered, and what it takes to add it.
+/// The key of a series that is registered, and the data needed to add it.
 #[derive(Clone, Copy)]
 pub(super) struct Registration<'r> {
     pub(super) key: &'r Key,
@@ -278,7 +301,47 @@ pub(super) struct Registration<'r> {
     pub(super) templates: &'r Templates,
 }
 
+/// Series that move while nobody uses a resource: its cache is filled and follows the store.
+const OF_UNUSED: &[&str] = &[
+    "apiserver_watch_cache_initializations_total",
+    "apiserver_watch_cache_resource_version",
+    "etcd_bookmark_total",
+    "etcd_request_duration_seconds",
+    "etcd_request_errors_total",
+    "etcd_requests_total",
+];
+
+/// The series that are 1 while all is well.
+const PART_READY: &str = "taffrail_part_ready";
+
+/// The values of a series of a resource that nobody uses.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Ordinary {
+    /// It says nothing of use, whatever it is.
+    Any,
+    One,
+    Zero,
+}
+
+impl Ordinary {
+    fn of(name: &str) -> Ordinary {
+        match name {
+            PART_READY => Ordinary::One,
+            name if OF_UNUSED.contains(&name) => Ordinary::Any,
+            _ => Ordinary::Zero,
+        }
+    }
+}
+
 impl ResourceSeries {
+    /// The series of a resource that nobody has used yet.
+    pub(super) fn unused() -> ResourceSeries {
+        ResourceSeries {
+            is_unused: AtomicBool::new(true),
+            ..ResourceSeries::default()
+        }
+    }
+
     pub(super) fn counter(&self, registration: Registration<'_>) -> Counter {
         let new = || Value::Counter(Arc::default());
         match self.value(Kind::Counter, registration, new) {
@@ -320,7 +383,7 @@ impl ResourceSeries {
             templates,
         } = registration;
         let hash = key.get_hash();
-        let mut series = self.0.lock();
+        let mut series = self.all.lock();
         let is_known = |one: &&OneSeries| one.hash == hash && one.template.is(kind, key, resource);
         if let Some(known) = series.iter().find(is_known) {
             return known.value.clone();
@@ -339,10 +402,18 @@ impl ResourceSeries {
 
     /// Adds the samples to their families.
     pub(super) fn render(&self, resource: &str, families: &mut Families) {
+        let series = self.all.lock();
+        if self.is_unused.load(Ordering::Relaxed) {
+            if series.iter().all(OneSeries::is_ordinary) {
+                return;
+            }
+            let is_used = series.iter().any(OneSeries::is_of_use);
+            self.is_unused.store(!is_used, Ordering::Relaxed);
+        }
         let named = Named::of(resource);
         let mut labels = String::new();
-        for one in &*self.0.lock() {
-            // A template that came after the families were made is on the next page.
+        for one in &*series {
+            // A template that was added after the families were made is on the next page.
             if let Some(family) = families.of(&one.template) {
                 one.template.write_labels(&mut labels, &named);
                 one.render(&labels, family);
@@ -352,6 +423,20 @@ impl ResourceSeries {
 }
 
 impl OneSeries {
+    /// Whether it is as it is while nobody uses the resource.
+    fn is_ordinary(&self) -> bool {
+        match self.template.ordinary {
+            Ordinary::Any => true,
+            Ordinary::One => self.value.number() == 1.0,
+            Ordinary::Zero => self.value.number() == 0.0,
+        }
+    }
+
+    /// Whether it proves that somebody has used the resource, now or earlier.
+    fn is_of_use(&self) -> bool {
+        !matches!(self.value, Value::Gauge(_)) && !self.is_ordinary()
+    }
+
     fn render(&self, labels: &str, family: &mut Family) {
         match &self.value {
             Value::Counter(value) => {

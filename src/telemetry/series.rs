@@ -7,21 +7,23 @@
 //! family once.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
+use actors::threads::ThreadRecorder;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 use parking_lot::RwLock;
 
 use super::TelemetryError;
+use super::family::Family;
 use super::resource_series::{Registration, ResourceSeries, Templates};
 
 /// The number of removed resources that are remembered. Late samples for them, such as from a
 /// request in progress, create no series.
 const REMOVED_MAX: usize = 1024;
 
-/// All series of the process. Clones share the same state.
+/// All series of a daemon. Clones share the same state.
 #[derive(Clone)]
 pub struct Series {
     inner: Arc<Inner>,
@@ -76,11 +78,28 @@ impl Series {
         })
     }
 
-    /// Keeps the series of this resource apart. It must be called before they are measured.
+    /// A recorder for the threads of one daemon. It measures into these series as long as they
+    /// exist, and into nothing afterwards. The recorder, and the emptied box of the series that it
+    /// refers to, are never freed, because a thread may end at any time: some hundred bytes.
+    pub fn thread_recorder(&self) -> ThreadRecorder {
+        Box::leak(Box::new(Forwarder(Arc::downgrade(&self.inner))))
+    }
+
+    /// Keeps the series of this resource separately. Call it before they are measured.
     pub fn add_resource(&self, name: &str) {
+        self.add(name, ResourceSeries::default);
+    }
+
+    /// Does the same for a resource that is not in use yet. The page shows its series from its
+    /// first use on, or when they show a problem.
+    pub fn add_unused_resource(&self, name: &str) {
+        self.add(name, ResourceSeries::unused);
+    }
+
+    fn add(&self, name: &str, new: fn() -> ResourceSeries) {
         let mut resources = self.inner.resources.write();
         resources.removed.retain(|removed| removed != name);
-        resources.added.entry(name.to_owned()).or_default();
+        resources.added.entry(name.to_owned()).or_insert_with(new);
         self.inner.has_resources.store(true, Ordering::Release);
     }
 
@@ -190,15 +209,6 @@ fn merged(base: String, mut further: BTreeMap<String, Family>) -> String {
     page
 }
 
-/// A family of series on a page.
-#[derive(Default)]
-pub(super) struct Family {
-    pub(super) name: String,
-    /// Its help and type lines.
-    pub(super) head: String,
-    pub(super) samples: String,
-}
-
 fn families(page: &str) -> Vec<Family> {
     let mut all: Vec<Family> = Vec::new();
     for line in page.lines().filter(|line| !line.is_empty()) {
@@ -224,6 +234,54 @@ fn families(page: &str) -> Vec<Family> {
         }
     }
     all
+}
+
+/// Measures into series as long as they exist.
+struct Forwarder(Weak<Inner>);
+
+impl Forwarder {
+    fn series(&self) -> Option<Series> {
+        self.0.upgrade().map(|inner| Series { inner })
+    }
+}
+
+impl Recorder for Forwarder {
+    fn describe_counter(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
+        if let Some(series) = self.series() {
+            series.describe_counter(key, unit, text);
+        }
+    }
+
+    fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
+        if let Some(series) = self.series() {
+            series.describe_gauge(key, unit, text);
+        }
+    }
+
+    fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
+        if let Some(series) = self.series() {
+            series.describe_histogram(key, unit, text);
+        }
+    }
+
+    fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
+        let series = self.series();
+        series.map_or_else(Counter::noop, |series| {
+            series.register_counter(key, metadata)
+        })
+    }
+
+    fn register_gauge(&self, key: &Key, metadata: &Metadata<'_>) -> Gauge {
+        let series = self.series();
+        series.map_or_else(Gauge::noop, |series| series.register_gauge(key, metadata))
+    }
+
+    fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
+        let series = self.series();
+        series.map_or_else(Histogram::noop, |series| {
+            series.register_histogram(key, metadata)
+        })
+    }
 }
 
 /// A description holds for series of both kinds, and the page shows it once.
@@ -350,6 +408,31 @@ mod tests {
         assert!(page.contains("took_seconds_bucket"), "{page}");
         let expected = lines(&measure(&base, "example.com"), "widgets");
         assert_eq!(lines(&page, "widgets"), expected);
+    }
+
+    #[test]
+    fn an_unused_resource_is_shown_when_it_is_used_or_something_is_wrong() {
+        let series = series();
+        series.add_unused_resource("gadgets.example.com");
+        let labels = [("group", "example.com"), ("resource", "gadgets")];
+        let set = |ready: f64, objects: f64| {
+            with_local_recorder(&series, || {
+                let part = "cacher/gadgets.example.com";
+                metrics::gauge!("taffrail_part_ready", "part" => part).set(ready);
+                metrics::gauge!("apiserver_resource_objects", &labels).set(objects);
+                metrics::gauge!("apiserver_watch_cache_resource_version", &labels).set(7.0);
+                metrics::counter!("etcd_requests_total", &labels).increment(1);
+                let _ = metrics::counter!("lists", &labels);
+            });
+            series.render().matches("gadgets").count()
+        };
+        assert_eq!(set(1.0, 0.0), 0);
+        assert_eq!(set(0.0, 0.0), 5);
+        assert_eq!(set(1.0, 0.0), 0);
+        assert_eq!(set(1.0, 3.0), 5);
+        assert_eq!(set(1.0, 0.0), 0);
+        count(&series, "gadgets", "example.com");
+        assert!(set(1.0, 0.0) > 5);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! One user who asks for as much as possible, or sends large bodies, beside users who ask for
-//! little: what these notice.
+//! Measures what ordinary users notice of one user who sends as many requests as possible, or large
+//! bodies.
 
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -13,32 +13,32 @@ use crate::meter::Sample;
 use crate::report::{Durations, figure, part};
 
 const OBJECTS: u64 = 5_000;
-const GOOD_CLIENTS: u64 = 50;
-/// Time between two requests of a good client.
+const ORDINARY_CLIENTS: u64 = 50;
+/// The time between two requests of an ordinary client.
 const PACE: Duration = Duration::from_millis(100);
 const DURATION: Duration = Duration::from_secs(8);
-/// How often each abuse is measured, each time beside the same without it.
+/// How often each abuse is measured. Each time the same load is also measured without it.
 const ROUNDS: usize = 3;
 const KINDS: [&str; 2] = ["reads", "writes"];
 
 const LISTERS: usize = 40;
 const WATCHES: usize = 10_000;
 const SENDERS: usize = 20;
-/// Of the bodies of the good client, while another user sends large ones.
+/// The size of the ordinary client's bodies while another user sends large ones.
 const BODY_BYTES: usize = 100_000;
 
-/// The name by which this program is started again, as the abuser.
+/// The argument with which this program starts itself again as the abuser.
 pub const ABUSER: &str = "--abuser";
-/// What the abuser does, when all of it has begun.
+/// The line that the abuser prints once all of its work has begun.
 const BUSY: &str = "busy";
 
-/// The sorts of abuse.
+/// The kinds of abuse.
 #[derive(Clone, Copy)]
 struct Abuse {
     name: &'static str,
     listers: usize,
     watches: usize,
-    /// Connections that send bodies of 3 MB.
+    /// The number of connections that send bodies of 3 MB.
     senders: usize,
 }
 
@@ -70,8 +70,8 @@ const ABUSES: [Abuse; 3] = [
     },
 ];
 
-/// The abuser: a process of its own, which runs when nobody else wants the processors. Real abusers
-/// have machines of their own, so only what the daemon does for them may delay others.
+/// Starts the abuser: a separate process, which runs when nobody else wants the processors. Real
+/// abusers have machines of their own, so only the daemon's work for them may delay others.
 fn start(abuse: Abuse, daemon: &Daemon) -> Child {
     let program = std::env::current_exe().unwrap();
     let child = Command::new("chrt")
@@ -89,7 +89,7 @@ fn start(abuse: Abuse, daemon: &Daemon) -> Child {
     child
 }
 
-/// What the abuser's process does, with the arguments that [`start`] gives.
+/// Runs the abuser's process, with the arguments from [`start`].
 pub async fn abuse(arguments: &[String]) {
     let [address, token, listers, watches, senders] = arguments else {
         panic!("{ABUSER} is for this program itself");
@@ -111,7 +111,7 @@ pub async fn abuse(arguments: &[String]) {
         let client = target.client();
         tokio::spawn(async move {
             loop {
-                // A refusal is no reason to stop.
+                // The abuser continues after a refusal.
                 let _ = client.attempt(Call::get(&load::collection())).await;
             }
         });
@@ -134,7 +134,7 @@ pub async fn abuse(arguments: &[String]) {
     std::future::pending::<()>().await;
 }
 
-/// The times of requests. Writes wait for the disk, too.
+/// The durations of requests. Writes also wait for the disk.
 #[derive(Default)]
 struct Times {
     reads: Durations,
@@ -142,17 +142,17 @@ struct Times {
 }
 
 impl Times {
-    /// The 99th percentiles of reads and writes, in milliseconds.
+    /// Returns the 99th percentiles of reads and writes, in milliseconds.
     fn p99(&mut self) -> [f64; 2] {
         [self.reads.percentile(0.99), self.writes.percentile(0.99)]
     }
 }
 
-/// A client that reads and writes an object of its own, at a pace.
+/// Runs a client that reads and writes an object of its own at a fixed pace.
 async fn behave(client: Client, number: u64, until: Instant) -> Times {
     let path = format!("{}/{}", load::collection(), load::name(number));
     let mut times = Times::default();
-    let mut due = Instant::now() + PACE.mul_f64(number as f64 / GOOD_CLIENTS as f64);
+    let mut due = Instant::now() + PACE.mul_f64(number as f64 / ORDINARY_CLIENTS as f64);
     for round in number.. {
         tokio::time::sleep_until(due.into()).await;
         if due >= until {
@@ -170,7 +170,8 @@ async fn behave(client: Client, number: u64, until: Instant) -> Times {
             _ => (Call::get(&path), &mut times.reads),
         };
         let answer = client.call(call).await;
-        // From when it was due: who waits for a late answer asks late, too.
+        // The duration counts from when the request was due, because a client that waits for a late
+        // response also sends its next request late.
         durations.add(due.elapsed());
         assert_eq!(answer.status, 200, "{}", answer.text());
         due += PACE;
@@ -178,8 +179,8 @@ async fn behave(client: Client, number: u64, until: Instant) -> Times {
     times
 }
 
-async fn good_clients(daemon: &Daemon, duration: Duration) -> Times {
-    let clients = (0..GOOD_CLIENTS).map(|number| async move {
+async fn ordinary_clients(daemon: &Daemon, duration: Duration) -> Times {
+    let clients = (0..ORDINARY_CLIENTS).map(|number| async move {
         let client = daemon.target().with_token(&format!("t-{number}")).client();
         client.call(Call::get("/version")).await.expect(200);
         client
@@ -198,7 +199,7 @@ async fn good_clients(daemon: &Daemon, duration: Duration) -> Times {
 }
 
 async fn daemon() -> Daemon {
-    let users = (0..GOOD_CLIENTS).map(|number| number.to_string());
+    let users = (0..ORDINARY_CLIENTS).map(|number| number.to_string());
     let users = users.chain(["abuser".to_owned()]);
     let lines = users.map(|user| format!("t-{user},{user},u-{user},system:masters\n"));
     Daemon::with_users(&lines.collect::<String>(), &[]).await
@@ -206,21 +207,21 @@ async fn daemon() -> Daemon {
 
 pub async fn measure() {
     part(&format!(
-        "{GOOD_CLIENTS} users with {}/s requests each, beside one who lists {OBJECTS} ConfigMaps \
+        "{ORDINARY_CLIENTS} users with {}/s requests each, while one lists {OBJECTS} ConfigMaps \
          {LISTERS} times at once, or watches them {WATCHES} times",
         1.0 / PACE.as_secs_f64()
     ));
     let daemon = daemon().await;
     load::namespace(&daemon).await;
     load::write(&daemon, Verb::Create, 64, 0, Until::Count(OBJECTS)).await;
-    good_clients(&daemon, Duration::from_secs(3)).await;
+    ordinary_clients(&daemon, Duration::from_secs(3)).await;
     for abuse in ABUSES {
         let mut ratios = [Vec::new(), Vec::new()];
         for _ in 0..ROUNDS {
-            let alone = good_clients(&daemon, DURATION).await.p99();
+            let alone = ordinary_clients(&daemon, DURATION).await.p99();
             let mut abuser = start(abuse, &daemon);
             let before = Sample::take(daemon.pid());
-            let beside = good_clients(&daemon, DURATION).await.p99();
+            let beside = ordinary_clients(&daemon, DURATION).await.p99();
             let used = before.until(&Sample::take(daemon.pid()));
             abuser.kill().unwrap();
             abuser.wait().unwrap();
@@ -234,14 +235,14 @@ pub async fn measure() {
             for (kind, ratios) in ratios.iter_mut().enumerate() {
                 let name = |when: &str| format!("{}: p99 of {} {when}", abuse.name, KINDS[kind]);
                 figure(&name("alone"), alone[kind], "ms", "");
-                figure(&name("beside it"), beside[kind], "ms", "");
+                figure(&name("with it"), beside[kind], "ms", "");
                 ratios.push(beside[kind] / alone[kind]);
             }
             tokio::time::sleep(Duration::from_secs(3)).await;
         }
         for (kind, ratios) in KINDS.iter().zip(&mut ratios) {
             ratios.sort_by(f64::total_cmp);
-            let name = format!("{}: p99 of {kind} beside / alone, median", abuse.name);
+            let name = format!("{}: p99 of {kind} with it / alone, median", abuse.name);
             figure(&name, ratios[ROUNDS / 2], "", "<= 2");
         }
         figure(
@@ -253,7 +254,7 @@ pub async fn measure() {
     }
 }
 
-/// Creates one object after the other with a body that is large, but not very.
+/// Creates one object after the other, with a body of moderate size.
 async fn create_large(daemon: &Daemon, names: &str) -> Durations {
     let client = daemon.target().with_token("t-1").client();
     client.call(Call::get("/version")).await.expect(200);
@@ -275,10 +276,10 @@ async fn create_large(daemon: &Daemon, names: &str) -> Durations {
     times
 }
 
-/// Creates with bodies of 100 kB, alone and beside another user's bodies of 3 MB.
+/// Creates objects with bodies of 100 kB, alone and while another user sends bodies of 3 MB.
 pub async fn measure_large_bodies() {
     part(&format!(
-        "creates of {} kB, alone and beside another user who sends bodies of 3 MB over {SENDERS} \
+        "creates of {} kB, alone and while another user sends bodies of 3 MB over {SENDERS} \
          connections",
         BODY_BYTES / 1000
     ));
@@ -291,7 +292,7 @@ pub async fn measure_large_bodies() {
         abuser.wait().unwrap();
         for (when, times, most) in [
             ("alone", &mut alone, "<= 50"),
-            ("beside it", &mut beside, "<= 2000"),
+            ("with it", &mut beside, "<= 2000"),
         ] {
             let name = |which: &str| format!("{}: {which} of creates {when}", LARGE_BODIES.name);
             figure(&name("p50"), times.percentile(0.5), "ms", "");

@@ -1,4 +1,5 @@
-//! Clients that send requests and never read: the daemon's memory, and the effect on other clients.
+//! Measures the daemon's memory, and the effect on other clients, while clients send requests and
+//! never read.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ const RENEWAL: Duration = Duration::from_secs(10);
 const DURATION: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A path that answers used to repeat, with four bytes for each byte.
+/// A path that the server's answers used to repeat, with four bytes for each of its bytes.
 fn path() -> String {
     format!("/{}", "\"".repeat(3_900))
 }
@@ -31,7 +32,7 @@ fn get_and_keep(stream: u32, path: &str) -> Vec<u8> {
     frames::frame(frames::HEADERS, 5, stream, &block)
 }
 
-/// A GET of the path that was added to the HPACK table last, in a few bytes.
+/// A GET of the path that was last added to the HPACK table, in a few bytes.
 fn get_again(stream: u32) -> Vec<u8> {
     // The dynamic table begins at index 62.
     let mut block = vec![0x82, 0x87, 0x80 | 62];
@@ -39,7 +40,7 @@ fn get_again(stream: u32) -> Vec<u8> {
     frames::frame(frames::HEADERS, 5, stream, &block)
 }
 
-/// Requests a thousand answers on each connection without window for a byte of them. Reconnects
+/// Requests a thousand responses on each connection, without window for a byte of them. Reconnects
 /// after a disconnect.
 async fn attack(target: Target) {
     loop {
@@ -52,7 +53,7 @@ async fn attack(target: Target) {
 }
 
 async fn ask(connection: &mut Frames) -> std::io::Result<()> {
-    // The path is sent once. 20 KB request a thousand answers of more than 4 KB.
+    // The path is sent once. 20 KB request a thousand responses of more than 4 KB.
     let mut many = get_and_keep(1, &path());
     many.extend((1..STREAMS).flat_map(|number| get_again(2 * number + 1)));
     connection.write(&many).await?;

@@ -1,4 +1,4 @@
-//! Backups of a large store, and what they cost those who watch meanwhile.
+//! Measures backups of a large store, and their effect on clients that watch meanwhile.
 
 use std::fs::File;
 use std::io::Write;
@@ -20,34 +20,35 @@ use crate::load::{self, STREAMS, Until, Verb};
 use crate::meter::{Sample, Used};
 use crate::report::{Durations, figure, noise, part};
 
-/// Bytes of an object that fills the store. Its request stays below 64 KiB.
+/// The bytes of an object that fills the store. Its request stays below 64 KiB.
 const FILLER: usize = 64_000;
-/// The number of the first of them.
+/// The number of the first filling object.
 const FILLER_FIRST: u64 = 1_000_000;
 const WATCHERS: usize = 1_000;
-/// Updates of the object that they watch, a second.
+/// The updates per second of the watched object.
 const RATE: f64 = 20.0;
-/// How long deliveries are measured without backups, and at least beside them.
+/// How long deliveries are measured without backups, and at least how long with them.
 const DURATION: Duration = Duration::from_secs(10);
 const MIB: f64 = (1 << 20) as f64;
 
-/// Deliveries: when the update was sent, and how long it took. Times since a common origin.
+/// Deliveries: when the update was sent, and how long its delivery took. Times count from a common
+/// origin.
 type Samples = Vec<(Duration, Duration)>;
 
-/// Backups that were made one after the other.
+/// The backups that were made one after the other.
 #[derive(Default)]
 struct Backups {
     count: u32,
     bytes: u64,
     time: Duration,
-    /// CPU of the commands, in seconds.
+    /// The CPU time of the commands, in seconds.
     cpu: f64,
 }
 
-/// Measures with a store of so many GiB.
+/// Measures with a store of `gib` GiB.
 pub async fn measure(gib: f64) {
     part(&format!(
-        "backups of a store of {gib} GiB, beside {WATCHERS} watchers of an object that is updated \
+        "backups of a store of {gib} GiB, with {WATCHERS} watchers of an object that is updated \
          {RATE} times a second"
     ));
     let daemon = Arc::new(Daemon::start().await);
@@ -68,7 +69,7 @@ pub async fn measure(gib: f64) {
     tokio::time::sleep(DURATION).await;
     let start = Sample::take(daemon.pid());
     let begun = origin.elapsed();
-    // To remove files of this size would keep the disk busy, so they stay meanwhile.
+    // Removing files of this size would keep the disk busy, so they stay until the end.
     let folder = tempfile::tempdir().unwrap();
     let backups = back_up(Arc::clone(&daemon), folder.path().to_owned()).await;
     let during = begun..origin.elapsed();
@@ -114,9 +115,9 @@ fn print(backups: &Backups, disk: f64, used: &Used, latency: &mut [Durations; 2]
     figure("during / before", during / before, "", "<= 2");
 }
 
-/// MiB a second at which the disk of a directory takes a file of so many MiB.
+/// Returns the MiB per second at which the disk of a directory writes a file of `mebibytes`.
 fn disk_rate(directory: &Path, mebibytes: usize) -> f64 {
-    // What can't be compressed, as most disks can't tell.
+    // The content is incompressible, because some disks compress.
     let mut state = 1_u64;
     let block: Vec<u8> = (0..1 << 20)
         .map(|_| {
@@ -136,7 +137,7 @@ fn disk_rate(directory: &Path, mebibytes: usize) -> f64 {
     mebibytes as f64 / took.as_secs_f64()
 }
 
-/// Backs a daemon up again and again until the time is over.
+/// Backs up a daemon repeatedly until the time is over.
 async fn back_up(daemon: Arc<Daemon>, folder: PathBuf) -> Backups {
     let run = move || {
         let begun = Instant::now();
@@ -193,7 +194,8 @@ async fn follow(mut lines: Lines, client: Arc<Client>, origin: Instant) -> Sampl
     samples
 }
 
-/// Updates the object on time, each time with the moment, until told to stop. Answers how often.
+/// Updates the object at a fixed rate until stopped, each time with the current time. Returns the
+/// number of updates.
 async fn update(client: Client, origin: Instant, stop: Arc<AtomicBool>) -> usize {
     let path = format!("{}/{}", load::collection(), load::name(0));
     let mut ticks = tokio::time::interval(Duration::from_secs_f64(1.0 / RATE));

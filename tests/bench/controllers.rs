@@ -1,5 +1,5 @@
-//! The unmodified kube-controller-manager and kube-scheduler make bound pods of deployments, on a
-//! kube-apiserver over an etcd, and on the daemon.
+//! Measures the unmodified kube-controller-manager and kube-scheduler while they turn deployments
+//! into bound pods, on a kube-apiserver over etcd, and on the daemon.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -17,18 +17,18 @@ use crate::servers::programs::named;
 
 const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 const REPLICAS: usize = 3;
-/// Each takes 110 pods.
+/// Each node takes 110 pods.
 const NODES: usize = 40;
-/// The time until informers are filled and all is quiet.
+/// The time until informers are filled and the server is quiet.
 const SETTLING: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(900);
-/// The usual 20 requests a second would be all that is measured.
+/// With the default of 20 requests per second, only that limit would be measured.
 const RATE: Option<u32> = Some(1_000);
 
-/// What it took until all pods were bound.
+/// The time and CPU until all pods were bound.
 struct Took {
     elapsed: Duration,
-    /// CPU of the server and of its store, in seconds.
+    /// The CPU time of the server and of its store, in seconds.
     cpu: f64,
 }
 

@@ -1,6 +1,6 @@
-//! The unmodified kube-controller-manager and kube-scheduler under random creates, changes and
-//! deletes for an hour. At the end all workloads are as they were asked for, and watches have told
-//! what lists show.
+//! Runs the unmodified kube-controller-manager and kube-scheduler under random creates, changes and
+//! deletes for an hour. At the end all workloads match their specs, and watches have delivered the
+//! state that lists show.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::servers::controllers::{Programs, kinds_of_errors};
 const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 const NAMESPACES: u64 = 4;
 const NAMES: u64 = 8;
-/// Between two changes.
+/// The time between two changes.
 const PACE: Duration = Duration::from_millis(300);
-/// The controllers have come to rest when nothing has changed for so long.
+/// How long nothing must change until the controllers count as idle.
 const REST: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What the programs watch most.
+/// The resources that the programs watch most.
 const WATCHED: [&str; 9] = [
     "/apis/apps/v1/deployments",
     "/apis/apps/v1/replicasets",
@@ -40,9 +40,9 @@ const WATCHED: [&str; 9] = [
 /// Objects by namespace and name, each with its version.
 type Versions = BTreeMap<String, u64>;
 
-/// What a watch has told.
+/// The state that a watch has delivered.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Versions>>);
+struct Delivered(Arc<Mutex<Versions>>);
 
 fn name_of(object: &Value) -> String {
     let metadata = &object["metadata"];
@@ -58,10 +58,10 @@ fn versions(list: &Value) -> Versions {
     items.map(|item| (name_of(item), version(item))).collect()
 }
 
-/// Lists once and watches from there on, and never lists again.
-async fn follow(client: Client, path: &'static str, told: Told) {
+/// Lists once and watches from there on, without ever listing again.
+async fn follow(client: Client, path: &'static str, delivered: Delivered) {
     let list = client.call(Call::get(path)).await.expect(200);
-    *told.0.lock() = versions(&list);
+    *delivered.0.lock() = versions(&list);
     let mut from = version(&list);
     loop {
         let watch = format!("{path}?watch=true&allowWatchBookmarks=true&resourceVersion={from}");
@@ -70,8 +70,8 @@ async fn follow(client: Client, path: &'static str, told: Told) {
             let object = &event["object"];
             from = version(object);
             match event["type"].as_str() {
-                Some("ADDED" | "MODIFIED") => told.0.lock().insert(name_of(object), from),
-                Some("DELETED") => told.0.lock().remove(&name_of(object)),
+                Some("ADDED" | "MODIFIED") => delivered.0.lock().insert(name_of(object), from),
+                Some("DELETED") => delivered.0.lock().remove(&name_of(object)),
                 Some("BOOKMARK") => None,
                 _ => panic!("{path}: {event}"),
             };
@@ -88,7 +88,7 @@ fn template(app: &str, restart: &str) -> Value {
         "containers": [{ "name": "c", "image": "i" }] } })
 }
 
-/// One random change. That it is refused, as what it concerns is not there, is no matter.
+/// Makes one random change. A refusal because an object does not exist is ignored.
 async fn change(client: &Client, random: &mut Random) {
     let namespace = namespace(random.below(NAMESPACES));
     let name = format!("w{}", random.below(NAMES));
@@ -154,10 +154,12 @@ async fn change(client: &Client, random: &mut Random) {
     client.call(Call::post("/api/v1/namespaces", &again)).await;
 }
 
-/// Waits until the controllers rest, while pods run.
-async fn come_to_rest(client: &Client, followed: &[(&'static str, Told)]) {
+/// Waits until the controllers are idle, while pods run.
+async fn come_to_rest(client: &Client, followed: &[(&'static str, Delivered)]) {
     let state = || {
-        let all = followed.iter().map(|(_, told)| told.0.lock().clone());
+        let all = followed
+            .iter()
+            .map(|(_, delivered)| delivered.0.lock().clone());
         all.collect::<Vec<_>>()
     };
     let begun = Instant::now();
@@ -165,7 +167,7 @@ async fn come_to_rest(client: &Client, followed: &[(&'static str, Told)]) {
     while since.elapsed() < REST {
         assert!(
             begun.elapsed() < TIMEOUT,
-            "the controllers don't come to rest"
+            "the controllers do not become idle"
         );
         for number in 0..NAMESPACES {
             kubelet::run_pods(client, &namespace(number)).await;
@@ -178,7 +180,7 @@ async fn come_to_rest(client: &Client, followed: &[(&'static str, Told)]) {
     }
 }
 
-/// Deployments whose status is not what was asked for.
+/// Returns the deployments whose status does not match their spec.
 async fn unfinished(client: &Client) -> Vec<String> {
     let list = client
         .call(Call::get("/apis/apps/v1/deployments"))
@@ -216,9 +218,9 @@ pub async fn measure() {
     }
     let mut followed = Vec::new();
     for path in WATCHED {
-        let told = Told::default();
-        tokio::spawn(follow(daemon.client(), path, told.clone()));
-        followed.push((path, told));
+        let delivered = Delivered::default();
+        tokio::spawn(follow(daemon.client(), path, delivered.clone()));
+        followed.push((path, delivered));
     }
     let mut random = Random::new(seed);
     let (start, before) = (Instant::now(), cpu(daemon.pid()));
@@ -233,7 +235,10 @@ pub async fn measure() {
         let part = start.elapsed().as_secs_f64() / 60.0 / minutes;
         if part > seen + 0.2 {
             seen += 0.2;
-            let objects: usize = followed.iter().map(|(_, told)| told.0.lock().len()).sum();
+            let objects: usize = followed
+                .iter()
+                .map(|(_, delivered)| delivered.0.lock().len())
+                .sum();
             figure(
                 &format!("memory after {seen:.1} of the time, {objects} objects"),
                 daemon.resident(),
@@ -246,18 +251,18 @@ pub async fn measure() {
     come_to_rest(&client, &followed).await;
     let used = cpu(daemon.pid()) - before;
     let mut differing = 0;
-    for (path, told) in &followed {
+    for (path, delivered) in &followed {
         let listed = versions(&client.call(Call::get(path)).await.expect(200));
-        let told = told.0.lock().clone();
-        if told != listed {
+        let delivered = delivered.0.lock().clone();
+        if delivered != listed {
             differing += 1;
-            println!("  {path}: told {told:?}, listed {listed:?}");
+            println!("  {path}: watched {delivered:?}, listed {listed:?}");
         }
     }
     let unfinished = unfinished(&client).await;
     figure("changes", changes as f64, "", "");
     figure(
-        "watches that told something else",
+        "watches that differ from lists",
         f64::from(differing),
         "",
         "0",

@@ -1,4 +1,4 @@
-//! Daemons for measurements, over the store that the environment names.
+//! Starts daemons for measurements, over the store that the environment names.
 
 use std::ops::{Deref, DerefMut};
 
@@ -8,8 +8,8 @@ use tokio::net::TcpStream;
 use crate::harness::{Daemon, Options};
 use crate::servers::etcd::Cluster;
 
-/// Names a version of etcd (`3.5`) for the daemons, each with a separate etcd with durable writes.
-/// Without it the daemons use the embedded store.
+/// Names a version of etcd (`3.5`) for the daemons. Each daemon gets its own etcd with durable
+/// writes. Without the variable the daemons use the embedded store.
 const VARIABLE: &str = "BENCH_ETCD";
 
 /// A daemon and its store.
@@ -18,19 +18,19 @@ pub struct Measured {
     cluster: Option<Cluster>,
 }
 
-/// The requested etcd version.
+/// Returns the requested etcd version.
 pub fn version() -> Option<String> {
     std::env::var(VARIABLE)
         .ok()
         .filter(|version| !version.is_empty())
 }
 
-/// A daemon with default flags.
+/// Starts a daemon with default flags.
 pub async fn daemon() -> Measured {
     with(&[]).await
 }
 
-/// A daemon with more flags.
+/// Starts a daemon with more flags.
 pub async fn with(arguments: &[&str]) -> Measured {
     match version() {
         Some(version) => over(cluster(&version).await, arguments).await,
@@ -41,14 +41,14 @@ pub async fn with(arguments: &[&str]) -> Measured {
     }
 }
 
-/// An etcd that syncs each write.
+/// Starts an etcd that syncs each write.
 pub async fn cluster(version: &str) -> Cluster {
     let version = version.to_owned();
     let started = tokio::task::spawn_blocking(move || Cluster::durable(&version));
     started.await.unwrap()
 }
 
-/// The metrics of a cluster's first member.
+/// Returns the metrics of a cluster's first member.
 pub async fn metrics(cluster: &Cluster) -> String {
     let address = cluster.members[0].address();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -59,7 +59,7 @@ pub async fn metrics(cluster: &Cluster) -> String {
     page
 }
 
-/// One more daemon over a cluster that it does not own.
+/// Starts another daemon over a cluster that it does not own.
 pub async fn beside(cluster: &Cluster, arguments: &[&str]) -> Daemon {
     let servers = format!("--etcd-servers={}", cluster.urls().join(","));
     Options::default()
@@ -69,7 +69,7 @@ pub async fn beside(cluster: &Cluster, arguments: &[&str]) -> Daemon {
         .await
 }
 
-/// A daemon over a cluster.
+/// Starts a daemon over a cluster.
 pub async fn over(cluster: Cluster, arguments: &[&str]) -> Measured {
     let daemon = beside(&cluster, arguments).await;
     Measured {
@@ -79,7 +79,8 @@ pub async fn over(cluster: Cluster, arguments: &[&str]) -> Measured {
 }
 
 impl Measured {
-    /// CPU time of the store, which is not noise. It is zero when the store is the daemon itself.
+    /// Returns the CPU time of the store, which is not noise. It is zero if the store is the daemon
+    /// itself.
     pub fn store_seconds(&self) -> f64 {
         let members = self.cluster.iter().flat_map(|cluster| &cluster.members);
         members.map(|member| member.cpu_seconds()).sum()

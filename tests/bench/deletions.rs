@@ -1,4 +1,5 @@
-//! Deletions of many objects by one request, and the collection of many dependents of one owner.
+//! Measures deletions of many objects by one request, and the collection of many dependents of one
+//! owner.
 
 use std::time::{Duration, Instant};
 
@@ -79,7 +80,7 @@ async fn dependents(count: u64, policy: &str) {
     noise(used.other_cores);
 }
 
-/// Creates a ConfigMap, and returns the references of those that it owns.
+/// Creates a ConfigMap, and returns the owner references for its dependents.
 async fn owner(client: &Client, name: &str) -> Value {
     let owner = json!({ "metadata": { "name": name, "labels": { "role": "owner" } } });
     let created = client.call(Call::post(&load::collection(), &owner)).await;
@@ -92,7 +93,7 @@ async fn owner(client: &Client, name: &str) -> Value {
     }])
 }
 
-/// Creates `count` ConfigMaps with the references that `owner` tells for their numbers.
+/// Creates `count` ConfigMaps with the references that `owner` returns for their numbers.
 async fn dependents_of<'o>(client: &Client, count: u64, owner: impl Fn(u64) -> &'o Value) {
     stream::iter(0..count)
         .for_each_concurrent(CREATES_AT_ONCE, |number| {
@@ -106,7 +107,7 @@ async fn dependents_of<'o>(client: &Client, count: u64, owner: impl Fn(u64) -> &
         .await;
 }
 
-/// The memory of the collector: what a daemon has with it and without it.
+/// Measures the memory of the collector: that of a daemon with it and without it.
 async fn graph(count: u64) {
     part(&format!(
         "the garbage collector with {count} ConfigMaps that {OWNERS} others own"
@@ -134,7 +135,7 @@ async fn graph(count: u64) {
     noise(used.other_cores);
 }
 
-/// A daemon with `count` ConfigMaps that have owners, and the memory that it settles at in MiB.
+/// Starts a daemon with `count` ConfigMaps that have owners. Returns its memory at rest in MiB.
 async fn with_owners(count: u64, flags: &[&str]) -> (f64, Daemon) {
     let daemon = Daemon::with(flags).await;
     load::namespace(&daemon).await;
@@ -149,7 +150,7 @@ async fn with_owners(count: u64, flags: &[&str]) -> (f64, Daemon) {
     (daemon.resident(), daemon)
 }
 
-/// How many ConfigMaps there are.
+/// Returns the number of ConfigMaps.
 async fn remaining(client: &Client) -> u64 {
     let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps?limit=1");
     let page = client.call(Call::get(&path)).await.expect(200);

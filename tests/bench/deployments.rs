@@ -1,5 +1,5 @@
-//! What writes of Deployments cost, beside those of ConfigMaps. One client writes, one object
-//! after the other.
+//! Measures the cost of writes of Deployments and ConfigMaps. One client writes one object after
+//! the other.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::load::{self, NAMESPACE};
 use crate::meter::Sample;
 use crate::report::{figure, noise, part};
 
-/// A Deployment whose JSON has about 3 KiB.
+/// Returns a Deployment whose JSON has about 3 KiB.
 fn deployment(name: &str) -> Value {
     let container = |number: u64| {
         let env =
@@ -104,7 +104,7 @@ async fn cost(
     count: u64,
     call: &dyn Fn(u64) -> Call,
 ) {
-    // What is built on first use is built here.
+    // This initialises everything that is built on first use.
     let warm = count / 10;
     let mut before = Sample::take(daemon.pid());
     for number in 0..count + warm {

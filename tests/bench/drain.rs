@@ -1,4 +1,4 @@
-//! A daemon with very many watches that is told to stop.
+//! Measures how a daemon with very many watches stops.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,14 +13,14 @@ use crate::harness::{CONFIGMAPS, Call, Client, Daemon, body};
 use crate::meter::Sample;
 use crate::report::{figure, noise, part};
 
-/// Watches of one connection.
+/// The watches of one connection.
 const STREAMS: usize = 100;
-/// Until the watches are at rest.
+/// The time until the watches are quiet.
 const SETTLE: Duration = Duration::from_secs(3);
-/// For a process to end.
+/// The time limit for a process to end.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How a watch ended.
+/// The end of a watch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     /// With a bookmark, and then the end of the stream.
@@ -97,8 +97,8 @@ async fn follow(mut lines: Lines, client: Arc<Client>) -> End {
     end
 }
 
-/// Waits until a child has ended that nobody has waited for yet. Answers what it used and when.
-/// It needs a thread of its own: the clients keep those of the runtime busy.
+/// Waits until a child process has ended that nobody has waited for yet. Returns its resource use
+/// and the time. It needs a thread of its own, because the clients keep those of the runtime busy.
 pub fn wait_for_end(pid: u32) -> (Sample, Instant) {
     let begun = Instant::now();
     loop {
@@ -107,7 +107,7 @@ pub fn wait_for_end(pid: u32) -> (Sample, Instant) {
         if rest.trim_start().starts_with('Z') {
             return (Sample::take(pid), Instant::now());
         }
-        assert!(begun.elapsed() < TIMEOUT, "the process doesn't end");
+        assert!(begun.elapsed() < TIMEOUT, "the process does not end");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -1,13 +1,13 @@
 //! Measures the embedded engine alone: `cargo bench --bench engine_load -- SCENARIO DIR`.
 //!
 //! - `updates`: 64 committers update 1,000 keys with 1 KiB values for 20 s while retention (10 s)
-//!   removes as fast as they write; then the store idles and gives space back.
-//! - `reclaim`: the same load with 2 s of retention while space is given back every other second:
-//!   how long writes wait for it.
+//!   removes history as fast as they write; then the store idles and frees space.
+//! - `reclaim`: the same load with 2 s of retention while the engine frees space every other
+//!   second. It measures how long writes wait for that.
 //! - `creates`: 64 committers create 100,000 keys of 1 KiB, which are then read as a cache would.
-//! - `open`: opens the directory and says how long that and reading everything took.
+//! - `open`: opens the directory and prints how long that and reading everything took.
 //!
-//! Figures are of this process: rate, CPU per event, latency, blocks of the directory.
+//! The figures are those of this process: rate, CPU per event, latency, blocks of the directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -120,7 +120,7 @@ async fn updates(
         }
     }
     println!(
-        "gave space back in {:.1?}, {steps} steps, the longest {longest:.1?}: {} KiB",
+        "freed space in {:.1?}, {steps} steps, the longest {longest:.1?}: {} KiB",
         started.elapsed(),
         blocks(directory) >> 10
     );
@@ -225,7 +225,7 @@ async fn update(
     let mut last = vec![Revision::ZERO; keys.len()];
     let (mut waits, mut count) = (Vec::new(), committer);
     while Instant::now() < deadline {
-        // In random order, like real writers.
+        // In random order, as real writers do.
         count = count
             .wrapping_mul(6364136223846793005)
             .wrapping_add(1442695040888963407);

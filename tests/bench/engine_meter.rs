@@ -1,4 +1,4 @@
-//! The load on the engine, and its measurement.
+//! Puts load on the engine, and measures it.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

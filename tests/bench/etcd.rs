@@ -1,4 +1,5 @@
-//! The daemon's cost and added latency over etcd, compared with an etcd on the same machine.
+//! Measures the daemon's cost and added latency over etcd, compared with an etcd on the same
+//! machine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,11 +15,11 @@ use crate::meter::Sample;
 use crate::report::{Durations, figure, noise, part};
 use crate::servers::etcd::Cluster;
 
-/// The version that is measured.
+/// The etcd version to measure.
 const VERSION: &str = "3.5";
 /// The number of clients whose writes keep a daemon busy without queues.
 const CLIENTS: u64 = 8;
-/// Objects that a cache is filled with.
+/// The number of objects that fill a cache.
 const OBJECTS: u64 = 100_000;
 
 async fn cluster() -> Cluster {
@@ -39,7 +40,7 @@ pub async fn measure(time: Duration) {
     filling().await;
 }
 
-/// The daemon's CPU for a write.
+/// Measures the daemon's CPU for a write.
 async fn costs(time: Duration) {
     part(&format!(
         "writes of 1 KiB over etcd {VERSION}, {CLIENTS} clients"
@@ -77,7 +78,7 @@ async fn costs(time: Duration) {
     }
 }
 
-/// A write as a client of etcd makes it: the value if the key is absent.
+/// Returns a write as an etcd client makes it: put the value if the key is absent.
 fn transaction(key: &str, value: &str) -> Txn {
     Txn::new()
         .when([Compare::mod_revision(key, CompareOp::Equal, 0)])
@@ -85,7 +86,7 @@ fn transaction(key: &str, value: &str) -> Txn {
         .or_else([TxnOp::get(key, None)])
 }
 
-/// The maximum write rate of a second etcd.
+/// Measures the maximum write rate of another etcd.
 async fn saturated(cluster: &Cluster, time: Duration) -> f64 {
     let start = Instant::now();
     let next = Arc::new(AtomicU64::new(0));
@@ -133,8 +134,8 @@ where
     all
 }
 
-/// The latency that the daemon adds to a write, at the rates in BENCH_RATES (`500,1000`). The
-/// default rates are half of etcd's maximum: with daemon and load on the same cores, and alone.
+/// Measures the latency that the daemon adds to a write, at the rates in BENCH_RATES (`500,1000`).
+/// The default rates are half of etcd's maximum: with daemon and load on the same cores, and alone.
 async fn latency(time: Duration) {
     part("latency that the daemon adds to a write of etcd's");
     let cluster = cluster().await;
@@ -157,7 +158,7 @@ async fn latency(time: Duration) {
     }
 }
 
-/// Writes at a rate straight to etcd and through the daemon.
+/// Writes at a rate directly to etcd and through the daemon.
 async fn added(cluster: &Cluster, daemon: &Daemon, rate: f64, time: Duration) {
     let (mut direct, mut through) = (Durations::default(), Durations::default());
     let clients: Arc<Vec<_>> = Arc::new(
@@ -210,12 +211,12 @@ async fn added(cluster: &Cluster, daemon: &Daemon, rate: f64, time: Duration) {
     figure("mean of etcd alone", direct.mean(), "ms", "");
     figure("mean through the daemon", through.mean(), "ms", "");
     figure(
-        "of it from request to answer, in the daemon",
+        "of it from request to response, in the daemon",
         request,
         "ms",
         "",
     );
-    figure("of it from a call of etcd's to its answer", store, "ms", "");
+    figure("of it from a call to etcd to its response", store, "ms", "");
 }
 
 /// A sum of durations in seconds, and their number.
@@ -232,13 +233,13 @@ impl Total {
         self.count += after.count - before.count;
     }
 
-    /// The mean in milliseconds.
+    /// Returns the mean in milliseconds.
     fn each(self) -> f64 {
         self.seconds / self.count * 1e3
     }
 }
 
-/// The time of creates by phase, from the daemon's own histograms.
+/// The duration of creates by phase, from the daemon's own histograms.
 #[derive(Default)]
 struct Means {
     request: Total,
@@ -271,7 +272,7 @@ impl Means {
     }
 }
 
-/// The sum of a counter of etcd's, by its labels.
+/// Returns the sum of an etcd counter for some labels.
 async fn counted(cluster: &Cluster, labels: &str) -> f64 {
     let page = daemons::metrics(cluster).await;
     let lines = page
@@ -282,10 +283,10 @@ async fn counted(cluster: &Cluster, labels: &str) -> f64 {
         .sum()
 }
 
-/// The reads of etcd for a thousand consistent lists a second, with writes that keep the cache
-/// busy.
+/// Measures the reads of etcd for a thousand consistent lists per second, with writes that keep the
+/// cache busy.
 async fn consistent_lists(time: Duration) {
-    part("1,000 consistent lists a second beside 100 writes a second");
+    part("1,000 consistent lists a second with 100 writes a second");
     let cluster = cluster().await;
     let daemon = daemon(&cluster).await;
     load::namespace(&daemon).await;
@@ -335,7 +336,7 @@ async fn consistent_lists(time: Duration) {
     figure("list p99", listed.percentile(0.99), "ms", "");
 }
 
-/// The time from exec to full caches, over a cluster with many objects.
+/// Measures the time from exec to full caches, over a cluster with many objects.
 async fn filling() {
     part(&format!(
         "filling a cache with {OBJECTS} objects of 1 KiB from etcd"

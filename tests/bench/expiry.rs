@@ -1,5 +1,5 @@
-//! Many events that expire within a short time, and the effect on writers and watchers of other
-//! objects.
+//! Measures many events that expire within a short time, and their effect on writers and watchers
+//! of other objects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::load;
 use crate::meter::Sample;
 use crate::report::{Durations, figure, noise, part};
 
-/// Clients that create events.
+/// The number of clients that create events.
 const CREATORS: u64 = 32;
-/// Watchers of the events, and of the object that is written at the same time.
+/// The number of watchers of the events, and of the object that is written meanwhile.
 const WATCHERS: usize = 10;
-/// Writes of that object per second.
+/// The writes of that object per second.
 const RATE: f64 = 50.0;
 /// The time before any event expires.
 const QUIET: Duration = Duration::from_secs(10);
-/// A lower bound of creates per second, for the choice of the time to live.
+/// A lower bound of creates per second, used to choose the time to live.
 const CREATED_A_SECOND: u64 = 2000;
 
 fn events() -> String {
@@ -42,13 +42,13 @@ fn event(number: u64) -> serde_json::Value {
     })
 }
 
-/// The latencies between two moments.
+/// The latencies between two points in time.
 struct Latencies {
     writes: Durations,
     deliveries: Durations,
 }
 
-/// Durations, each with its moment after the start.
+/// Durations, each with its time since the start.
 type Samples = Vec<(Duration, Duration)>;
 
 /// Creates `count` events, waits until they expire, and compares that time with the quiet time
@@ -100,7 +100,7 @@ pub async fn after_down_time(count: u64) {
     probe.end(daemon, quiet, busy).await;
 }
 
-/// Enough seconds to create all events, and for a quiet time.
+/// Returns enough seconds to create all events, and for a quiet time.
 fn time_to_live(count: u64) -> u64 {
     30 + count / CREATED_A_SECOND
 }
@@ -112,14 +112,14 @@ async fn prepare(daemon: &Daemon) -> u64 {
     version(&daemon.client().call(object).await.expect(201))
 }
 
-/// The version from which a watch sees only new events.
+/// Returns the version from which a watch sees only new events.
 async fn newest(daemon: &Daemon) -> u64 {
     let client = daemon.client();
     let list = client.call(Call::get(&format!("{}?limit=1", events())));
     version(&list.await.expect(200))
 }
 
-/// Waits until all events are gone, and returns when the first and the last one went.
+/// Waits until all events are deleted. Returns when the first and the last one was.
 async fn expire(
     daemon: &Daemon,
     count: u64,
@@ -133,7 +133,12 @@ async fn expire(
     let first = seen.iter().map(|seen| seen.first).min().unwrap();
     let last = seen.iter().map(|seen| seen.last).max().unwrap();
     let lost: u64 = seen.iter().map(|seen| seen.lost).sum();
-    figure("all go within", (last - first).as_secs_f64(), "s", "< 60");
+    figure(
+        "all are deleted within",
+        (last - first).as_secs_f64(),
+        "s",
+        "< 60",
+    );
     let each = used.daemon / count as f64 * 1e3;
     figure("CPU of the daemon for 1,000 of them", each, "s", "");
     let more = daemon.resident() - resident;
@@ -143,7 +148,7 @@ async fn expire(
     (first, last)
 }
 
-/// Writes and watches of an object during something else.
+/// Writes and watches of an object during another activity.
 struct Probe {
     origin: Instant,
     stop: Arc<AtomicBool>,
@@ -165,7 +170,7 @@ impl Probe {
         }
     }
 
-    /// Ends the daemon, and prints the measurements between these moments.
+    /// Ends the daemon, and prints the measurements between these times.
     async fn end(self, daemon: Daemon, quiet: (Duration, Duration), busy: (Duration, Duration)) {
         self.stop.store(true, Ordering::Relaxed);
         let writes = self.writes.await.unwrap();
@@ -214,7 +219,7 @@ fn latencies(
     }
 }
 
-/// Creates all events and returns the seconds that it took.
+/// Creates all events. Returns the seconds that this took.
 async fn create(daemon: &Daemon, count: u64) -> f64 {
     let next = Arc::new(AtomicU64::new(0));
     let start = Instant::now();
@@ -237,7 +242,7 @@ async fn create(daemon: &Daemon, count: u64) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-/// Writes the object at a fixed rate until stopped, each time with the moment.
+/// Writes the object at a fixed rate until stopped, each time with the current time.
 async fn write_object(client: Client, origin: Instant, stop: Arc<AtomicBool>) -> Samples {
     let path = format!("{}/{}", load::collection(), load::name(0));
     let mut samples = Samples::new();
@@ -281,7 +286,7 @@ struct Deletions {
     lost: u64,
 }
 
-/// Follows the events until all are gone, or nothing more happens.
+/// Follows the events until all are deleted, or no event arrives in time.
 async fn watch_events(
     daemon: &Daemon,
     count: u64,
@@ -303,7 +308,7 @@ async fn watch_events(
 }
 
 async fn deletions(mut lines: Lines, count: u64, origin: Instant) -> Deletions {
-    /// Longer than any expiry.
+    /// Longer than any event's expiry.
     const EVENT_TIMEOUT: Duration = Duration::from_secs(240);
     let mut gone = BTreeSet::new();
     let mut repeated = 0;

@@ -1,7 +1,7 @@
-//! One object, many watchers.
+//! Measures one object with many watchers.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -9,26 +9,41 @@ use tokio::task::JoinHandle;
 
 use crate::daemons::{self, Measured};
 use crate::harness::client::Lines;
-use crate::harness::{Call, Client, Daemon, version};
+use crate::harness::{Call, Client, Target, version};
 use crate::load::{self, STREAMS};
 use crate::meter::{Sample, Used, kernel_memory};
 use crate::report::{Durations, figure, noise, part};
 
-/// The record of one watcher.
-struct WatchResult {
-    latency: Durations,
-    wrong: u64,
+/// The durations of deliveries by watcher, since they were last taken.
+#[derive(Clone, Default)]
+pub struct Stamps(Arc<Mutex<Vec<Arc<Mutex<Durations>>>>>);
+
+impl Stamps {
+    fn watcher(&self) -> Arc<Mutex<Durations>> {
+        let own = Arc::default();
+        self.0.lock().unwrap().push(Arc::clone(&own));
+        own
+    }
+
+    /// Takes the durations of all watchers.
+    pub fn take(&self) -> Durations {
+        let mut all = Durations::default();
+        for own in &*self.0.lock().unwrap() {
+            all.extend(std::mem::take(&mut *own.lock().unwrap()));
+        }
+        all
+    }
 }
 
 /// The numbers of watchers and updates.
 #[derive(Clone, Copy)]
 pub struct FanoutOptions {
     pub watchers: usize,
-    /// Watches of one connection.
+    /// The watches of one connection.
     pub streams: usize,
-    /// Whether they ask for protobuf.
+    /// Whether the watchers request protobuf.
     pub is_protobuf: bool,
-    /// Updates a second.
+    /// The updates per second.
     pub rate: f64,
     pub time: Duration,
 }
@@ -38,23 +53,23 @@ pub struct Outcome {
     /// Memory of the daemon and of the kernel for all idle watches, in KiB.
     pub memory: f64,
     pub kernel_memory: f64,
-    /// CPU of the daemon, in seconds, to open all of them.
+    /// The CPU seconds that the daemon used to open all watches.
     pub opening: f64,
-    /// From the first update to the last delivery.
+    /// The resources used from the first update to the last delivery.
     pub used: Used,
-    /// Cores that the store used during the run.
+    /// The cores that the store used during the run.
     pub store_cores: f64,
     pub updates: u64,
-    /// The duration of sending.
+    /// How long sending took.
     pub sent: Duration,
     pub delivered: u64,
     pub lost: u64,
-    /// Repeated or out of order.
+    /// The number of events that were repeated or out of order.
     pub wrong: u64,
     pub latency: Durations,
 }
 
-/// Updates one object at a rate while this many watchers watch its namespace, and prints the
+/// Updates one object at a rate while `watchers` watchers watch its namespace, and prints the
 /// result.
 pub async fn measure(watchers: usize, rate: f64, time: Duration) {
     part(&format!(
@@ -106,7 +121,8 @@ pub async fn run(daemon: Measured, options: FanoutOptions) -> Outcome {
     let updates = (options.rate * options.time.as_secs_f64()) as u64;
     let delivered = Arc::new(AtomicU64::new(0));
     let start = Sample::take(daemon.pid());
-    let watching = open(&daemon, options, from, origin, updates, &delivered).await;
+    let stamps = Stamps::default();
+    let watching = record(&daemon.target(), options, from, origin, &delivered, &stamps).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let opening = start.until(&Sample::take(daemon.pid())).daemon;
     let memory = (daemon.resident() - memory) * 1024.0;
@@ -124,11 +140,9 @@ pub async fn run(daemon: Measured, options: FanoutOptions) -> Outcome {
     let store_cores = (daemon.store_seconds() - store_before) / used.elapsed.as_secs_f64();
     let delivered = delivered.load(Ordering::Relaxed);
     drop(daemon);
-    let (mut latency, mut wrong) = (Durations::default(), 0);
+    let mut wrong = 0;
     for watcher in watching {
-        let result = watcher.await.unwrap();
-        latency.extend(result.latency);
-        wrong += result.wrong;
+        wrong += watcher.await.unwrap();
     }
     Outcome {
         memory,
@@ -141,22 +155,23 @@ pub async fn run(daemon: Measured, options: FanoutOptions) -> Outcome {
         delivered,
         lost: wanted - delivered,
         wrong,
-        latency,
+        latency: stamps.take(),
     }
 }
 
-/// Opens all watches.
-async fn open(
-    daemon: &Daemon,
+/// Opens all watches. Each reads to its end, and returns how many events were repeated or out of
+/// order.
+pub async fn record(
+    target: &Target,
     options: FanoutOptions,
     from: u64,
     origin: Instant,
-    updates: u64,
     delivered: &Arc<AtomicU64>,
-) -> Vec<JoinHandle<WatchResult>> {
+    stamps: &Stamps,
+) -> Vec<JoinHandle<u64>> {
     let mut all = Vec::with_capacity(options.watchers);
     while all.len() < options.watchers {
-        let client = Arc::new(daemon.client());
+        let client = Arc::new(target.client());
         let streams = options.streams.min(options.watchers - all.len());
         let path = format!(
             "{}?watch=true&resourceVersion={from}&timeoutSeconds=3600",
@@ -173,7 +188,7 @@ async fn open(
                 is_protobuf: options.is_protobuf,
             };
             let (client, delivered) = (client.clone(), delivered.clone());
-            let following = follow(client, stream, from, origin, updates, delivered);
+            let following = follow(client, stream, from, origin, delivered, stamps.watcher());
             all.push(tokio::spawn(following));
         }
     }
@@ -187,8 +202,8 @@ struct Stream {
 }
 
 impl Stream {
-    /// The version and the stamp of the next event. Parsing each delivery would cost more than the
-    /// daemon spends on it.
+    /// Returns the version and the stamp of the next event. Parsing each delivery would cost more
+    /// than the daemon spends on it.
     async fn next(&mut self) -> Option<(u64, Option<u64>)> {
         if !self.is_protobuf {
             let line = self.lines.next().await.ok()??;
@@ -196,7 +211,7 @@ impl Stream {
             return Some((version, number_after(&line, "\"stamp\":\"")));
         }
         let frame = self.lines.frame().await.ok()??;
-        // A UUID of 36 bytes is field 5 of the metadata; the version, field 6, follows it.
+        // A UUID of 36 bytes is field 5 of the metadata. The version, field 6, follows it.
         let uid = frame.windows(2).position(|window| window == [0x2a, 36])?;
         let version = &frame[uid + 2 + 36 + 2..];
         // Key and value are fields 1 and 2 of an entry.
@@ -206,39 +221,32 @@ impl Stream {
     }
 }
 
-/// Reads to the last update or the end of the stream.
+/// Reads to the end of the stream.
 async fn follow(
     client: Arc<Client>,
     mut stream: Stream,
     from: u64,
     origin: Instant,
-    updates: u64,
     delivered: Arc<AtomicU64>,
-) -> WatchResult {
-    let mut result = WatchResult {
-        latency: Durations::default(),
-        wrong: 0,
-    };
+    stamps: Arc<Mutex<Durations>>,
+) -> u64 {
+    let mut wrong = 0;
     let mut last = from;
-    for _ in 0..updates {
-        let Some((version, stamp)) = stream.next().await else {
-            break;
-        };
+    while let Some((version, stamp)) = stream.next().await {
         let now = origin.elapsed();
-        result.wrong += u64::from(version <= last);
+        wrong += u64::from(version <= last);
         last = version;
         if let Some(sent) = stamp {
-            result
-                .latency
-                .add(now.saturating_sub(Duration::from_nanos(sent)));
+            let took = now.saturating_sub(Duration::from_nanos(sent));
+            stamps.lock().unwrap().add(took);
         }
         delivered.fetch_add(1, Ordering::Relaxed);
     }
     drop(client);
-    result
+    wrong
 }
 
-/// The number after the first such key.
+/// Returns the number after the first such key.
 pub fn number_after(text: &[u8], key: &str) -> Option<u64> {
     let found = text
         .windows(key.len())
@@ -246,14 +254,14 @@ pub fn number_after(text: &[u8], key: &str) -> Option<u64> {
     Some(number_of(&text[found + key.len()..]))
 }
 
-/// The number that a text begins with.
+/// Returns the number that a text begins with.
 fn number_of(text: &[u8]) -> u64 {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
     digits.fold(0, |sum, byte| sum * 10 + u64::from(byte - b'0'))
 }
 
-/// Sends updates on time, each with its moment, and returns the total duration.
-async fn update(client: &Client, updates: u64, rate: f64, origin: Instant) -> Duration {
+/// Sends updates at a fixed rate, each with the current time. Returns the total duration.
+pub async fn update(client: &Client, updates: u64, rate: f64, origin: Instant) -> Duration {
     let path = format!("{}/{}", load::collection(), load::name(0));
     let start = Instant::now();
     for number in 0..updates {

@@ -1,10 +1,11 @@
-//! The figures of this repository, measured again: `cargo bench`, or `cargo bench -- PART...`.
+//! Measures the figures of this repository again: `cargo bench`, or `cargo bench -- PART...`.
 //!
-//! Each part starts release builds of the daemon in temporary folders of its own (TMPDIR says
-//! where: on a disk, not in memory, or durability costs nothing).
+//! Each part starts release builds of the daemon in separate temporary folders. TMPDIR must be on a
+//! disk, not in memory, or durability costs nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod abuser;
+mod additions;
 mod attack;
 mod backup;
 mod controllers;
@@ -32,6 +33,7 @@ mod process;
 mod protobuf;
 #[path = "../blackbox/load/random.rs"]
 mod random;
+mod reading;
 mod report;
 mod resources;
 mod resume;
@@ -50,7 +52,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 26] = [
+const PARTS: [&str; 28] = [
     "size",
     "startup",
     "startup-full",
@@ -63,6 +65,7 @@ const PARTS: [&str; 26] = [
     "latency",
     "fanout",
     "transcoding",
+    "reading",
     "protobuf",
     "resume",
     "drain",
@@ -76,6 +79,7 @@ const PARTS: [&str; 26] = [
     "pages",
     "selectors",
     "resources",
+    "additions",
     "etcd",
 ];
 
@@ -87,57 +91,59 @@ cargo bench [-- PART...]      all parts, or these:
   startup-history  the same with 1 GiB of history
   memory           resident memory, empty and with 100,000 ConfigMaps of 1 KiB
   write            durable creates and updates with 64 clients, also while retention deletes
-  deployments      writes of Deployments beside those of ConfigMaps, one client
+  deployments      writes of Deployments and of ConfigMaps, one client
   deletions        10,000 ConfigMaps deleted by one request, and as dependents of one owner
   lone             durable updates one after the other, over stores of 0 and 1.4 GiB (or BENCH_GIB):
                    bytes that reach the disk, CPU and time of each
   latency          write to delivery, one watcher
   fanout           5,000 watchers over HTTP/2
   transcoding      a pod of 2 KiB from JSON to protobuf and back
-  protobuf         5,000 watchers of protobuf beside 5,000 of JSON, in turns
-  resume           5,000 watches of quiet resources resumed after kill -9, beside writes to another
-  drain            20,000 watches over HTTP/2 when the daemon is told to stop
-  backup           backups of a store of 1 GiB (or BENCH_GIB) beside 1,000 watchers of one object
-  etcd             writes, lists and filling over an etcd (tests/run.sh fetches it) beside it
-  expiry           100,000 events (or BENCH_EVENTS) that expire beside writes and watches, also at a
+  reading          20,000 values of an etcd decoded, with their defaults and without
+  protobuf         5,000 watchers of protobuf and 5,000 of JSON, in turns
+  resume           5,000 watches of quiet resources resumed after kill -9, with writes to another
+  drain            20,000 watches over HTTP/2 when the daemon stops
+  backup           backups of a store of 1 GiB (or BENCH_GIB) with 1,000 watchers of one object
+  etcd             writes, lists and filling over an etcd that tests/run.sh fetches
+  expiry           100,000 events (or BENCH_EVENTS) that expire during writes and watches, also at a
                    start after they were due
   lists            10,000 ConfigMaps listed with and without gzip
   pages            100,000 ConfigMaps listed in pages, with and without a watch cache
   selectors        50 of 200,000 pods listed by node and by label
-  resources        1,000 resources that nobody uses, beside one that is
-  attack           60 connections that ask without credentials and read nothing
+  resources        1,000 unused resources, and one that is used
+  additions        1,000 resources added to a running daemon, also with 5,000 watches
+  attack           60 connections that send requests without credentials and read nothing
   soak             20,000 watches and 200 writers for ten minutes (or BENCH_MINUTES)
-  abuser           50 users who ask for little, beside one who lists and watches everything
-  large-bodies     creates of 100 kB, alone and beside another user's bodies of 3 MB
+  abuser           50 ordinary users, and one who lists and watches everything
+  large-bodies     creates of 100 kB, alone and with another user's bodies of 3 MB
 
-BENCH_ETCD=3.5 measures latency, fanout and watchload's parts over an etcd of that version beside
-the daemon. BENCH_RATES=500,1000 are the writes a second at which etcd tells the added latency.
+BENCH_ETCD=3.5 measures latency, fanout and watchload's parts over an etcd of that version on
+this machine. BENCH_RATES=500,1000 are the writes a second at which `etcd` measures added latency.
 
-Only when asked for by name:
+Only if named:
   controllers      1,000 deployments (or BENCH_DEPLOYMENTS) of 3 replicas until the unmodified
                    kube-controller-manager and kube-scheduler have bound their pods, on a
                    kube-apiserver over an etcd and on the daemon: TAFFRAIL_CONTROLLER_MANAGER,
                    TAFFRAIL_SCHEDULER and TAFFRAIL_KUBE_APISERVER name the programs
   controllers-soak the two on the daemon under random changes for an hour (or BENCH_MINUTES)
-  hostile          bodies that are dear to read or to check, each alone: its CPU and memory
-  hostile-turns    all of them in turns for ten minutes (or BENCH_SECONDS): the memory that is left
-  sizing           the constants of this machine, over an etcd beside it, and the tables of
-                   docs/sizing.md that follow from them; BENCH_WRITE=docs/sizing.md writes both
-                   into that page; with a limit of 12,000 open files (ulimit -n 12000)
+  hostile          bodies that are expensive to read or to check, each alone: its CPU and memory
+  hostile-turns    all of them in turns for ten minutes (or BENCH_SECONDS): the memory that remains
+  sizing           the constants of this machine, over an etcd on it, and the tables of
+                   docs/sizing.md that they result in; BENCH_WRITE=docs/sizing.md writes both
+                   into that page; needs a limit of 12,000 open files (ulimit -n 12000)
 
-Only when asked for by name, with a table at the end, and with watchload, the load generator of
-its own that WATCHLOAD or the PATH leads to (see docs/measurements.md):
+Only if named, with a table at the end. They need the load generator watchload, which WATCHLOAD
+names or the PATH has (see docs/measurements.md):
   watchload        all of these, for about an hour
 ";
 
 /// A part for docs/sizing.md, which runs only if named.
 const SIZING: &str = "sizing";
 
-/// Parts in which a daemon may end, and run only if named.
+/// Parts in which a daemon may end. They run only if named.
 const HOSTILE: &str = "hostile";
 const HOSTILE_TURNS: &str = "hostile-turns";
 
-/// Parts that need programs of Kubernetes, and run only if named.
+/// Parts that need programs of Kubernetes. They run only if named.
 const CONTROLLERS: &str = "controllers";
 const CONTROLLERS_SOAK: &str = "controllers-soak";
 
@@ -172,6 +178,13 @@ async fn main() {
         && first == abuser::ABUSER
     {
         return abuser::abuse(rest).await;
+    }
+    match asked.split_first() {
+        Some((first, rest)) if first == additions::WATCHERS => return additions::watch(rest).await,
+        Some((first, rest)) if first == additions::ALONE => {
+            return additions::measure_alone(rest).await;
+        }
+        _ => {}
     }
     let named = |word: &str| watchload::PARTS.iter().any(|(name, _)| word == *name);
     let known = |word: &str| {
@@ -234,7 +247,7 @@ async fn main() {
     }
 }
 
-/// Measures the parts of [`PARTS`] that are wanted.
+/// Measures the parts of [`PARTS`] that are requested.
 async fn measure(wants: impl Fn(&str) -> bool) {
     if wants("size") {
         part("release binary");
@@ -278,6 +291,9 @@ async fn measure(wants: impl Fn(&str) -> bool) {
         fanout::measure(5_000, 4.0, Duration::from_secs(15)).await;
         fanout::measure(5_000, 20.0, Duration::from_secs(15)).await;
     }
+    if wants("reading") {
+        reading::values();
+    }
     if wants("transcoding") {
         protobuf::transcoding().await;
     }
@@ -293,7 +309,7 @@ async fn measure(wants: impl Fn(&str) -> bool) {
     }
     if wants("backup") {
         let sizes = std::env::var("BENCH_GIB").unwrap_or_else(|_| "1".to_owned());
-        // Of several sizes, which are for `lone`, it takes the last one.
+        // `lone` accepts several sizes. This part uses the last one.
         let gib = sizes.rsplit(',').next().unwrap_or_default();
         backup::measure(gib.trim().parse().expect("BENCH_GIB is numbers")).await;
     }
@@ -322,6 +338,9 @@ async fn measure(wants: impl Fn(&str) -> bool) {
     }
     if wants("resources") {
         resources::measure().await;
+    }
+    if wants("additions") {
+        additions::measure().await;
     }
     if wants("expiry") {
         let events = std::env::var("BENCH_EVENTS").ok();

@@ -1,4 +1,5 @@
-//! A long list for clients that accept gzip: the savings from keeping compressed parts.
+//! Measures a long list for clients that accept gzip, and the savings from keeping compressed
+//! parts.
 
 use crate::harness::{Call, Daemon};
 use crate::load::{self, Until, Verb};
@@ -6,11 +7,11 @@ use crate::meter::Sample;
 use crate::report::{figure, part};
 
 const OBJECTS: u64 = 10_000;
-/// The repeats of each list but the first one.
+/// How often each list is repeated, except the first one.
 const REPEATS: usize = 10;
 const CHANGES: u64 = 100;
 
-/// Lists everything `repeats` times, and returns the milliseconds of the daemon's CPU per list.
+/// Lists everything `repeats` times. Returns the milliseconds of the daemon's CPU per list.
 async fn list(daemon: &Daemon, repeats: usize, encoding: &str) -> f64 {
     let client = daemon.client();
     let start = Sample::take(daemon.pid());

@@ -1,4 +1,4 @@
-//! Any number of writers. Each waits for its answer before it continues.
+//! Runs any number of writers. Each waits for its response before it continues.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::report::Durations;
 
 pub const NAMESPACE: &str = "bench";
 
-/// Streams of one HTTP/2 connection.
+/// The streams of one HTTP/2 connection.
 pub const STREAMS: usize = 50;
 
 /// Makes the JSON of an object about 1 KiB long.
@@ -26,7 +26,7 @@ pub enum Verb {
     Update,
 }
 
-/// The end of a load: a time or a number.
+/// The end of a load: a time or a number of writes.
 #[derive(Clone, Copy)]
 pub enum Until {
     Count(u64),
@@ -44,14 +44,14 @@ pub fn collection() -> String {
     format!("/api/v1/namespaces/{NAMESPACE}/configmaps")
 }
 
-/// A ConfigMap whose JSON has about 1 KiB.
+/// Returns a ConfigMap whose JSON has about 1 KiB.
 pub fn object(number: u64, stamp: &str) -> serde_json::Value {
     filled(number, stamp, FILLER)
 }
 
-/// A ConfigMap with this many bytes of filler.
+/// Returns a ConfigMap with `filler` bytes of filler.
 fn filled(number: u64, stamp: &str, filler: usize) -> serde_json::Value {
-    // An incompressible text, which is the same for the same number.
+    // The filler is incompressible, and equal for equal numbers.
     let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let filler: String = (0..filler)
         .map(|_| {
@@ -83,7 +83,7 @@ pub async fn write(daemon: &Daemon, verb: Verb, clients: u64, first: u64, until:
     write_filled(daemon, verb, clients, first, until, FILLER).await
 }
 
-/// As [`write()`], with objects that have this many bytes of filler.
+/// Like [`write()`], with objects that have `filler` bytes of filler.
 pub async fn write_filled(
     daemon: &Daemon,
     verb: Verb,

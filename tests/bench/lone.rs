@@ -1,4 +1,4 @@
-//! Durable updates of one client, one after the other, over stores of several sizes.
+//! Measures durable updates of one client, one after the other, over stores of several sizes.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -9,14 +9,15 @@ use crate::harness::Daemon;
 use crate::load::{self, Until, Verb};
 use crate::report::{Durations, figure, noise, part};
 
-/// Bytes of the objects that fill the store.
+/// The bytes of the objects that fill the store.
 const FILLER: usize = 400_000;
-/// The number of the first of them, beyond those that are updated.
+/// The number of the first filling object, greater than those of the updated objects.
 const FILLER_FIRST: u64 = 1_000_000;
 const UPDATED: u64 = 100;
 const DURATION: Duration = Duration::from_secs(15);
 
-/// Sectors of 512 bytes that were written to the disk below a path. Other processes count too.
+/// Returns the 512-byte sectors written to the disk of a path. They include those of other
+/// processes.
 fn sectors(path: &Path) -> u64 {
     let device = path.metadata().unwrap().dev();
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
@@ -25,7 +26,7 @@ fn sectors(path: &Path) -> u64 {
     written.parse().unwrap()
 }
 
-/// How long a write of 4 KiB into an existing file and its sync take.
+/// Measures the time for a write of 4 KiB to an existing file and its sync.
 fn sync_times(directory: &Path) -> Durations {
     const COUNT: u64 = 2000;
     const BLOCK: [u8; 4096] = [7; 4096];
@@ -46,7 +47,7 @@ fn sync_times(directory: &Path) -> Durations {
     times
 }
 
-/// Measures over a store with so many GiB of other objects.
+/// Measures over a store with `gib` GiB of other objects.
 pub async fn measure(gib: f64) {
     part(&format!(
         "lone updates of 1 KiB, each durable, over a store of {gib} GiB"

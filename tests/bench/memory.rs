@@ -1,4 +1,4 @@
-//! Resident memory, empty and full.
+//! Measures resident memory, empty and full.
 
 use std::time::Duration;
 

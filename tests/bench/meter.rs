@@ -1,12 +1,12 @@
-//! The resource use of a process and of the machine, from /proc.
+//! Measures the resource use of a process and of the machine, from /proc.
 
 use std::time::{Duration, Instant};
 
-/// A reading.
+/// A reading of the counters.
 #[derive(Clone, Copy)]
 pub struct Sample {
     at: Instant,
-    /// CPU of the daemon, of this process and of the whole machine, in seconds.
+    /// The CPU time of the daemon, of this process and of the whole machine, in seconds.
     daemon: f64,
     own: f64,
     machine: f64,
@@ -16,9 +16,9 @@ pub struct Sample {
 pub struct Used {
     pub elapsed: Duration,
     pub daemon: f64,
-    /// CPU of this process in seconds.
+    /// The CPU time of this process in seconds.
     pub own: f64,
-    /// Cores that neither the daemon nor this process used.
+    /// The cores that neither the daemon nor this process used.
     pub other_cores: f64,
 }
 
@@ -30,7 +30,7 @@ impl Sample {
         }
     }
 
-    /// Where there is none.
+    /// Takes a reading while no daemon runs.
     pub fn without_daemon() -> Sample {
         Sample {
             at: Instant::now(),
@@ -54,7 +54,7 @@ impl Sample {
     }
 }
 
-/// The peak resident memory of a process since its start or the last reset, in MiB.
+/// Returns the peak resident memory of a process since its start or the last reset, in MiB.
 pub fn peak(pid: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let mut lines = status.lines();
@@ -68,7 +68,7 @@ pub fn reset_peak(pid: u32) {
     std::fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
 }
 
-/// Kernel memory that grows with connections, in KiB: its objects, and the buffers of TCP.
+/// Returns the kernel memory that grows with connections, in KiB: kernel objects and TCP buffers.
 pub fn kernel_memory() -> f64 {
     let number = |file: &str, names: [&str; 2]| -> f64 {
         let text = std::fs::read_to_string(file).unwrap();
@@ -81,7 +81,7 @@ pub fn kernel_memory() -> f64 {
     number("/proc/meminfo", ["Slab:", ":"]) + pages * page
 }
 
-/// User and system time of a process so far, in seconds.
+/// Returns the user and system time of a process so far, in seconds.
 pub fn cpu(pid: u32) -> f64 {
     process(&pid.to_string())
 }
@@ -90,10 +90,10 @@ fn ticks() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }
 
-/// User and system time of a process.
+/// Returns the user and system time of a process.
 fn process(pid: &str) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The name in brackets may hold blanks.
+    // The name in brackets may contain spaces.
     let fields: Vec<&str> = stat
         .rsplit(')')
         .next()
@@ -104,14 +104,14 @@ fn process(pid: &str) -> f64 {
     (number(11) + number(12)) / ticks()
 }
 
-/// User and system time of the calling thread so far, in seconds.
+/// Returns the user and system time of the calling thread so far, in seconds.
 pub fn thread() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     let nanos: f64 = stat.split_whitespace().next().unwrap().parse().unwrap();
     nanos / 1e9
 }
 
-/// Time that the machine wasn't idle.
+/// Returns the time that the machine was not idle.
 fn machine() -> f64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap();
     let line = stat.lines().next().unwrap();
@@ -120,7 +120,8 @@ fn machine() -> f64 {
         .skip(1)
         .map(|number| number.parse().unwrap())
         .collect();
-    // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
+    // The times are user, nice, system, idle, iowait, irq, softirq, steal. The user time includes
+    // guests.
     let busy = times.iter().take(8).sum::<f64>() - times[3] - times[4];
     busy / ticks()
 }

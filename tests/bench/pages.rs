@@ -1,4 +1,5 @@
-//! Lists in pages: what a page costs beside its objects, with a watch cache and without.
+//! Measures lists in pages: the cost of a page apart from its objects, with and without a watch
+//! cache.
 
 use serde_json::Value;
 
@@ -7,11 +8,11 @@ use crate::load::{self, Until, Verb};
 use crate::meter::Sample;
 use crate::report::{figure, noise, part};
 
-/// Pages of one object, after the first one.
+/// The number of pages of one object, after the first one.
 const SMALL_PAGES: usize = 200;
 
-/// Lists in pages of `limit` until the end, at most so many. Checks the count of what remains, and
-/// returns the milliseconds of the daemon's CPU for each page, and the cores that others used.
+/// Lists in pages of `limit` to the end, at most `pages_max`. Checks the count of remaining items.
+/// Returns the milliseconds of the daemon's CPU per page, and the cores that other processes used.
 async fn walk(daemon: &Daemon, objects: u64, limit: u64, pages_max: usize) -> (f64, f64) {
     let client = daemon.client();
     let (mut token, mut seen, mut pages) = (String::new(), 0, 0);

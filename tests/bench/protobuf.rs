@@ -1,4 +1,5 @@
-//! What protobuf costs: a pod in both directions, and watchers of protobuf beside those of JSON.
+//! Measures the cost of protobuf: conversions of a pod in both directions, and watchers of protobuf
+//! compared with those of JSON.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -13,11 +14,11 @@ use crate::harness::{Call, Daemon};
 use crate::load::{self, NAMESPACE, STREAMS};
 use crate::report::{figure, noise, part};
 
-/// How often a pod is converted for one mean, and how many means there are.
+/// How often a pod is converted for one mean, and the number of means.
 const CONVERSIONS: u32 = 2_000;
 const MEANS: usize = 50;
 
-/// A pod that takes about 2 KiB of JSON when it is stored, managedFields included.
+/// Returns a pod whose stored JSON, including managedFields, has about 2 KiB.
 fn pod() -> Value {
     json!({
         "apiVersion": "v1",
@@ -38,14 +39,14 @@ fn pod() -> Value {
     })
 }
 
-/// The CPU that this thread has used.
+/// Returns the CPU time that this thread has used.
 fn used() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     let nanoseconds = text.split(' ').next().and_then(|first| first.parse().ok());
     Duration::from_nanos(nanoseconds.expect("it begins with a number"))
 }
 
-/// Prints the least of some means, in microseconds.
+/// Prints the smallest of several means, in microseconds.
 fn conversion(name: &str, convert: impl Fn()) {
     let means = (0..MEANS).map(|_| {
         let start = used();
@@ -56,7 +57,7 @@ fn conversion(name: &str, convert: impl Fn()) {
     figure(name, least.as_secs_f64() * 1e6, "µs", "<= 15");
 }
 
-/// Measures the conversions of a pod, as the daemon shows it.
+/// Measures the conversions of a pod as the daemon returns it.
 pub async fn transcoding() {
     let daemon = Daemon::start().await;
     load::namespace(&daemon).await;
@@ -79,7 +80,7 @@ pub async fn transcoding() {
     });
 }
 
-/// Measures fan-out of both, in turns.
+/// Measures the fan-out of both formats, alternately.
 pub async fn watchers(watchers: usize, rounds: usize, time: Duration) {
     part(&format!(
         "{watchers} watchers over HTTP/2 of one object of 1 KiB, JSON and protobuf in turns"

@@ -1,4 +1,4 @@
-//! The printed figures: one per line, with its goal.
+//! Prints figures, one per line, with their goals.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub fn figure(name: &str, value: f64, unit: &str, wanted: &str) {
     println!("  {name:<52} {value:>10} {unit:<6} {wanted}");
 }
 
-/// Prints the share of the machine that other processes used. Figures of a busy machine are noise.
+/// Prints how many cores other processes used. Figures of a busy machine are noise.
 pub fn noise(cores: f64) {
     figure(
         "cores busy with something else",
@@ -44,13 +44,13 @@ impl Durations {
         self.0.len()
     }
 
-    /// In milliseconds.
+    /// Returns the mean in milliseconds.
     pub fn mean(&self) -> f64 {
         let sum: Duration = self.0.iter().sum();
         sum.as_secs_f64() * 1e3 / self.0.len() as f64
     }
 
-    /// The duration below which this share lies, in milliseconds.
+    /// Returns the duration that this share of all durations does not exceed, in milliseconds.
     pub fn percentile(&mut self, share: f64) -> f64 {
         self.0.sort_unstable();
         let index = ((self.0.len() as f64 * share) as usize).min(self.0.len().saturating_sub(1));

@@ -1,5 +1,5 @@
-//! Many resources that nobody uses: what each takes, and what they cost those that are used. The
-//! daemon runs in this process, because resources are added through its handle.
+//! Measures many unused resources: the cost of each, and their effect on used resources. The daemon
+//! runs in this process, because resources are added through its handle.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -15,7 +15,7 @@ use crate::process::{Process, Running};
 use crate::report::{figure, noise, part};
 
 const FEW: usize = 10;
-/// Resources of which there are objects, and which were asked for.
+/// The number of resources with objects and requests.
 const USED: usize = 100;
 const MANY: usize = 1_000;
 const SCRAPES: u32 = 200;
@@ -32,7 +32,7 @@ async fn add(running: &Running, numbers: std::ops::Range<usize>) {
     }
 }
 
-/// The microseconds of this process's CPU for a write and its event.
+/// Returns the microseconds of this process's CPU for a write and its event.
 async fn write(running: &Running) -> f64 {
     let client = running.client();
     let path = format!("{}/{}", load::collection(), load::name(0));
@@ -49,7 +49,7 @@ async fn write(running: &Running) -> f64 {
     used.own * 1e6 / WRITES as f64
 }
 
-/// Asks for objects of resources in each way, so that all their series are there.
+/// Requests objects of resources in each way, so that all their series exist.
 async fn ask(running: &Running, numbers: std::ops::Range<usize>) {
     let client = running.client();
     for number in numbers {
@@ -72,8 +72,8 @@ async fn ask(running: &Running, numbers: std::ops::Range<usize>) {
     }
 }
 
-/// The milliseconds of the daemon's CPU for a scrape, and the bytes of the page. Prometheus asks in
-/// the same way: on one connection to the port for metrics.
+/// Returns the milliseconds of the daemon's CPU for a scrape, and the bytes of the page. It scrapes
+/// as Prometheus does: over one connection to the port for metrics.
 fn scrape(running: &Running) -> (f64, usize) {
     let address = running.metrics;
     let before = Sample::without_daemon();
@@ -91,7 +91,7 @@ fn scrape(running: &Running) -> (f64, usize) {
     (daemon * 1e3 / f64::from(SCRAPES), bytes)
 }
 
-/// Asks for a page, and answers its bytes.
+/// Requests a page. Returns its length in bytes.
 fn page(connection: &mut BufReader<TcpStream>) -> usize {
     let asked = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
     connection.get_mut().write_all(asked).unwrap();
@@ -142,7 +142,7 @@ async fn idle(running: &Running) {
     let name = format!("CPU of a scrape with {USED} used resources");
     figure(&name, scrape, "ms", "< 5");
     figure("bytes of its page", bytes as f64 / 1e3, "KB", "");
-    let name = |count| format!("CPU of a write beside {count}, client included");
+    let name = |count| format!("CPU of a write with {count}, client included");
     figure(&name(FEW), few, "µs", "");
     figure(&name(MANY), many, "µs", "the same");
 }
@@ -150,7 +150,7 @@ async fn idle(running: &Running) {
 pub async fn measure() {
     part(&format!("{MANY} idle resources"));
     let measured = tokio::task::spawn_blocking(|| {
-        // The thread that verifies the file would fill the cache of pages meanwhile.
+        // The thread that verifies the file would fill the page cache meanwhile.
         let running = Running::start(&["--verify-bytes-per-second=0"]);
         running.block_on(idle(&running));
         running.stop();

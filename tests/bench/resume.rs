@@ -1,6 +1,6 @@
-//! A kill of the daemon with thousands of watches of quiet resources, after a time in which another
-//! one has changed. All of them resume at once, from before the revision at which the caches are
-//! filled.
+//! Kills the daemon while thousands of watches of quiet resources are open, after another resource
+//! has changed many times. All watches resume at once, from before the revision at which the caches
+//! are filled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::load::{self, STREAMS};
 use crate::meter::Sample;
 use crate::report::{Durations, figure, noise, part};
 
-/// The wait of a client before it reconnects, unless the server asks for another one.
+/// How long a client waits before it reconnects, unless the server asks for another delay.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The counts of all watches.
@@ -26,7 +26,7 @@ struct Counts {
     end: AtomicU64,
 }
 
-/// The quiet resources: their collections, each with one object.
+/// Returns the quiet resources: their collections, each with one object.
 fn collections() -> [String; 9] {
     let below = |path: &str| format!("{path}/namespaces/{}", load::NAMESPACE);
     [
@@ -44,7 +44,7 @@ fn collections() -> [String; 9] {
 
 const NAME: &str = "resumed";
 
-/// An object of any of these resources. What others do not know is dropped.
+/// Returns an object that is valid for any of these resources. Unknown fields are dropped.
 fn object(stamp: &str) -> Value {
     let containers = json!([{ "name": "c", "image": "i" }]);
     json!({
@@ -54,7 +54,7 @@ fn object(stamp: &str) -> Value {
     })
 }
 
-/// Kills the daemon while this many clients watch so many quiet resources and another resource
+/// Kills the daemon while `watchers` clients watch `resources` quiet resources and another resource
 /// changes at full speed. Waits until all watches have caught up.
 pub async fn measure(watchers: usize, resources: usize, time: Duration, goal: &str) {
     part(&format!(
@@ -124,12 +124,17 @@ pub async fn measure(watchers: usize, resources: usize, time: Duration, goal: &s
     );
     let count = |counter: &AtomicU64| counter.load(Ordering::SeqCst) as f64;
     figure(
-        "told that their version is gone (410)",
+        "refused because their version is gone (410)",
         count(&counts.expired),
         "",
         "0",
     );
-    figure("told to come again later", count(&counts.refused), "", "0");
+    figure(
+        "refused with a later retry",
+        count(&counts.refused),
+        "",
+        "0",
+    );
     figure("CPU of the daemon", used.daemon, "s", "");
     let rate = deliveries.len() as f64 / BESIDE.as_secs_f64();
     figure("updates of the other resource then", rate, "/s", "");
@@ -140,7 +145,7 @@ pub async fn measure(watchers: usize, resources: usize, time: Duration, goal: &s
     noise(used.other_cores);
 }
 
-/// Follows the resource over any number of connections, and returns the moment of its end.
+/// Follows the resource over any number of connections. Returns the time of its end.
 async fn follow(
     client: Arc<Client>,
     collection: String,
@@ -181,7 +186,7 @@ async fn follow(
             if end != 0 && at >= end {
                 return Instant::now();
             }
-            // The update may arrive before its writer has the answer.
+            // The update may arrive before its writer has the response.
             if event["object"]["metadata"]["annotations"]["stamp"] == "1" {
                 return Instant::now();
             }
@@ -189,12 +194,12 @@ async fn follow(
     }
 }
 
-/// How long updates of the other resource go on beside the watches that resume.
+/// How long updates of the other resource continue while the watches resume.
 const BESIDE: Duration = Duration::from_secs(3);
 /// The time between two updates of each of its writers.
 const EVERY: Duration = Duration::from_millis(8);
 
-/// Updates secrets 2,000 times a second, and returns the times until a watch has received them.
+/// Updates secrets 2,000 times a second. Returns the durations until a watch has received them.
 async fn deliveries(target: Target) -> Durations {
     let begun = Instant::now();
     let client = target.client_over(Protocol::Http2);
@@ -220,7 +225,7 @@ async fn deliveries(target: Target) -> Durations {
     });
     let writing = tokio::spawn(join_all(writing.collect::<Vec<_>>()));
     let mut times = Durations::default();
-    // The last of them are received while nothing else is written.
+    // The last ones are received while nothing else is written.
     while let Ok(Ok(Some(line))) = tokio::time::timeout(BESIDE / 2, lines.next()).await {
         let event: Value = serde_json::from_slice(&line).unwrap();
         let sent = event["object"]["metadata"]["annotations"]["stamp"].as_str();
@@ -231,15 +236,15 @@ async fn deliveries(target: Target) -> Durations {
     times
 }
 
-/// The collection of the other resource.
+/// Returns the collection of the other resource.
 fn secrets() -> String {
     format!("/api/v1/namespaces/{}/secrets", load::NAMESPACE)
 }
 
-/// The writers of the other resource. Each has an object of its own.
+/// The number of writers of the other resource. Each has an object of its own.
 const WRITERS: u64 = 16;
 
-/// One writer's object.
+/// Returns the object of one writer.
 fn secret(number: u64, stamp: &str) -> Value {
     json!({
         "metadata": { "name": load::name(number), "annotations": { "stamp": stamp } },
@@ -247,7 +252,7 @@ fn secret(number: u64, stamp: &str) -> Value {
     })
 }
 
-/// Updates secrets at full speed for `time`, and returns the number of updates.
+/// Updates secrets at full speed for `time`. Returns the number of updates.
 async fn write_secrets(daemon: &Daemon, time: Duration) -> u64 {
     let until = Instant::now() + time;
     let writers = (0..WRITERS).map(|number| {

@@ -1,4 +1,4 @@
-//! Lists with selectors that choose few of many objects.
+//! Measures lists with selectors that select few of many objects.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::load;
 use crate::meter::Sample;
 use crate::report::{figure, noise, part};
 
-/// Pods of one node.
+/// The number of pods of one node.
 const EACH: u64 = 50;
 const CLIENTS: u64 = 64;
 const REPEATS: u64 = 200;
@@ -37,7 +37,7 @@ async fn create(daemon: &Daemon, pods: u64) {
     }
 }
 
-/// The milliseconds of the daemon's CPU for a list.
+/// Returns the milliseconds of the daemon's CPU for a list.
 async fn list(daemon: &Daemon, selector: &str, pods: u64, repeats: u64) -> f64 {
     let client = daemon.client();
     let start = Sample::take(daemon.pid());

@@ -1,4 +1,4 @@
-//! 20,000 watches and 200 writers for minutes: what they cost, and that nothing is lost.
+//! Measures 20,000 watches and 200 writers for minutes: their cost, and that nothing is lost.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The time from exec to the first `/readyz` that answers 200.
+//! Measures the time from exec to the first `/readyz` with status 200.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -33,7 +33,10 @@ async fn measure(folder: &TempDir, times: usize) -> Durations {
             {
                 break;
             }
-            assert!(start.elapsed() < Duration::from_secs(120), "it isn't ready");
+            assert!(
+                start.elapsed() < Duration::from_secs(120),
+                "it is not ready"
+            );
             tokio::time::sleep(Duration::from_micros(500)).await;
         }
         all.add(start.elapsed());
@@ -51,7 +54,7 @@ fn free_port() -> u16 {
         .port()
 }
 
-/// An empty store: the very first start, and later starts.
+/// Measures an empty store: the very first start, and later starts.
 pub async fn empty() {
     part("start-up of an empty store, exec to /readyz 200");
     let mut first = Durations::default();
@@ -81,7 +84,7 @@ pub async fn empty() {
     );
 }
 
-/// With many objects. Returns the median in milliseconds.
+/// Measures a store with many objects. Returns the median in milliseconds.
 pub async fn full(objects: u64) -> f64 {
     part(&format!(
         "start-up with {objects} objects of 1 KiB, after kill -9"
@@ -90,7 +93,7 @@ pub async fn full(objects: u64) -> f64 {
     again_and_again(&folder).await
 }
 
-/// With much history.
+/// Measures a store with much history.
 pub async fn history(mebibytes: u64) {
     part(&format!(
         "start-up with {mebibytes} MiB of history of 1,000 objects, after kill -9"
@@ -107,7 +110,7 @@ async fn again_and_again(folder: &TempDir) -> f64 {
     median
 }
 
-/// A folder with objects and their updates, left by a killed daemon.
+/// Returns a folder with objects and their updates, left by a killed daemon.
 async fn stored(objects: u64, updates: u64) -> Arc<TempDir> {
     let keep = ["--retention-age", "24h", "--retention-bytes", "8GiB"];
     let mut daemon = Options::default().arguments(&keep).start().await;
@@ -118,7 +121,7 @@ async fn stored(objects: u64, updates: u64) -> Arc<TempDir> {
     daemon.folder()
 }
 
-/// A daemon over the folder of another one.
+/// Starts a daemon over the folder of another one.
 pub async fn reopened(folder: Arc<TempDir>) -> Daemon {
     Options::default().over(folder).start().await
 }

@@ -1,4 +1,4 @@
-//! Durable writes over HTTPS.
+//! Measures durable writes over HTTPS.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn print(verb: &str, mut written: Written) {
     noise(written.used.other_cores);
 }
 
-/// Creates, then updates, with this many clients.
+/// Measures creates, then updates, with this many clients.
 pub async fn measure(clients: u64, time: Duration) {
     part(&format!(
         "writes of 1 KiB, each durable, {clients} clients on connections of their own"
@@ -46,13 +46,13 @@ pub async fn measure(clients: u64, time: Duration) {
     print("update", updated);
 }
 
-/// Updates while retention deletes as fast as they come.
+/// Measures updates while retention deletes history as fast as they come.
 pub async fn under_retention(clients: u64, time: Duration) {
-    part("the same updates while retention deletes what is older than 10 s");
+    part("the same updates while retention deletes history older than 10 s");
     let daemon = Daemon::with(&["--retention-age", "10s"]).await;
     load::namespace(&daemon).await;
     load::write(&daemon, Verb::Create, clients, 0, Until::Count(1_000)).await;
-    // Until retention has something to delete.
+    // Long enough for retention to have something to delete.
     let warm = Until::Time(Duration::from_secs(20));
     load::write(&daemon, Verb::Update, clients, 1_000, warm).await;
     let updated = load::write(&daemon, Verb::Update, clients, 1_000, Until::Time(time)).await;

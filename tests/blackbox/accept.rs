@@ -1,5 +1,5 @@
-//! What paths without objects answer to each `Accept` (API-38, API-39, API-54, API-55), as
-//! kube-apiserver 1.36 does.
+//! Responses of paths without objects to each `Accept` header (API-38, API-39, API-54, API-55),
+//! which are those of kube-apiserver 1.36.
 
 use crate::harness::{Call, Client, Daemon};
 

@@ -1,5 +1,5 @@
-//! Admission plugins (http.md section 8). `replay::admission` and `replay::admission_quota` have
-//! what kube-apiserver answers; here is what one client of it can't show.
+//! Admission plugins (http.md section 8). `replay::admission` and `replay::admission_quota` compare
+//! responses with kube-apiserver's. These tests show what a single client cannot.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};

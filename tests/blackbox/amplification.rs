@@ -1,4 +1,4 @@
-//! Limits on the memory, storage and answer of a request, beyond the limit on its length.
+//! Limits on the memory, storage and response of a request, beyond the limit on its length.
 
 use serde_json::{Value, json};
 

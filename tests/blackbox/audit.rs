@@ -1,6 +1,6 @@
-//! The audit log and the lines about requests.
+//! The audit log and the log lines about requests.
 //!
-//! `fixtures/audit/reference.jsonl` holds what kube-apiserver 1.36 has recorded of the same
+//! `fixtures/audit/reference.jsonl` has the events that kube-apiserver 1.36 recorded for the same
 //! requests under the same policy.
 
 use std::collections::BTreeMap;

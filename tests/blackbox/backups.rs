@@ -1,5 +1,5 @@
-//! `taffrail backup` and `taffrail restore`: of a daemon under load, without one, from and to an
-//! etcd, to a point in the past, and with bad input.
+//! `taffrail backup` and `taffrail restore`: of a daemon under load, without a daemon, from and to
+//! an etcd, to a point in the past, and with bad input.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -373,7 +373,7 @@ async fn bad_input_is_refused_in_one_line_and_leaves_everything_as_it_was() {
         ),
         (
             &["restore", &at("text"), "--data-dir", &new],
-            "it is no backup of taffrail",
+            "it is not a taffrail backup",
         ),
         (
             &["restore", &at("empty"), "--data-dir", &new],

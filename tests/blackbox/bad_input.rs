@@ -1,4 +1,5 @@
-//! Hostile and wrong input. Each answer is as a client expects it, and the daemon keeps running.
+//! Hostile and wrong input. Clients get the expected response each time, and the daemon keeps
+//! running.
 
 use std::time::{Duration, Instant};
 

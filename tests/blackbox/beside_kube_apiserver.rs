@@ -1,5 +1,5 @@
-//! A real kube-apiserver and the daemon on one etcd (KV-20, KV-21, KV-23, SF-6): each reads what
-//! the other stores, and the daemon is a watch replica beside it.
+//! A real kube-apiserver and the daemon on one etcd (KV-20, KV-21, KV-23, SF-6): each reads the
+//! values that the other stores, and the daemon serves as a watch replica of the kube-apiserver.
 //!
 //! TAFFRAIL_KUBE_APISERVER names the program. Without it the test says so and passes.
 

@@ -1,5 +1,6 @@
-//! Client certificates of every kind that openssl and others make. None of them breaks a handshake
-//! whose client has the key; who signed it is asked with the request (API-277).
+//! Client certificates of every kind that openssl and other tools make. None of them breaks a
+//! handshake whose client has the key, because the signature is verified with the request
+//! (API-277).
 
 use base64::Engine as _;
 use rcgen::{
@@ -199,7 +200,7 @@ async fn any_certificate_gets_an_answer_and_those_that_go_accepts_a_user_api_277
         ),
         (
             own("nobody", |_| ()),
-            "no authority that is believed has signed the client certificate",
+            "the client certificate is not signed by a trusted CA",
         ),
         // Its client can't prove anything, and is believed nothing.
         (

@@ -1,6 +1,6 @@
 //! The typed clients of the real client-go over protobuf, and its metadata client, for every
-//! built-in kind (API-58, API-319). `tests/informers` compares what they get with the objects as
-//! JSON.
+//! built-in kind (API-58, API-319). `tests/informers` compares the objects that they decode with
+//! the same objects as JSON.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The columns of Tables beside those that kube-apiserver shows (API-68, API-70).
+//! The columns of Tables, compared with kube-apiserver's (API-68, API-70).
 
 use sha2::{Digest, Sha256};
 

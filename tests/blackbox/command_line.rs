@@ -1,4 +1,4 @@
-//! Flags and the configuration file. A fault is reported in one line, with exit code 2.
+//! Flags and the configuration file. An error is reported in one line, with exit code 2.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The health of parts of a cluster. What is expected here is what kube-apiserver 1.36 answers.
+//! The health of the components of a cluster. The expected responses are those of kube-apiserver
+//! 1.36.
 
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Connections to pods, services and nodes, which nothing carries here (API-221).
+//! Connections to pods, services and nodes, which the daemon does not proxy (API-221).
 
 use serde_json::json;
 

@@ -1,7 +1,8 @@
 //! The unmodified kube-controller-manager and kube-scheduler work against the daemon, in JSON with
-//! its own controllers off and in protobuf with them on: workloads become pods on nodes, what
-//! belongs to namespaces appears, and what is deleted takes along what it owns. Where both empty
-//! namespaces and collect garbage, neither undoes or repeats what the other has done.
+//! its own controllers off and in protobuf with them on: workloads become pods on nodes, the
+//! objects that each namespace needs appear, and dependents are deleted with their owners. Where
+//! both sides empty namespaces and collect garbage, neither undoes or repeats the work of the
+//! other.
 //!
 //! TAFFRAIL_CONTROLLER_MANAGER and TAFFRAIL_SCHEDULER name the programs. Without them the tests say
 //! so and pass.

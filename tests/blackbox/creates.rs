@@ -1,5 +1,5 @@
-//! New objects: names that are taken, what pods keep of their status, quotas that are exceeded, and
-//! what changes nothing afterwards.
+//! New objects: names that are in use, the status that pods keep, exceeded quotas, and later
+//! updates that change nothing.
 
 use api::protobuf::write_document;
 use kinds::types::TYPES;

@@ -1,4 +1,4 @@
-//! Deleting: finalizers, grace, propagation.
+//! Deletion: finalizers, grace periods, propagation.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Documents that nest as deeply as kube-apiserver takes them, and one level more (API-63).
+//! Documents that nest as deeply as kube-apiserver accepts, and one level deeper (API-63).
 
 use crate::harness::client::Answer;
 use crate::harness::daemon::taffrail;

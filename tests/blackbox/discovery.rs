@@ -1,6 +1,6 @@
-//! Everything that discovery says, compared with what kube-apiserver 1.36 says: all groups,
-//! versions, resources and subresources with their verbs, names, categories and kinds, plain and
-//! aggregated (API-22..31). `tools/facts/discovery.py` records it.
+//! All of discovery, compared with kube-apiserver 1.36: groups, versions, resources and
+//! subresources with their verbs, names, categories and kinds, plain and aggregated (API-22..31).
+//! `tools/facts/discovery.py` records it.
 
 use std::io::Read as _;
 

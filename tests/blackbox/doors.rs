@@ -1,5 +1,5 @@
-//! Limits on input from the network: unread answers, streams, connections, floods, endless bodies.
-//! Each limit is in docs/security.md.
+//! Limits on input from the network: unread responses, streams, connections, floods, endless
+//! bodies. docs/security.md lists each limit.
 
 use std::time::Duration;
 

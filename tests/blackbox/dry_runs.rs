@@ -1,5 +1,5 @@
-//! Dry runs are answered as if they were carried out, and nothing is written (http.md 3.9).
-//! `replay::dry_run`, `replay::dry_run_verbs` and `replay::dry_run_deletion` have the answers.
+//! Dry runs return the same response as real requests, and nothing is written (http.md 3.9).
+//! `replay::dry_run`, `replay::dry_run_verbs` and `replay::dry_run_deletion` have the responses.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
-//! What the daemon refuses, and in which words: the table of http.md 3.10 and the rules around it,
-//! each case compared with the whole Status that kube-apiserver answered.
-//! `tools/facts/errors.py` records them.
+//! Refused requests and their messages: the table of http.md 3.10 and the rules around it. Each
+//! case is compared with the whole Status that kube-apiserver returned. `tools/facts/errors.py`
+//! records them.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -153,6 +153,6 @@ async fn requests_are_refused_in_the_words_of_kube_apiserver() {
     );
     assert!(
         closed.is_empty(),
-        "gaps that are none any more: {closed:#?}"
+        "listed gaps that no longer exist: {closed:#?}"
     );
 }

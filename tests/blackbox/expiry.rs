@@ -1,4 +1,4 @@
-//! Events expire. Other objects don't.
+//! Events expire. Other objects do not.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Expressions that are hostile, in every place that takes expressions. Each is refused with a
-//! Status, and the daemon lives.
+//! Hostile expressions, in every field that takes expressions. The daemon refuses each with a
+//! Status and keeps running.
 
 use serde_json::{Value, json};
 

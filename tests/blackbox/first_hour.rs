@@ -1,4 +1,5 @@
-//! The first hour with the daemon: what works as installed, and what commands say and take.
+//! The first hour with the daemon: features that work as installed, and the output and arguments of
+//! commands.
 
 use std::net::{IpAddr, UdpSocket};
 use std::os::unix::fs::symlink;

@@ -1,5 +1,5 @@
-//! Values of old versions in an etcd, as clusters leave them behind: each is shown as
-//! kube-apiserver 1.36 shows it, and none takes its list away.
+//! Values of old versions in an etcd, as clusters leave them: the daemon returns each as
+//! kube-apiserver 1.36 does, and none makes its list fail.
 
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ struct Case {
 }
 
 /// Where an object is shown.
-struct Place {
-    collection: String,
-    object: String,
+pub struct Place {
+    pub collection: String,
+    pub object: String,
 }
 
-fn place(api_version: &str, kind: &str, name: &str) -> Place {
+pub fn place(api_version: &str, kind: &str, name: &str) -> Place {
     let rows = built_in();
     let is_this = |row: &&Arc<taffrail::api::resource::ResourceDefinition>| {
         row.kind == kind && row.api_version() == api_version
@@ -69,7 +69,7 @@ fn cases() -> Vec<Case> {
     recorded.iter().map(of).collect()
 }
 
-fn without_version(object: &Value) -> Value {
+pub fn without_version(object: &Value) -> Value {
     let mut object = object.clone();
     let metadata = object["metadata"].as_object_mut().unwrap();
     metadata.remove("resourceVersion");
@@ -77,7 +77,7 @@ fn without_version(object: &Value) -> Value {
 }
 
 /// Objects are alike, but for what lists leave out.
-fn is_item(item: &Value, shown: &Value) -> bool {
+pub fn is_item(item: &Value, shown: &Value) -> bool {
     let mut shown = shown.clone();
     for name in ["kind", "apiVersion"] {
         shown.as_object_mut().unwrap().remove(name);

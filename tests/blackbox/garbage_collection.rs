@@ -1,4 +1,5 @@
-//! Collection of what has no owner any more, with no controller manager (API-114, API-209, SF-16).
+//! Collection of objects whose owners are gone, without a controller manager (API-114, API-209,
+//! SF-16).
 
 use std::time::{Duration, Instant};
 

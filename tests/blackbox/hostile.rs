@@ -1,5 +1,5 @@
-//! Users who try to break the daemon: odd paths, altered tokens, races. Every request has an answer
-//! that Kubernetes' clients understand, and the remaining state is consistent.
+//! Users who try to break the daemon: odd paths, altered tokens, races. Every request gets a
+//! response that Kubernetes clients understand, and the remaining state is consistent.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Requests at the edges of HTTP, which are answered as kube-apiserver answers them: odd hosts and
-//! codings, HTTP without TLS, parameters and headers with odd values.
+//! Requests at the edges of HTTP, which get the responses of kube-apiserver: odd hosts and codings,
+//! HTTP without TLS, parameters and headers with odd values.
 
 use std::time::Duration;
 

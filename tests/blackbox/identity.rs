@@ -203,7 +203,7 @@ async fn authorities_of_clients_change_while_connections_live_api_279() {
     refused.refusal(401, "Unauthorized");
     let log = daemon.stderr();
     assert!(
-        log.contains("no authority that is believed has signed the client"),
+        log.contains("the client certificate is not signed by a trusted CA"),
         "{log}"
     );
     let of_server = first.sign(ExtendedKeyUsagePurpose::ServerAuth);
@@ -297,11 +297,11 @@ async fn another_certificate_is_presented_without_dropping_a_connection() {
             .is_ok()
     })
     .await;
-    let presented = "another certificate is presented from now on";
+    let presented = "the serving certificate was replaced";
     until("the kubeconfig is written", async || {
         let told = daemon.stderr();
         let since = told.split_once(presented).map(|(_, since)| since);
-        since.is_some_and(|since| since.contains("the files of tokens were read again"))
+        since.is_some_and(|since| since.contains("the token files were read again"))
     })
     .await;
     assert!(
@@ -332,7 +332,9 @@ async fn the_daemon_s_own_certificate_is_renewed_while_it_serves() {
     std::fs::remove_file(&path).unwrap();
     daemon.signal(Signal::HUP);
     until("there is another one", async || {
-        daemon.stderr().contains("another certificate is presented")
+        daemon
+            .stderr()
+            .contains("the serving certificate was replaced")
     })
     .await;
     assert_ne!(std::fs::read_to_string(&path).unwrap(), before);

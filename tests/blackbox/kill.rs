@@ -1,7 +1,7 @@
 //! Kills of the real daemon at random moments, with writers and watchers.
 //!
 //! `TAFFRAIL_KILL_ROUNDS` sets the number of kills, and `TAFFRAIL_SEED` repeats the random choices
-//! of a run. This test must not know the daemon's code.
+//! of a run. This test does not know the daemon's code.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! kube-rs, as controllers use it.
+//! kube-rs, used as controllers use it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;

@@ -1,5 +1,5 @@
-//! A controller that is built on kube-rs' runtime: it holds ConfigMaps by a finalizer, gives each a
-//! Secret that it owns, makes the Secret anew when it goes, and cleans up.
+//! A controller that uses kube-rs' runtime: it protects ConfigMaps by a finalizer, creates a Secret
+//! for each, recreates the Secret when it is deleted, and cleans up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

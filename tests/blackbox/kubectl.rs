@@ -1,4 +1,4 @@
-//! The actions of a user with kubectl, with default flags, in each version that the tests have.
+//! The actions of a user with kubectl, with default flags, in each tested version.
 
 use std::time::Duration;
 

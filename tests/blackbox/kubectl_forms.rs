@@ -1,5 +1,5 @@
-//! The forms in which kubectl shows objects besides tables and documents, and what it prunes: both
-//! look at whole objects of several kinds (API-305).
+//! The output formats of kubectl other than tables and documents, and its pruning. Both read whole
+//! objects of several kinds (API-305).
 
 use crate::harness::{Daemon, Kubectl};
 

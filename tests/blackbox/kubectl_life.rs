@@ -1,5 +1,5 @@
-//! What kubectl does in the life of objects, in each version that the tests have: it generates
-//! them, scales and rolls out, waits, drains nodes against budgets, and deletes.
+//! kubectl in the life of objects, in each tested version: it generates them, scales and rolls out,
+//! waits, drains nodes within budgets, and deletes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

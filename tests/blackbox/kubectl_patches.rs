@@ -1,6 +1,6 @@
-//! What kubectl does by patches that change lists: apply, edit, set, patch, taint, rollout; and
-//! what it writes through subresources: scale, certificate. In each version that the tests have
-//! (API-163, API-164, API-170 to API-178, API-196).
+//! Commands of kubectl that change lists by patches: apply, edit, set, patch, taint, rollout; and
+//! those that write subresources: scale, certificate. In each tested version (API-163, API-164,
+//! API-170 to API-178, API-196).
 
 use serde_json::Value;
 

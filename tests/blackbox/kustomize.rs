@@ -1,5 +1,5 @@
 //! `kubectl apply -k`: layers of files with patches, generated ConfigMaps and Secrets, in each
-//! version that the tests have. The files are in `tests/clients/kustomize`.
+//! tested version. The files are in `tests/clients/kustomize`.
 
 use std::path::Path;
 

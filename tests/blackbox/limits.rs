@@ -1,4 +1,5 @@
-//! What users may have at a time, and what one of them leaves to the others.
+//! The limits on concurrent requests and watches of users, and the share that one user leaves to
+//! others.
 
 use std::time::{Duration, Instant};
 

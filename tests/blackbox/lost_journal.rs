@@ -1,5 +1,5 @@
-//! A store that lacks what was acknowledged, that two programs want, or whose pages are damaged, as
-//! its operator and its clients see it.
+//! A store that lacks acknowledged data, that two programs open, or whose pages are damaged, from
+//! the view of its operator and its clients.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Black-box tests: a real daemon, used as by its users.
+//! Black-box tests: a real daemon, used as its users use it.
 //!
 //! Each test starts a daemon in a temporary folder. Numbers such as API-89 name the behaviour that
 //! a client of Kubernetes expects.
@@ -27,6 +27,7 @@ mod component_statuses;
 mod connections;
 mod controllers;
 mod creates;
+mod custom_resources;
 mod damage;
 mod deletion;
 mod depth;
@@ -92,6 +93,7 @@ mod services;
 mod stalled;
 mod storage_metrics;
 mod stored;
+mod stored_defaults;
 mod sweep;
 mod token_requests;
 mod uncached;

@@ -1,8 +1,7 @@
-//! Random writes of several field managers, of all built-in kinds and their status, and what
-//! kube-apiserver makes of them, managedFields included: applies, updates, JSON patches, merge
-//! patches and strategic merge patches (http.md 4). `tools/facts/managers.py` records them and
-//! says what the members of the steps mean. The order of managedFields and the times in them are
-//! looked at here.
+//! Random writes of several field managers to all built-in kinds and their status, compared with
+//! kube-apiserver's results, including managedFields: applies, updates, JSON patches, merge patches
+//! and strategic merge patches (http.md 4). `tools/facts/managers.py` records them and documents
+//! the members of the steps. This test also checks the order and the times of managedFields.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -449,7 +448,7 @@ async fn writes_of_several_managers_are_answered_as_by_kube_apiserver() {
     let closed: Vec<&&str> = gaps.iter().filter(is_closed).collect();
     assert!(
         closed.is_empty(),
-        "gaps that are none any more: {closed:#?}"
+        "listed gaps that no longer exist: {closed:#?}"
     );
 }
 

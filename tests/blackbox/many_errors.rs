@@ -1,5 +1,5 @@
-//! Bodies that break a rule as often as they have room for. The memory and the work that they take
-//! follow from their bytes (API-146 to API-149).
+//! Bodies that break a rule as often as they have room for. Their memory and work is proportional
+//! to their bytes (API-146 to API-149).
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! What Prometheus and operators read of the daemon: compressed pages, `/metrics/slis`, the series
-//! of known rules, `/statusz`, `/flagz`, and the names of health checks (API-51, API-52).
+//! The pages that Prometheus and operators read: compressed metrics, `/metrics/slis`, the series of
+//! known rules, `/statusz`, `/flagz`, and the names of health checks (API-51, API-52).
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,5 @@
-//! Namespaces: the system's own, refusals in missing and terminating ones, deletion that finishes.
+//! Namespaces: the system's own, refused requests in missing and terminating ones, and their
+//! deletion.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! What a service manager sees: systemd's notifications and watchdog, the unit, and how long a stop
-//! takes.
+//! The daemon under a service manager: systemd's notifications and watchdog, the unit, and the
+//! duration of a stop.
 
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;

@@ -1,6 +1,6 @@
-//! Helm, lightkube, kr8s and kopf, driven by the scripts of `tests/clients`. What they are
-//! answered, and what is stored after each step, managedFields included, is what
-//! `tests/clients/recorded` has of the same scripts beside kube-apiserver 1.36.2.
+//! Helm, lightkube, kr8s and kopf, driven by the scripts of `tests/clients`. Their responses, and
+//! the stored objects after each step including managedFields, equal those in
+//! `tests/clients/recorded`, which the same scripts got from kube-apiserver 1.36.2.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -1,5 +1,5 @@
-//! Resources in a real etcd, while the daemon itself stores the rest, and values that others write
-//! there at the same time.
+//! Resources in a real etcd while the daemon itself stores the rest, and values that other programs
+//! write there at the same time.
 
 use std::sync::Arc;
 use std::time::Duration;

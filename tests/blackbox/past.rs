@@ -1,4 +1,4 @@
-//! The past of objects: exact reads of one, its history, and going back.
+//! The past of objects: exact reads of an object, its history, and undo.
 
 use std::process::Output;
 use std::time::Duration;
@@ -268,10 +268,7 @@ async fn commands_show_the_past_and_go_back() {
 
     let to = deleted.to_string();
     let cases: &[(&[&str], &str)] = &[
-        (
-            &["history", "pot", "a"],
-            "\"pot\" is no kind that is served",
-        ),
+        (&["history", "pot", "a"], "\"pot\" is not a served kind"),
         (
             &["history", "cm", "never"],
             "it is not in the history that is kept",

@@ -1,4 +1,4 @@
-//! Quantities that are longer than numbers of a machine, and as bodies write them (API-254).
+//! Quantities beyond the range of machine numbers, and in each notation of bodies (API-254).
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! Values that Kubernetes keeps as JSON, with their texts: the data of ControllerRevisions, the
-//! parameters of devices (API-254, D-45).
+//! Values that Kubernetes keeps as raw JSON texts: the data of ControllerRevisions, the parameters
+//! of devices (API-254, D-45).
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Logins that are refused.
+//! Refused logins.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What Kubernetes had once and removed (`tests/deviations.md`, "Removed upstream").
+//! Features that Kubernetes has removed (`tests/deviations.md`, "Removed upstream").
 
 use rustix::process::Signal;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! History is removed at the end of its retention, and its space is returned.
+//! History is removed at the end of its retention, and its space is freed.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

@@ -33,7 +33,7 @@ async fn reload(daemon: &Daemon) -> String {
     let start = Instant::now();
     loop {
         let log = daemon.stderr().split_off(before);
-        if log.contains("the files of tokens were read again") {
+        if log.contains("the token files were read again") {
             return log;
         }
         assert!(start.elapsed() < TIMEOUT, "no reload: {log}");
@@ -153,7 +153,7 @@ async fn a_token_file_of_the_admin_that_is_gone_or_damaged_changes_nothing_but_t
         let complaints = log.lines().filter(|line| line.contains("ERROR"));
         let complaints: Vec<&str> = complaints.collect();
         assert_eq!(complaints.len(), 1, "{log}");
-        for words in ["admin.token: ", "start the daemon anew to have one made"] {
+        for words in ["admin.token: ", "restart the daemon to create one"] {
             assert!(complaints[0].contains(words), "{log}");
         }
         assert!(

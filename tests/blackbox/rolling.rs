@@ -1,5 +1,5 @@
 //! A rolling restart of three daemons on one etcd, under load. Clients know all three addresses.
-//! What was acknowledged stays, watches go on at another daemon, and no write fails.
+//! Acknowledged writes stay, watches continue at another daemon, and no write fails.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

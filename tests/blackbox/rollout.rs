@@ -1,5 +1,5 @@
-//! `kubectl rollout history` and `undo`, in each version that the tests have. No controller keeps
-//! revisions, so the ReplicaSets and ControllerRevisions here are made by hand, as one leaves them.
+//! `kubectl rollout history` and `undo`, in each tested version. No controller creates revisions
+//! here, so the tests create ReplicaSets and ControllerRevisions as a controller would.
 
 use serde_json::{Value, json};
 

@@ -211,8 +211,9 @@ async fn metrics_that_others_can_reach_are_warned_of() {
     let told: Vec<String> = lines.take_while(|line| !line.contains("serving")).collect();
     daemon.kill().unwrap();
     daemon.wait().unwrap();
-    let warns =
-        |line: &String| line.contains("WARN") && line.contains("whoever reaches this address");
+    let warns = |line: &String| {
+        line.contains("WARN") && line.contains("every client that reaches this address")
+    };
     assert!(told.iter().any(warns), "{told:?}");
 }
 

@@ -1,4 +1,4 @@
-//! The rights of users, and the protection of secrets.
+//! The permissions of users, and the protection of secrets.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Field selectors on labels that a kind does not have, for every kind (API-86).
+//! Field selectors with field labels that a kind does not support, for every kind (API-86).
 
 use serde_json::Value;
 

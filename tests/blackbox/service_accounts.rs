@@ -1,5 +1,5 @@
-//! Tokens of service accounts: made on request, known as their users, and good as long as what they
-//! name.
+//! Service account tokens: issued on request, accepted as their users, and valid as long as the
+//! objects that they name exist.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

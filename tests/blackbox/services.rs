@@ -1,5 +1,5 @@
-//! Addresses and ports of Services (API-228). `replay::services` has what one client sees of one
-//! Service.
+//! Addresses and ports of Services (API-228). `replay::services` has the tests with one client and
+//! one Service.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Streams of one connection that are read beside streams whose window is never opened.
+//! Streams that are read, on a connection with streams whose window never opens.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Values in the store: in the configured form, in another one, or unreadable.
+//! Values in the store: in the configured form, in another form, or unreadable.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What tokens of service accounts claim, and what the audit log tells of them (API-226).
+//! The claims of service account tokens, and the audit events of their requests (API-226).
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,4 +1,4 @@
-//! Without a watch cache, for all resources or for one: only the speed changes.
+//! Without a watch cache, for all resources or for one, only the speed changes.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Answers that their clients do not read, in every form: what the daemon holds for them, and that
-//! they are the same bytes when they are read at last.
+//! Responses that their clients do not read, in every form: the bytes that the daemon holds for
+//! them, and their content when they are finally read.
 
 use std::io::Read;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! HTTP/1.1: requests that are answered before their bodies arrive, or without them.
+//! HTTP/1.1 requests that are answered before their bodies arrive, or without them.
 
 use std::time::Duration;
 

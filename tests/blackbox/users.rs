@@ -1,4 +1,4 @@
-//! The rights of users from a file of tokens, and of impersonated users.
+//! The permissions of users from a token file, and of impersonated users.
 
 use serde_json::Value;
 

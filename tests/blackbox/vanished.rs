@@ -1,7 +1,7 @@
-//! Clients whose machines are gone, beside clients that are well and read nothing.
+//! Clients whose machines are gone, and clients that are well but read nothing.
 //!
-//! The test runs again in a network of its own, where the addresses of clients can be made to
-//! swallow what is sent to them.
+//! The test starts itself again in a network of its own, where it can drop the packets to the
+//! addresses of clients.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Versions of one object that have forms of their own.
+//! Versions of one object that have schemas of their own.
 
 use std::sync::Arc;
 
@@ -307,7 +307,7 @@ async fn what_is_served_is_configuration() {
         404
     );
     let log = daemon.stderr();
-    assert!(!log.contains("nothing follows"), "{log}");
+    assert!(!log.contains("so it has no effect"), "{log}");
     daemon.stop(Signal::TERM).await;
     let daemon = Options::default().over(daemon.folder()).launch().await;
     daemon.ready().await;

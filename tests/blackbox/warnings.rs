@@ -1,4 +1,4 @@
-//! What writers are warned of, in `Warning` headers (http.md 3.2, 3.3, 8).
+//! The warnings that writers get in `Warning` headers (http.md 3.2, 3.3, 8).
 
 use serde_json::{Value, json};
 
@@ -196,6 +196,9 @@ async fn objects_that_have_no_effect_yet_are_warned_of_and_logged_once_for_each_
             json!({ "metadata": { "name": "as.example.com" }, "spec": {
                 "group": "example.com", "scope": "Namespaced",
                 "names": { "plural": "as", "kind": "A" },
+                "conversion": { "strategy": "Webhook", "webhook": {
+                    "conversionReviewVersions": ["v1"],
+                    "clientConfig": { "url": "https://example.com" } } },
                 "versions": [{ "name": "v1", "served": true, "storage": true,
                     "schema": { "openAPIV3Schema": { "type": "object" } } }] } }),
         ),
@@ -253,6 +256,10 @@ async fn objects_that_have_no_effect_yet_are_warned_of_and_logged_once_for_each_
         assert_eq!(told(&changed), 0, "{kind}");
         changed.expect(200);
         client.call(Call::delete(&at)).await;
+        // A definition goes a moment later.
+        while client.call(Call::get(&at)).await.status == 200 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
         let applied = client.call(apply(&at, &object)).await;
         assert_eq!(told(&applied), 1, "{kind}: {}", applied.text());
     }

@@ -1,4 +1,5 @@
-//! The time and the memory of one request beside what a request may take. In a release build:
+//! The time and the memory of each request, compared with the limits for a request. In a release
+//! build:
 //!
 //! `TAFFRAIL_BAR=40 cargo test --release --test complexity -- --nocapture costs` prints the 40
 //! requests that take the most.

@@ -1,4 +1,4 @@
-//! What a request costs.
+//! The cost of a request.
 
 use allocation_counter::measure;
 use rustix::time::{ClockId, clock_gettime};

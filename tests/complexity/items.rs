@@ -1,4 +1,4 @@
-//! Long lists and maps for a place.
+//! Long lists and maps for a place in a type.
 
 use std::net::IpAddr;
 

@@ -1,9 +1,9 @@
-//! Searches for work that grows faster than what is sent: each list and map of each type is made
+//! Searches for work that grows faster than the request: each list and map of each type is made
 //! long and written by all verbs, in this process and without HTTP.
 //!
-//! Memory is counted, and so is what the code counts (`api::cost`): a doubling of the items may
-//! cost at most 2.5 times. The time of the processor is too noisy for that. What seems to take too
-//! much of it is tried again with more items, where a square can't be mistaken.
+//! The tests count memory and the steps that the code counts (`api::cost`): twice the items may
+//! cost at most 2.5 times as much. CPU time is too noisy for that limit. A case that seems to
+//! exceed it is repeated with more items, where quadratic growth is unmistakable.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bar;
@@ -114,6 +114,6 @@ fn every_list_and_map_costs_as_much_as_it_is_long() {
     let closed: Vec<&str> = gaps.into_iter().filter(is_closed).collect();
     assert!(
         closed.is_empty(),
-        "gaps that are none any more: {closed:#?}"
+        "listed gaps that no longer exist: {closed:#?}"
     );
 }

@@ -1,8 +1,8 @@
-//! The same over HTTP, to a daemon: every path of every kind, with up to 16,000 items.
+//! The same searches over HTTP, to a daemon: every path of every kind, with up to 16,000 items.
 //!
-//! It takes hours, and so runs in `tests/run.sh --long` only. The time of all threads of the daemon
-//! decides; where valgrind is installed, what seems to take too much of it is judged by
-//! instructions, which are the same in each run.
+//! It takes hours, and so runs only in `tests/run.sh --long`. The CPU time of all threads of the
+//! daemon decides. If valgrind is installed, a case that seems to exceed the limit is decided by
+//! instructions, whose number is the same in each run.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};

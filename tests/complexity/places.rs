@@ -1,7 +1,7 @@
-//! Where objects have lists and maps: each field of each type once, with a body that has it.
+//! The lists and maps of objects: each field of each type once, with a body that contains it.
 //!
-//! The bodies are those that `tools/facts/sweep.py` has recorded. What none of them has is put into
-//! a minimal body, at the shortest path to its type.
+//! The bodies are those that `tools/facts/sweep.py` has recorded. A field that none of them
+//! contains is put into a minimal body, at the shortest path to its type.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io::Read as _;
@@ -11,6 +11,7 @@ use flate2::read::GzDecoder;
 use serde_json::{Map, Value, json};
 use taffrail::api::resource::ResourceDefinition;
 use taffrail::kinds::definitions::{built_in, not_stored};
+use taffrail::kinds::types::TYPES;
 use taffrail::schema::{Field, Scalar, Schema, Shape, StructId, Type};
 
 use crate::items::{Items, items};
@@ -299,6 +300,12 @@ fn sample(schema: &'static Schema, of: &Type) -> Value {
     }
 }
 
+/// The type of a built-in kind.
+fn type_of(kind: &ResourceDefinition) -> (&'static Schema, StructId) {
+    let schema: &'static Schema = &TYPES;
+    (schema, schema.find(kind.object_type().name()).unwrap())
+}
+
 /// A way to a struct.
 struct Way {
     kind: usize,
@@ -314,13 +321,13 @@ pub fn places() -> Vec<Place> {
     let cases = cases(&kinds);
     let mut found = BTreeMap::new();
     for (number, case) in cases.iter().enumerate() {
-        let at = case.kind.object_type.found().unwrap();
+        let at = type_of(&case.kind);
         read(at, (number, &case.body), "", &mut found);
     }
     let mut places = BTreeMap::new();
     let (mut seen, mut ways) = (HashSet::new(), VecDeque::new());
     for (kind, row) in kinds.iter().enumerate() {
-        let (schema, id) = row.object_type.found().unwrap();
+        let (schema, id) = type_of(row);
         let pointer = String::new();
         ways.push_back(Way {
             kind,
@@ -358,12 +365,12 @@ pub fn paths() -> Vec<Place> {
     let cases = cases(&kinds);
     let mut found = BTreeMap::new();
     for (number, case) in cases.iter().enumerate() {
-        let at = case.kind.object_type.found().unwrap();
+        let at = type_of(&case.kind);
         read(at, (number, &case.body), "", &mut found);
     }
     let mut paths = Vec::new();
     for (kind, row) in kinds.iter().enumerate() {
-        let (schema, id) = row.object_type.found().unwrap();
+        let (schema, id) = type_of(row);
         let pointer = String::new();
         let mut ways = vec![(
             Way {

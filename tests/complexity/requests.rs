@@ -1,4 +1,4 @@
-//! The requests that write a place.
+//! The requests that write a field.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Tries the requests of a place, and judges what they cost.
+//! Tries the requests of a field, and checks their cost.
 
 use std::collections::BTreeMap;
 

@@ -10,18 +10,21 @@ use taffrail::api::object::Object;
 use taffrail::api::options::WriteOptions;
 use taffrail::api::patch::{Patch, PatchKind};
 use taffrail::api::status::Status;
+use taffrail::auth;
+use taffrail::auth::Authenticators;
+use taffrail::auth::Authorizer;
+use taffrail::auth::Revocations;
 use taffrail::config::ADMISSION_PLUGINS;
 use taffrail::kinds::definitions::{built_in, core};
 use taffrail::kinds::validation::addresses::Range;
 use taffrail::registry::deletion::Collector;
 use taffrail::registry::keys::object_key;
+use taffrail::registry::reviews;
 use taffrail::registry::services::PortRange;
 use taffrail::registry::{
     ClusterParts, NamespacedName, Registry, RequestContext, ServiceNetwork, StoredVersion,
     UpdateSource,
 };
-use taffrail::server::auth::{self, Authenticators, Authorizer, Revocations};
-use taffrail::server::reviews;
 use taffrail::storage::codec::{Codec, object_of};
 use taffrail::storage::dry_run::DryRun;
 use taffrail::storage::factory::{Engines, StorageFactory, StorageOptions};
@@ -95,7 +98,8 @@ impl Server {
                 .filter(|name| !LEFT_OUT.contains(name))
                 .collect(),
             delete_collection_workers: 1,
-            rights: None,
+            authorizer: None,
+            policies: Default::default(),
         };
         let storages = storages(&engine);
         let registry =
@@ -168,7 +172,7 @@ impl Server {
     pub async fn put(&self, request: &Request) -> Result<(), String> {
         let kind = &request.kind;
         let decoded = decode_object(&request.body, BodyFormat::Json, kind);
-        let mut object = decoded.map_err(|status| status.message)?.object;
+        let mut object = decoded.map_err(|error| error.to_string())?.object;
         for (name, text) in [
             ("uid", "6f0c7a4e-6c9a-4b58-8f0e-3f3c2b1a0d9e"),
             ("creationTimestamp", "2026-01-02T03:04:05Z"),
@@ -187,7 +191,7 @@ impl Server {
         let store = store.ok_or("it is not stored")?;
         let storing = store
             .storage()
-            .create(&key, object, None, self.context.origin());
+            .create(&key, object.into(), self.context.origin());
         storing.await.map(drop).map_err(|error| error.to_string())
     }
 

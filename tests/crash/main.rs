@@ -1,11 +1,11 @@
 //! The crash simulator: the engine on a disk that loses, reorders and tears unsynced data.
 //!
 //! Each workload is a random load on one store. At random moments the disk is copied as a power
-//! failure would leave it. Every image is opened. It must hold every event that was acknowledged or
-//! fed, nothing half written and nothing that was never written, and revisions must continue. Other
-//! workloads have I/O errors and full disks, and must recover without being reopened by hand. The
-//! seed is printed. `TAFFRAIL_SEED=n cargo test --test crash` repeats it. `TAFFRAIL_CRASH_IMAGES=n`
-//! sets the number of images.
+//! failure would leave it, and every image is opened. It must have every event that was
+//! acknowledged or fed, no half-written event and no event that was never written, and revisions
+//! must continue. Other workloads have I/O errors and full disks, and must recover without being
+//! reopened by hand. The seed is printed. `TAFFRAIL_SEED=n cargo test --test crash` repeats it.
+//! `TAFFRAIL_CRASH_IMAGES=n` sets the number of images.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

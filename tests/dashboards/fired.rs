@@ -1,5 +1,5 @@
-//! Alerts fire on daemons in trouble, and stay quiet on a daemon in good health. The board shows
-//! the troubles, too.
+//! Alerts fire for daemons in trouble, and stay quiet for a healthy daemon. The board shows the
+//! troubles, too.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

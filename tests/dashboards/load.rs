@@ -1,4 +1,4 @@
-//! Load that touches whatever is measured: requests of each verb, watches, failures, compaction.
+//! Load that affects every metric: requests of each verb, watches, failures, compaction.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;

@@ -1,7 +1,7 @@
-//! Tests of `dashboards/`: the Grafana board and the Prometheus rules, beside real daemons.
+//! Tests of `dashboards/`: the Grafana board and the Prometheus rules, with real daemons.
 //!
-//! The board and the rules are read as they are, every metric that they name is looked for on the
-//! pages of daemons, and a real Prometheus evaluates them. `tests/run.sh` fetches Prometheus.
+//! The tests read the board and the rules, look for every metric that they name on the pages of
+//! daemons, and have a real Prometheus evaluate them. `tests/run.sh` fetches Prometheus.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[allow(dead_code, unused_imports)]

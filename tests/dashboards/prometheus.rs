@@ -1,4 +1,4 @@
-//! A real Prometheus and its promtool, as `tests/run.sh` fetches them.
+//! The real Prometheus and promtool that `tests/run.sh` fetches.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

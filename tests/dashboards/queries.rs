@@ -1,4 +1,4 @@
-//! The queries of the board, asked of a Prometheus as Grafana would.
+//! The queries of the board, sent to a Prometheus as Grafana would.
 
 use std::collections::BTreeSet;
 

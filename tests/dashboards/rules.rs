@@ -1,4 +1,4 @@
-//! The files of Prometheus rules, read as they are, and what each alert must have.
+//! The files of Prometheus rules, and the required parts of each alert.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

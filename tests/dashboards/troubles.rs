@@ -1,5 +1,5 @@
-//! Daemons in trouble: gone, without their etcd, without room, without their key, with actors that
-//! fail; and requests that make it felt.
+//! Daemons in trouble: gone, without their etcd, on a full disk, without their key, with failing
+//! actors; and requests that meet the trouble.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! Encrypted values of other implementations, and the daemon's values for them. `README.md` in this
-//! folder describes how they were made and how to repeat it.
+//! folder describes how to make them again.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Damage inside the database: every damaged row is refused by the name of file, table and record.
-//! Nothing is skipped silently.
+//! Damage inside the database: every damaged row is refused with the names of file, table and
+//! record. Nothing is skipped silently.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! One bit is flipped anywhere in the files of a store. What it answers is right, or it refuses.
+//! One bit is flipped anywhere in the files of a store. The store answers correctly, or refuses.
 
 use std::collections::BTreeMap;
 use std::fs;

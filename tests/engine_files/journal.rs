@@ -1,5 +1,5 @@
-//! The journal: what a crash leaves in it comes back. Damage to it is refused, and so is a journal
-//! that is not the one that the store needs.
+//! The journal: data that a crash leaves in it is recovered. Damage to it is refused, and so is a
+//! journal that belongs to another state of the store.
 
 use std::fs;
 use std::ops::Range;

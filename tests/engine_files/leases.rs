@@ -1,4 +1,4 @@
-//! Leases across restarts, and under clocks that are set.
+//! Leases across restarts, and under clocks that change.
 
 use std::path::Path;
 use std::sync::Arc;

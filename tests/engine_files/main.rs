@@ -1,9 +1,10 @@
-//! The files of the embedded engine. Stores of old releases open unchanged, damage is refused by
-//! the name of file and record, and disk failures are survived without a restart.
+//! The files of the embedded engine. Stores of old releases open unchanged, damage is refused with
+//! the names of file and record, and the engine survives disk failures without a restart.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod damage;
+mod edition;
 mod faulty;
 mod files;
 mod flips;

@@ -1,5 +1,5 @@
-//! Damage in the middle of the log, which opening does not read. Requests that meet the record are
-//! told. All others continue.
+//! Damage in the middle of the log, which opening does not read. Requests that need the damaged
+//! record get an error. All others continue.
 
 use std::sync::Arc;
 

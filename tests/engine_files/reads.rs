@@ -1,4 +1,4 @@
-//! Reads that fail in the file, and their effect on everybody else.
+//! Failing reads of the file, and their effect on other requests.
 
 use std::path::Path;
 use std::sync::Arc;

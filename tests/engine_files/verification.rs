@@ -1,5 +1,5 @@
-//! Verification while the store serves. Damage is found and named by file and record. Nothing else
-//! is taken for damage.
+//! Verification while the store serves. Damage is found and reported with file and record. Nothing
+//! else counts as damage.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

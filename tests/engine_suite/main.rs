@@ -11,6 +11,8 @@ mod checks;
 mod over_etcd;
 #[path = "../servers/mod.rs"]
 mod servers;
+mod shared_progress;
+mod shared_watches;
 mod subjects;
 
 /// Makes a test of every check on every engine.

@@ -1,4 +1,4 @@
-//! The special cases of an engine over etcd: large messages, transactions of others, broken
+//! The special cases of an engine over etcd: large messages, transactions of other clients, broken
 //! connections.
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Load on a fleet during a fault, and the demands after it: no acknowledged write is lost, no
-//! watch has a gap or a repetition, and no answer is impossible.
+//! Load on a fleet during a fault, and the requirements after it: no acknowledged write is lost, no
+//! watch has a gap or a repetition, and no response is impossible.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub struct Totals {
 }
 
 /// Retries until the answer has this status.
-async fn retry_until(client: &Client, call: Call, status: u16) -> Value {
+pub async fn retry_until(client: &Client, call: Call, status: u16) -> Value {
     let begun = Instant::now();
     loop {
         match client.attempt(call.clone()).await {
@@ -113,6 +113,7 @@ impl FleetLoad {
                 path: collection(),
                 writer: name.clone(),
                 read,
+                is_in_etcd: true,
             });
             let write_log = self.write_log.clone();
             let writer = Writer::new(over(writer), write_log, labelled, name, random.next());

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::fleet::{Fleet, Plan};
-use crate::fleet_load::FleetLoad;
+use crate::fleet_load::{FleetLoad, retry_until};
+use crate::harness::{Call, version};
 use crate::turn;
 
 async fn seconds(seconds: u64) {
@@ -128,4 +131,54 @@ async fn daemons_are_killed() {
         daemon.relaunch().await;
     }
     load.stop_and_check(&fleet).await;
+}
+
+/// A transaction that etcd gets after its client was answered takes effect nevertheless. So the
+/// answer never says that nothing was done, although reads show nothing of it meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_that_reach_etcd_late_were_never_said_to_have_failed() {
+    let _turn = turn().await;
+    let fleet = Fleet::start(Plan {
+        proxied: true,
+        daemons: 1,
+        ..Plan::SINGLE
+    })
+    .await;
+    let configmaps = "/api/v1/namespaces/default/configmaps";
+    let path = |name: &str| format!("{configmaps}/{name}");
+    let object =
+        |name: &str, value: &str| json!({ "metadata": { "name": name }, "data": { "k": value } });
+    let client = fleet.daemons[0].client();
+    for name in ["updated", "deleted"] {
+        let create = Call::post(configmaps, &object(name, "before"));
+        let created = client.call(create).await.expect(201);
+        // The cache has it from now on, so that no write reads before its transaction.
+        let list = format!("{configmaps}?resourceVersion={}", version(&created));
+        client.call(Call::get(&list)).await.expect(200);
+    }
+    // etcd begins one transaction after another, before the daemon gives them up.
+    fleet.proxies[0].hold(Duration::from_millis(100));
+    let writes = [
+        Call::post(configmaps, &object("created", "after")),
+        Call::put(&path("updated"), &object("updated", "after")),
+        Call::delete(&path("deleted")),
+    ];
+    // A connection of this client belongs to a thread that has connections to etcd by now.
+    let writing = writes.map(|write| client.call(write));
+    for answer in futures_util::future::join_all(writing).await {
+        assert_eq!(answer.status, 504, "{}", answer.text());
+    }
+    // The daemon has given these connections up, and reads by others.
+    retry_until(&client, Call::get(&path("created")), 404).await;
+    let updated = retry_until(&client, Call::get(&path("updated")), 200).await;
+    assert_eq!(updated["data"]["k"], "before");
+    client.call(Call::get(&path("deleted"))).await.expect(200);
+
+    fleet.proxies[0].release();
+    retry_until(&client, Call::get(&path("created")), 200).await;
+    retry_until(&client, Call::get(&path("deleted")), 404).await;
+    let updated = client.call(Call::get(&path("updated"))).await.expect(200);
+    assert_eq!(updated["data"]["k"], "after");
+    let deletion = Call::delete(&path("deleted"));
+    client.call(deletion).await.refusal(404, "NotFound");
 }

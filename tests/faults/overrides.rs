@@ -1,4 +1,4 @@
-//! Resources that other servers keep (SF-2, OP-11, OP-23).
+//! Resources in other etcds (SF-2, OP-11, OP-23).
 
 use etcd_client::{Client, GetOptions};
 use serde_json::json;

@@ -145,7 +145,7 @@ async fn certificates_towards_etcd_are_read_again_and_no_request_is_lost_sf_4() 
     daemon.signal(Signal::HUP);
     while !daemon
         .stderr()
-        .contains("new connections to etcd use other")
+        .contains("new connections to etcd use the reloaded")
     {
         create().await.expect(201);
         assert!(Instant::now() < until, "{}", daemon.stderr());

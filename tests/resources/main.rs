@@ -12,17 +12,21 @@ mod harness;
 #[path = "../servers/mod.rs"]
 mod servers;
 
+mod library;
 mod load;
+mod made_at_run_time;
 #[allow(dead_code)]
 mod process;
+mod sharing;
 
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use taffrail::ServerResources;
 use taffrail::api::resource::{
-    ConversionStrategy, ResourceDefinition, ResourceScope, SelectableField,
+    ConversionStrategy, Declared, ResourceDefinition, ResourceScope, Rules, SelectableField,
 };
-use taffrail::daemon::resources::{ResourceError, Resources};
+use taffrail::daemon::resources::ResourceError;
 
 use crate::harness::{Call, Client, version};
 use crate::load::Load;
@@ -30,8 +34,7 @@ use crate::process::{Process, Running};
 use crate::servers::etcd::{self, Cluster};
 
 const WATCHES_OF_ETCD: &str = "etcd_debugging_mvcc_watcher_total";
-/// The resources that come and go. Daemons of one process share their metrics, so no other test,
-/// which may leave resources behind, uses this name.
+/// The resources that come and go.
 const VISITORS: &str = "visitors";
 const SOON: Duration = Duration::from_secs(10);
 
@@ -50,17 +53,29 @@ fn gadgets(plural: &str) -> ResourceDefinition {
     ResourceDefinition::named("example.com", "v1", &kind_of(plural), plural)
 }
 
+/// A kind with these selectable fields whose versions differ in their type only.
+fn convertible(selectable_fields: Vec<SelectableField>) -> Declared {
+    let rules = Rules {
+        conversion: ConversionStrategy::TypeOnly,
+        ..Rules::default()
+    };
+    Declared {
+        rules,
+        selectable_fields,
+        ..Declared::default()
+    }
+}
+
 /// A version that differs from the others in its type only.
 fn version_of(plural: &str, version: &str) -> ResourceDefinition {
     ResourceDefinition {
         version: version.to_owned(),
-        conversion: ConversionStrategy::TypeOnly,
-        ..gadgets(plural)
+        ..gadgets(plural).with(convertible(Vec::new()))
     }
 }
 
 /// Adds a resource, uses it and removes it: its watch ends, and its paths are gone.
-async fn come_and_go(resources: &Resources, client: &Client, plural: &str) {
+async fn come_and_go(resources: &ServerResources, client: &Client, plural: &str) {
     let collection = format!("/apis/example.com/v1/namespaces/default/{plural}");
     resources.add(gadgets(plural)).await.unwrap();
     let object = json!({
@@ -166,7 +181,7 @@ fn over_etcd(version: &str) {
         return;
     }
     let cluster = Cluster::single(version);
-    let running = Running::start(&["--etcd-servers", &cluster.urls().join(",")]);
+    let running = Running::start(&[&format!("--etcd-servers={}", cluster.urls().join(","))]);
     running.block_on(resources_come_and_go(&running, Some(&cluster)));
     running.stop();
 }
@@ -422,18 +437,12 @@ fn a_version_that_comes_back_with_other_keys_or_fields_is_refused() {
             .unwrap();
         let field = SelectableField::text("spec.color", &["spec.color"]);
         for changed in [
-            ResourceDefinition {
-                selectable_fields: vec![field],
-                ..version_of("levers", "v1")
-            },
+            version_of("levers", "v1").with(convertible(vec![field])),
             ResourceDefinition {
                 scope: ResourceScope::Cluster,
                 ..version_of("levers", "v1")
             },
-            ResourceDefinition {
-                conversion: ConversionStrategy::Unsupported,
-                ..version_of("levers", "v1")
-            },
+            version_of("levers", "v1").with(Declared::default()),
             ResourceDefinition {
                 kind: "Widget".to_owned(),
                 ..version_of("levers", "v1")

@@ -1,31 +1,16 @@
 //! A daemon in the process of the test.
 
 use std::net::SocketAddr;
-use std::sync::mpsc;
-use std::sync::{Mutex, MutexGuard, OnceLock};
-use std::thread::JoinHandle;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use actors::testing::failpoints;
-use clap::Parser;
-use taffrail::config::{Config, Settings};
-use taffrail::daemon::Daemon;
-use taffrail::daemon::resources::Resources;
-use taffrail::telemetry::{self, Series};
-use tempfile::TempDir;
-use tokio::sync::oneshot;
+use taffrail::{Server, ServerResources};
 
-use crate::harness::{Call, Client, Target};
+use crate::harness::{Client, Target};
 
 /// Longer than a daemon takes to end.
 const END: Duration = Duration::from_secs(60);
-
-/// Flags of `taffrail serve`.
-#[derive(Parser)]
-struct Flags {
-    #[command(flatten)]
-    settings: Settings,
-}
 
 /// The resource use of the process.
 pub struct Process;
@@ -49,79 +34,48 @@ impl Process {
 
 /// A daemon that serves, and a runtime for its clients.
 pub struct Running {
-    pub resources: Resources,
+    pub resources: ServerResources,
     /// Plain HTTP for scrapers.
     pub metrics: SocketAddr,
     target: Target,
-    stop: Option<oneshot::Sender<()>>,
-    daemon: Option<JoinHandle<()>>,
+    server: Option<Server>,
     clients: tokio::runtime::Runtime,
-    _folder: TempDir,
     /// Only one daemon runs at a time, because the use of the whole process is measured.
     _turn: MutexGuard<'static, ()>,
 }
 
-fn series() -> Series {
-    static SERIES: OnceLock<Series> = OnceLock::new();
-    SERIES
-        .get_or_init(|| telemetry::install_metrics().unwrap())
-        .clone()
+/// Waits until no other test of this process runs a server.
+pub fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 impl Running {
-    pub fn start(arguments: &[&str]) -> Running {
-        static TURN: Mutex<()> = Mutex::new(());
-        let turn = TURN
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("data");
-        let mut flags = vec!["taffrail", "--data-dir", data.to_str().unwrap()];
-        flags.extend([
-            "--secure-port",
-            "0",
-            "--metrics-bind-address",
-            "127.0.0.1:0",
-        ]);
-        flags.extend(arguments);
-        let config = Config::load(Flags::parse_from(flags).settings, None).unwrap();
-        let (started, starting) = mpsc::channel();
-        let (stop, stopped) = oneshot::channel();
-        let daemon = std::thread::spawn(move || {
-            actix_rt::System::new().block_on(async move {
-                let daemon = Daemon::start(config, series(), Instant::now())
-                    .await
-                    .unwrap();
-                let announcement = daemon.announcement();
-                let at = (announcement.secure, announcement.metrics.unwrap());
-                started.send((at, daemon.resources().clone())).unwrap();
-                tokio::select! {
-                    _ = stopped => {}
-                    () = daemon.ended() => {}
-                }
-                daemon.stop().await;
-            });
-        });
-        let ((address, metrics), resources) = starting.recv().unwrap();
-        let token = std::fs::read_to_string(data.join("admin.token")).unwrap();
+    /// Starts a daemon with flags as those of `taffrail serve`.
+    pub fn start(flags: &[&str]) -> Running {
+        let turn = turn();
+        let mut builder = Server::builder().setting("metrics-bind-address", "127.0.0.1:0");
+        let mut flags = flags.iter();
+        while let Some(flag) = flags.next() {
+            let flag = flag.strip_prefix("--").unwrap();
+            let pair = flag.split_once('=');
+            let (name, value) = pair.unwrap_or_else(|| (flag, flags.next().unwrap()));
+            builder = builder.setting(name, value);
+        }
         let mut clients = tokio::runtime::Builder::new_multi_thread();
-        let running = Running {
-            resources,
-            metrics,
-            target: Target::new(address, Some(token.trim().to_owned()), None),
-            stop: Some(stop),
-            daemon: Some(daemon),
-            clients: clients.worker_threads(1).enable_all().build().unwrap(),
-            _folder: folder,
+        let clients = clients.worker_threads(1).enable_all().build().unwrap();
+        let server = clients.block_on(builder.start()).unwrap();
+        clients.block_on(server.ready()).unwrap();
+        let token = server.admin_token().map(str::to_owned);
+        Running {
+            resources: server.resources(),
+            metrics: server.metrics_address().unwrap(),
+            target: Target::new(server.address(), token, None),
+            server: Some(server),
+            clients,
             _turn: turn,
-        };
-        running.block_on(async {
-            let client = running.client();
-            while client.call(Call::get("/readyz")).await.status != 200 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        });
-        running
+        }
     }
 
     pub fn client(&self) -> Client {
@@ -136,35 +90,22 @@ impl Running {
         &self.target
     }
 
-    /// Stops the daemon, and fails if it did not end well.
+    /// Stops the daemon, and fails if it did not stop in order.
     pub fn stop(mut self) {
-        self.ask_to_stop();
-        self.join().unwrap();
+        let server = self.server.take().unwrap();
+        let stopped = async { tokio::time::timeout(END, server.stop()).await };
+        let stopped = self.clients.block_on(stopped);
+        stopped.expect("the daemon has not ended").unwrap();
     }
 
     /// Waits until the daemon has ended by itself.
     pub fn ended(mut self) {
-        self.join().unwrap();
-    }
-
-    fn ask_to_stop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            // It may have ended by itself.
-            let _ = stop.send(());
-        }
-    }
-
-    /// Fails when the daemon is still there after a minute, so that no test waits forever.
-    fn join(&mut self) -> std::thread::Result<()> {
-        let Some(daemon) = self.daemon.take() else {
-            return Ok(());
-        };
+        let server = self.server.take().unwrap();
         let begun = Instant::now();
-        while !daemon.is_finished() {
+        while !server.has_ended() {
             assert!(begun.elapsed() < END, "the daemon has not ended");
             std::thread::sleep(Duration::from_millis(10));
         }
-        daemon.join()
     }
 }
 
@@ -172,16 +113,10 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         failpoints::clear();
-        self.ask_to_stop();
-        if std::thread::panicking() {
+        if let Some(server) = self.server.take() {
+            let stopping = async { tokio::time::timeout(END, server.stop()).await };
             // The test has failed already.
-            let daemon = self.daemon.take();
-            let begun = Instant::now();
-            while daemon.as_ref().is_some_and(|daemon| !daemon.is_finished())
-                && begun.elapsed() < END
-            {
-                std::thread::sleep(Duration::from_millis(10));
-            }
+            let _ = self.clients.block_on(stopping);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A real kube-apiserver, with its defaults for storage and one more feature.
+//! A real kube-apiserver, with its default storage settings and one more feature.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,8 @@
 //! Real servers for tests.
 //!
-//! This folder owns the start and stop of etcds that `tests/run.sh` fetches, of programs of
-//! Kubernetes that the environment names, free ports and proxies. Suites share it with
-//! `#[path = "../servers/mod.rs"] mod servers;`. It must not know the
-//! daemon.
+//! This folder starts and stops the etcds that `tests/run.sh` fetches and the Kubernetes programs
+//! that the environment names, and has free ports and proxies. Suites share it with `#[path =
+//! "../servers/mod.rs"] mod servers;`. It does not know the daemon.
 #![allow(dead_code)]
 
 pub mod controllers;

@@ -1,4 +1,4 @@
-//! Tests that are not run because a program is not there.
+//! Reports tests that do not run because a program is missing.
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -1,4 +1,5 @@
-//! A daemon under load for a minute. It has a process of its own, so that it delays no other test.
+//! A daemon under load for a minute. It runs in a separate process, so that it delays no other
+//! test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[allow(dead_code, unused_imports)]

@@ -1,7 +1,7 @@
 //! A stop of the daemon while one of its actors is stalled.
 //!
-//! The daemon runs in the process of the test. The stop gives the actors of the stalled thread up,
-//! and they live on until the process ends. So this test has a process of its own.
+//! The daemon runs in the process of the test. The stop gives up on the actors of the stalled
+//! thread, and they live on until the process ends. So this test has a process of its own.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[allow(dead_code, unused_imports)]

@@ -1,4 +1,4 @@
-//! Updates that start from a state which is not durable yet (docs/design.md 6).
+//! Updates that start from a state that is not durable yet (docs/design.md 6).
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Dry run: every check, nothing stored.
+//! Dry runs: every check runs, and nothing is stored.
 
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ pub async fn st_80_create(h: Rc<Harness>) {
     let before = h.revision().await;
     let answer = h
         .dry
-        .create("/pods/ns/a", pod("ns", "a"), None, origin())
+        .create("/pods/ns/a", pod("ns", "a").into(), origin())
         .await
         .unwrap();
     assert_eq!(answer.revision, Revision::ZERO);
@@ -38,7 +38,7 @@ pub async fn st_80_create(h: Rc<Harness>) {
     h.create(&pod("ns", "a")).await;
     let exists = h
         .dry
-        .create("/pods/ns/a", pod("ns", "a"), None, origin())
+        .create("/pods/ns/a", pod("ns", "a").into(), origin())
         .await;
     assert!(matches!(kind(exists), StorageErrorKind::KeyExists));
     assert_eq!(h.revision().await, before.next());

@@ -134,9 +134,9 @@ pub async fn kv_21_a_value_that_cannot_be_read_is_never_lost_nor_overwritten(h: 
         let (_, short) = name.split_once('/').unwrap();
         let created = h
             .storage
-            .create(&relative, pod("ns", short), None, origin());
+            .create(&relative, pod("ns", short).into(), origin());
         assert!(matches!(kind(created.await), StorageErrorKind::KeyExists));
-        let tried = h.dry.create(&relative, pod("ns", short), None, origin());
+        let tried = h.dry.create(&relative, pod("ns", short).into(), origin());
         assert!(matches!(kind(tried.await), StorageErrorKind::KeyExists));
         let update = h.update(&relative, |_| Ok(pod("ns", short))).await;
         names_it(update, name);
@@ -240,7 +240,7 @@ pub async fn ts_29_values_that_cannot_be_transformed_are_never_deleted(h: Rc<Har
     assert!(matches!(kind(refused), StorageErrorKind::Internal(text) if text.contains("/ns/b")));
     let taken = h
         .storage
-        .create("/pods/ns/b", pod("ns", "b"), None, origin());
+        .create("/pods/ns/b", pod("ns", "b").into(), origin());
     assert!(matches!(kind(taken.await), StorageErrorKind::KeyExists));
     *h.faulty.unreadable.lock().unwrap() = None;
     let found = h.get("/pods/ns/b", Asked::Unset).await.unwrap().unwrap();

@@ -10,7 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use taffrail::api::protobuf::Envelope;
-use taffrail::api::resource::ConversionStrategy;
+use taffrail::api::resource::Conversion;
 use taffrail::kinds::definitions::built_in;
 use taffrail::storage::Asked;
 use taffrail::storage::codec::{Codec, MediaType, StoredForm, TypeName, object_of};
@@ -23,7 +23,7 @@ fn stored_as(media_type: MediaType) -> Codec {
         media_type,
         stored: TypeName::of(&pods()),
         served: TypeName::of(&pods()),
-        read: vec![(TypeName::of(&pods()), ConversionStrategy::TypeOnly)],
+        read: vec![(TypeName::of(&pods()), Conversion::of(&pods()))],
     })
 }
 

@@ -30,8 +30,8 @@ use taffrail::storage::keys::Keys;
 use taffrail::storage::transformer::{TransformError, Transformer};
 use taffrail::storage::underlying::{StoredDecoder, Underlying};
 use taffrail::storage::{
-    Asked, Current, DeleteRequest, GetRequest, ListRequest, ObjectList, Preconditions,
-    RunningWatch, Storage, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest, Updated,
+    Asked, Current, DeleteRequest, GetRequest, ListRequest, NewObject, ObjectList, Preconditions,
+    RunningWatch, Storage, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest,
     ValidateDeletion, VersionMatch, VersionUse, WatchRequest, WriteDecision, WriteOutcome,
 };
 
@@ -271,7 +271,7 @@ impl Harness {
     pub async fn create(&self, object: &Object) -> Arc<CachedObject> {
         let key = key_of(object);
         self.storage
-            .create(&key, object.clone(), None, origin())
+            .create(&key, object.clone().into(), origin())
             .await
             .unwrap()
     }
@@ -388,15 +388,9 @@ impl<F: FnMut(Option<Object>) -> Result<Object, Box<Status>> + Send> UpdateFunct
     fn call(
         &mut self,
         current: Current,
-    ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
+    ) -> BoxFuture<'_, Result<WriteDecision<NewObject>, Box<Status>>> {
         let current = current.object.map(|object| object_of(&object).unwrap());
-        let updated = (self.0)(current).map(|object| {
-            WriteDecision::Write(Updated {
-                object,
-                ttl: None,
-                hold: None,
-            })
-        });
+        let updated = (self.0)(current).map(|object| WriteDecision::Write(NewObject::from(object)));
         std::future::ready(updated).boxed()
     }
 }
@@ -451,7 +445,7 @@ pub fn with_node(mut pod: Object, node: &str) -> Object {
 pub fn object(value: Value) -> Object {
     match value {
         Value::Object(members) => Object::of(members),
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     }
 }
 

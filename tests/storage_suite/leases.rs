@@ -9,7 +9,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use taffrail::api::object::Object;
 use taffrail::api::status::Status;
 use taffrail::storage::codec::object_of;
-use taffrail::storage::{Asked, Current, UpdateFunction, Updated, WriteDecision};
+use taffrail::storage::{Asked, Current, NewObject, UpdateFunction, WriteDecision};
 
 use crate::harness::*;
 
@@ -22,12 +22,11 @@ impl<F: FnMut(Option<Object>) -> Object + Send> UpdateFunction for ForSeconds<F>
     fn call(
         &mut self,
         current: Current,
-    ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
+    ) -> BoxFuture<'_, Result<WriteDecision<NewObject>, Box<Status>>> {
         let current = current.object.map(|object| object_of(&object).unwrap());
-        let updated = Updated {
-            object: (self.1)(current),
+        let updated = NewObject {
             ttl: self.0,
-            hold: None,
+            ..NewObject::from((self.1)(current))
         };
         async move { Ok(WriteDecision::Write(updated)) }.boxed()
     }
@@ -36,7 +35,11 @@ impl<F: FnMut(Option<Object>) -> Object + Send> UpdateFunction for ForSeconds<F>
 async fn create(h: &Harness, name: &str, ttl: Option<u64>) -> Arc<CachedObject> {
     let pod = pod("ns", name);
     let key = key_of(&pod);
-    h.storage.create(&key, pod, ttl, origin()).await.unwrap()
+    let new = NewObject {
+        ttl,
+        ..NewObject::from(pod)
+    };
+    h.storage.create(&key, new, origin()).await.unwrap()
 }
 
 async fn update(

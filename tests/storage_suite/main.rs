@@ -1,15 +1,16 @@
-//! The storage suite: what every implementation of `Storage` must do, on `Underlying` and on
-//! `Cached`, over every engine (storage.md 6a; TS- numbers in the names of the checks).
+//! The storage suite: the required behaviour of every implementation of `Storage`, on `Underlying`
+//! and on `Cached`, over every engine (storage.md 6a; TS- numbers in the names of the checks).
 //!
-//! Another engine joins by a variant of `harness::EngineKind`; no check changes for it.
+//! A new engine is a variant of `harness::EngineKind`. No check changes for it.
 //!
-//! Rules that no check cites, as there is nothing to get wrong: ST-1 (the trait), ST-32, ST-40 and
-//! ST-50 (objects are moved in, answers are returned), ST-76 (the port's `compacted`, in the engine
-//! suite), ST-77 (the engine suite runs on etcd) and KV-7 (an object has one key, whatever part of
-//! it is written). Those of lists and watches stand in `tests/deviations.md`.
+//! No check cites these rules, because an implementation cannot break them: ST-1 (the trait),
+//! ST-32, ST-40 and ST-50 (objects are moved in, results are returned), ST-76 (the engine's
+//! `compacted`, in the engine suite), ST-77 (the engine suite runs on etcd) and KV-7 (an object has
+//! one key, whatever part of it is written). `tests/deviations.md` has those of lists and watches.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod admission;
 mod chained;
 mod dry_run;
 mod foreign;
@@ -101,6 +102,9 @@ on_every_layer! {
         st_53_an_end_without_a_write_waits_until_its_state_is_durable,
         st_58_a_failed_commit_takes_its_successors_back_to_the_durable_state,
         api_102_an_update_of_one_version_neither_waits_nor_builds_on_others,
+    },
+    admission::{
+        st_59_plugins_that_need_durable_objects_see_no_queued_ones,
     },
     selected::{
         li_39_a_list_by_a_field_is_the_selected_part_of_everything,

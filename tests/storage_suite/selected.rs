@@ -1,4 +1,4 @@
-//! Lists by fields, of which some have an index, against lists of everything.
+//! Lists by fields, some of them indexed, compared with lists of everything.
 
 use std::rc::Rc;
 

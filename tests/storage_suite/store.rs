@@ -11,8 +11,8 @@ use serde_json::json;
 use taffrail::api::status::{Status, StatusReason};
 use taffrail::storage::codec::object_of;
 use taffrail::storage::{
-    Asked, Current, DeleteRequest, Preconditions, StorageErrorKind, UpdateFunction, UpdateRequest,
-    Updated, ValidateDeletion, WriteDecision, WriteOutcome,
+    Asked, Current, DeleteRequest, NewObject, Preconditions, StorageErrorKind, UpdateFunction,
+    UpdateRequest, ValidateDeletion, WriteDecision, WriteOutcome,
 };
 
 use crate::harness::*;
@@ -53,13 +53,13 @@ pub async fn ts_1_create_answers_the_object_and_stores_no_version(h: Rc<Harness>
     versioned.set_meta("resourceVersion", "1");
     let refused = h
         .storage
-        .create("/pods/ns/b", versioned.clone(), None, origin())
+        .create("/pods/ns/b", versioned.clone().into(), origin())
         .await;
     assert!(matches!(kind(refused), StorageErrorKind::VersionOnCreate));
     // ST-31: 0 and what is no number are let through here.
     versioned.set_meta("resourceVersion", "0");
     h.storage
-        .create("/pods/ns/b", versioned, None, origin())
+        .create("/pods/ns/b", versioned.into(), origin())
         .await
         .unwrap();
 }
@@ -68,7 +68,7 @@ pub async fn ts_3_create_of_an_existing_key_is_refused(h: Rc<Harness>) {
     h.create(&pod("ns", "a")).await;
     let refused = h
         .storage
-        .create(A, pod("ns", "a"), None, origin())
+        .create(A, pod("ns", "a").into(), origin())
         .await
         .unwrap_err();
     assert!(matches!(refused.kind, StorageErrorKind::KeyExists));
@@ -458,7 +458,7 @@ pub async fn ts_29_transformation_failures(h: Rc<Harness>) {
     );
     let created = h
         .storage
-        .create("/pods/ns/b", pod("ns", "b"), None, origin())
+        .create("/pods/ns/b", pod("ns", "b").into(), origin())
         .await;
     assert!(
         matches!(kind(created), StorageErrorKind::Internal(_)),
@@ -511,7 +511,7 @@ pub async fn ts_30_stats_follow_creates_and_deletes(h: Rc<Harness>) {
 
 pub async fn ts_34_keys_are_checked_by_every_method(h: Rc<Harness>) {
     for bad in ["/", "", "/pods/../a", "/pods/./a", "/services/ns/a"] {
-        let created = h.storage.create(bad, pod("ns", "a"), None, origin()).await;
+        let created = h.storage.create(bad, pod("ns", "a").into(), origin()).await;
         assert!(
             matches!(kind(created), StorageErrorKind::InvalidKey(_)),
             "{bad}"
@@ -693,7 +693,7 @@ impl UpdateFunction for Leave {
     fn call(
         &mut self,
         current: Current,
-    ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
+    ) -> BoxFuture<'_, Result<WriteDecision<NewObject>, Box<Status>>> {
         self.0.push(current.object.unwrap().revision);
         std::future::ready(Ok(WriteDecision::Leave)).boxed()
     }

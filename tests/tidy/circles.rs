@@ -1,8 +1,8 @@
-//! Groups of source files that use each other: a reader of one must read them all.
+//! Finds groups of source files that use each other: a reader of one must read them all.
 //!
-//! A file uses another one if it names a path into it, by `use`, by `pub use` or in place. A path
-//! leads to the module that is its longest prefix. Code for tests does not count. A `mod.rs` and
-//! its own children count as one, because a façade names its children and they share its types.
+//! A file uses another one if it names a path into it, by `use`, by `pub use` or inline. A path
+//! leads to the module that is its longest prefix. Test code does not count. A `mod.rs` and its own
+//! children count as one, because a façade names its children and they share its types.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
@@ -10,8 +10,18 @@ use std::path::Path;
 
 use crate::source::{CRATES, Source, is_test, product, root};
 
-/// How many circles all crates have together.
-const LIMIT: usize = 24;
+/// The circles that are left: a file of each, and why it stays.
+const LEFT: [(&str, &str); 2] = [
+    (
+        "src/registry/rest/mod.rs",
+        "the capabilities of a path take and return what the verbs of a store do, and a store is \
+         behind the first of those capabilities",
+    ),
+    (
+        "src/server/encoding/media_type.rs",
+        "a media type writes shapes and events, and each of them differs by media type",
+    ),
+];
 
 /// The files of a crate and their uses of each other.
 struct Graph {
@@ -19,11 +29,11 @@ struct Graph {
     files: Vec<String>,
     /// The `mod.rs` above each file, or the root of the crate.
     parents: Vec<Option<usize>>,
-    /// For each file and a file that it uses: the paths by which it does.
+    /// For each file and a file that it uses, the paths by which it uses it.
     arrows: BTreeMap<(usize, usize), BTreeSet<String>>,
 }
 
-/// Each module of a crate with the index of its file.
+/// Each module of a crate, with the index of its file.
 type Modules<'s> = HashMap<&'s [String], usize>;
 
 impl Graph {
@@ -35,6 +45,10 @@ impl Graph {
         let mut arrows: BTreeMap<(usize, usize), BTreeSet<String>> = BTreeMap::new();
         for (from, source) in sources.iter().enumerate() {
             for path in source.paths() {
+                // `crate::api` is another crate, which the root re-exports.
+                if path.len() > 1 && path[0] == "crate" && is_reexported_crate(&path[1]) {
+                    continue;
+                }
                 let path = absolute(&source.module, &path, &modules);
                 let to = path.as_ref().map(|path| longest_prefix(path, &modules));
                 if let (Some(path), Some(to)) = (path, to)
@@ -61,8 +75,8 @@ impl Graph {
         }
     }
 
-    /// Circles of at least two files. If all files of one stand below a `mod.rs` that is among
-    /// them, those that are left without it count.
+    /// Returns the circles of at least two files. If all files of a circle are below a `mod.rs`
+    /// that is one of them, the circles that remain without it count instead.
     fn circles(&self) -> Vec<Vec<usize>> {
         self.circles_within((0..self.files.len()).collect())
     }
@@ -82,13 +96,13 @@ impl Graph {
         found
     }
 
-    /// The highest file above a file that can be reached through parents inside a circle.
+    /// Returns the highest file above a file that can be reached through parents within a circle.
     fn top(&self, file: usize, circle: &[usize]) -> usize {
         let parent = self.parents[file].filter(|parent| circle.contains(parent));
         parent.map_or(file, |parent| self.top(parent, circle))
     }
 
-    /// The files of a circle, and the arrows between them.
+    /// Lists the files of a circle and the arrows between them.
     fn describe(&self, circle: &[usize]) -> String {
         let mut text = format!("{} files use each other:\n", circle.len());
         for file in circle {
@@ -105,12 +119,17 @@ impl Graph {
     }
 }
 
-/// Whether a file is compiled only for tests. The actors have a feature for theirs.
+/// Whether a name at the root of a crate is that of another crate.
+fn is_reexported_crate(name: &str) -> bool {
+    ["api", "kinds", "schema"].contains(&name)
+}
+
+/// Whether a file is compiled only for tests. The crate `actors` has a feature for its test code.
 fn is_for_tests(source: &Source) -> bool {
     source.module.iter().any(|part| part == "testing") || is_test(&root().join(&source.path))
 }
 
-/// The path from the root of the crate, if it leads into the crate.
+/// Returns the path from the root of the crate, if it leads into the crate.
 fn absolute(module: &[String], path: &[String], modules: &Modules) -> Option<Vec<String>> {
     let (first, rest) = path.split_first()?;
     let (from, rest) = match first.as_str() {
@@ -121,7 +140,7 @@ fn absolute(module: &[String], path: &[String], modules: &Modules) -> Option<Vec
             let from = &module[..module.len().saturating_sub(ups)];
             (from, &path[ups..])
         }
-        // Without one of these words a path begins with an own child, or leads elsewhere.
+        // Without one of these words a path begins with a child module, or leads to another crate.
         child => {
             let child: Vec<String> = module.iter().cloned().chain([child.to_owned()]).collect();
             modules.get(child.as_slice())?;
@@ -137,7 +156,7 @@ fn longest_prefix(path: &[String], modules: &Modules) -> usize {
     *found.next().expect("the root of a crate is a module")
 }
 
-/// The groups of at least two nodes each of which reaches all others of its group.
+/// Returns the groups of at least two nodes in which each node reaches all others.
 fn components(nodes: &[usize], arrows: impl Iterator<Item = (usize, usize)>) -> Vec<Vec<usize>> {
     let members: BTreeSet<usize> = nodes.iter().copied().collect();
     let mut next: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -169,7 +188,7 @@ fn components(nodes: &[usize], arrows: impl Iterator<Item = (usize, usize)>) -> 
             .copied()
             .filter(|other| reached[other].contains(node))
             .collect();
-        // Each group is found once from each of its nodes; the first one keeps it.
+        // Each group is found once from each of its nodes. The first node keeps it.
         if group.len() > 1 && group[0] == *node {
             found.push(group);
         }
@@ -178,28 +197,27 @@ fn components(nodes: &[usize], arrows: impl Iterator<Item = (usize, usize)>) -> 
 }
 
 #[test]
-fn files_that_use_each_other_do_not_become_more() {
-    let (mut count, mut report) = (0, String::new());
+fn files_use_each_other_only_in_circles_that_are_named() {
+    let mut left: BTreeSet<&str> = LEFT.iter().map(|(file, _)| *file).collect();
+    let mut report = String::new();
     for folder in CRATES {
         let graph = Graph::of(&product(folder));
         for circle in graph.circles() {
-            count += 1;
-            write!(report, "{count}. {}", graph.describe(&circle)).unwrap();
+            let mut files = circle.iter().map(|file| graph.files[*file].as_str());
+            let known = files.find_map(|file| left.take(file));
+            if known.is_none() {
+                report += &graph.describe(&circle);
+            }
         }
     }
-    println!("{report}");
     assert!(
-        count <= LIMIT,
-        "{count} groups of files use each other, at most {LIMIT} may; they are listed above"
+        report.is_empty(),
+        "move what is shared below both:\n{report}"
     );
-    assert!(
-        count == LIMIT,
-        "{count} groups of files use each other: lower LIMIT in {} to {count}",
-        file!()
-    );
+    assert!(left.is_empty(), "take these out of LEFT: {left:?}");
 }
 
-/// The circles of a crate with these files.
+/// Returns the circles of a crate with these files.
 fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
     let sources = files.iter().map(|(path, text)| {
         let path = Path::new(path);
@@ -259,14 +277,14 @@ fn a_facade_and_its_children_are_one() {
     let child = ("a/b.rs", "use super::A;");
     let lib = ("lib.rs", "");
     assert!(circles_of(&[lib, facade, child, ("a/c.rs", "use super::B;")]).is_empty());
-    // Its children must not use each other.
+    // The children of a façade must not use each other.
     let children = [
         ("a/b.rs", "use super::c::C;"),
         ("a/c.rs", "use super::b::B;"),
     ];
     let found = circles_of(&[lib, facade, children[0], children[1]]);
     assert_eq!(found, [["src/a/b.rs", "src/a/c.rs"]]);
-    // A circle that leaves the folder goes through the façade too.
+    // A circle through another folder also goes through the façade.
     let found = circles_of(&[
         lib,
         facade,

@@ -1,5 +1,5 @@
-//! The numbers that pages define and others cite: rules as `WA-25` or in the name of a test,
-//! deviations as `D-3`, sections as `http.md 3.1`. Every cited number must be defined.
+//! Checks cited numbers: rules as `WA-25` or in the name of a test, deviations as `D-3`, sections
+//! as `http.md 3.1`. A page must define every cited number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -49,7 +49,8 @@ fn rule(word: &str) -> Option<Rule> {
     Some((family(name)?, number.parse().ok()?))
 }
 
-/// The rules that a page defines. The number is the first word of an item, a row or a heading.
+/// Returns the rules that a page defines. The number is the first word of an item, a row or a
+/// heading.
 pub fn defined_by(page: &str) -> Vec<Rule> {
     let text = std::fs::read_to_string(root().join(page)).unwrap();
     text.lines().filter_map(definition).collect()
@@ -68,8 +69,8 @@ fn definition(line: &str) -> Option<Rule> {
     rule(item.trim_start_matches('*').split(is_end).next()?)
 }
 
-/// What a text cites: `WA-25`, and between two of a family `WC-6 to WC-9` or `WC-6..9`, as a
-/// first and a last number.
+/// Returns the rules that a text cites, as first and last numbers: `WA-25`, and ranges as `WC-6 to
+/// WC-9` or `WC-6..9`.
 fn ranges(text: &str) -> Vec<(Rule, u32)> {
     let mut cited: Vec<(Rule, u32)> = Vec::new();
     let text = text.replace("..", " upto ");
@@ -95,7 +96,7 @@ fn ranges(text: &str) -> Vec<(Rule, u32)> {
     cited
 }
 
-/// All numbers that a text cites.
+/// Returns all rules that a text cites.
 pub fn in_prose(text: &str) -> BTreeSet<Rule> {
     let ranges = ranges(text).into_iter();
     ranges
@@ -103,7 +104,8 @@ pub fn in_prose(text: &str) -> BTreeSet<Rule> {
         .collect()
 }
 
-/// What the names of functions cite: `ts_62_63_scopes`, `ts_15b_exact_lists`, `.._wa_42_wa_43`.
+/// Returns the rules that the names of functions cite: `ts_62_63_scopes`, `ts_15b_exact_lists`,
+/// `.._wa_42_wa_43`.
 pub fn in_names(text: &str) -> BTreeSet<Rule> {
     let mut cited = BTreeSet::new();
     let names = text.split("fn ").skip(1);
@@ -122,7 +124,7 @@ pub fn in_names(text: &str) -> BTreeSet<Rule> {
     cited
 }
 
-/// Rules as they are written.
+/// Formats rules as pages write them.
 pub fn list(rules: impl IntoIterator<Item = Rule>) -> String {
     let names = rules.into_iter();
     let names: Vec<String> = names
@@ -131,7 +133,7 @@ pub fn list(rules: impl IntoIterator<Item = Rule>) -> String {
     names.join(", ")
 }
 
-/// The sections that a page has: `3`, `3.1`, `6a`, and `A1` for an example.
+/// Returns the sections of a page: `3`, `3.1`, `6a`, and `A1` for an example.
 fn sections_of(page: &str) -> BTreeSet<String> {
     let text = std::fs::read_to_string(root().join(page)).unwrap();
     let first_words = text.lines().filter_map(|line| {
@@ -151,7 +153,7 @@ fn is_section(word: &str) -> bool {
         .starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// The sections of a page that a text cites: `http.md 3.1, 3.2 to 3.4`.
+/// Returns the sections of a page that a text cites: `http.md 3.1, 3.2 to 3.4`.
 fn sections_cited(text: &str, page: &str) -> Vec<String> {
     let mut cited = Vec::new();
     for mut rest in text.split(page).skip(1) {
@@ -172,15 +174,15 @@ fn sections_cited(text: &str, page: &str) -> Vec<String> {
     cited
 }
 
-/// Every file that may cite a rule, with its text.
+/// Returns every file that may cite a rule, with its text.
 fn citing() -> Vec<(PathBuf, String)> {
     let below = FOLDERS.iter().flat_map(|folder| files(folder, ""));
     let pages = ["README.md", "CONTRIBUTING.md"].map(|page| root().join(page));
     let below = below.chain(pages);
     below
-        // The examples in here cite nothing.
+        // The examples in this folder are not citations.
         .filter(|path| !path.starts_with(root().join("tests/tidy")))
-        // Compressed stores are no text.
+        // Compressed stores are not text.
         .filter_map(|path| Some((path.clone(), std::fs::read_to_string(&path).ok()?)))
         .collect()
 }
@@ -205,7 +207,7 @@ fn every_number_that_is_cited_is_defined_by_its_page() {
     }
     let mut unknown = BTreeMap::new();
     for (path, text) in citing() {
-        // A range may leap over numbers that were never given.
+        // A range may include numbers that no page defines.
         let ends = ranges(&text)
             .into_iter()
             .flat_map(|(from, to)| [from, (from.0, to)]);
@@ -238,9 +240,9 @@ fn every_section_that_is_cited_is_there() {
                 }
             }
         }
-        assert!(seen > 0 || name == "crd.md", "nobody cites {page}");
+        assert!(seen > 0 || name == "crd.md", "no text cites {page}");
     }
-    assert!(unknown.is_empty(), "there is no {unknown:#?}");
+    assert!(unknown.is_empty(), "no page has the sections {unknown:#?}");
 }
 
 #[test]
@@ -252,7 +254,11 @@ fn nobody_speaks_of_pages_that_are_not_there() {
                 .strip_prefix("docs/")
                 .filter(|name| name.ends_with(".md"));
             let exists = named.is_none_or(|name| root().join("docs").join(name).exists());
-            assert!(exists, "{} speaks of {word}", shown(&path));
+            assert!(
+                exists,
+                "{} names {word}, which does not exist",
+                shown(&path)
+            );
         }
         assert!(!text.contains("DESIGN.md"), "{}", shown(&path));
     }

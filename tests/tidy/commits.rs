@@ -1,4 +1,4 @@
-//! The script that checks subjects of commits, in repositories that are made for it.
+//! Tests the script that checks commit subjects, in repositories made for the tests.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -8,7 +8,7 @@ use crate::source::root;
 const SCRIPT: &str = "tests/commit-subjects.sh";
 const VERBS: &str = "tests/fixtures/commit-verbs.txt";
 
-/// Runs a program in a folder, with no settings of git but these.
+/// Runs a program in a folder, without the user's settings of git.
 fn run(folder: &Path, program: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(program);
     command.current_dir(folder).args(arguments);
@@ -37,14 +37,14 @@ fn commit(folder: &Path, subject: &str) {
     );
 }
 
-/// Whether the script passes in a folder, and its output.
+/// Returns whether the script passes in a folder, and its output.
 fn check(folder: &Path) -> (bool, String) {
     let output = run(folder, &folder.join(SCRIPT).display().to_string(), &[]);
     let text = String::from_utf8(output.stdout).unwrap();
     (output.status.success(), text)
 }
 
-/// A folder with the script and its list.
+/// Creates a folder with the script and its list of verbs.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("tests/fixtures")).unwrap();
@@ -57,7 +57,7 @@ fn folder() -> tempfile::TempDir {
 fn has_git() -> bool {
     let has = Command::new("git").arg("--version").output().is_ok();
     if !has {
-        println!("there is no git: NOT CHECKED");
+        println!("git is missing: NOT CHECKED");
     }
     has
 }
@@ -80,7 +80,7 @@ fn subjects_after_the_rule_begin_with_a_verb_and_are_short() {
         (true, "commit subjects: 0 checked, 0 wrong\n".to_owned())
     );
 
-    // Counted in characters, of which this has 72.
+    // The limit is in characters, and this subject has 72.
     let longest = format!("Add {}", "ü".repeat(68));
     commit(path, &longest);
     commit(path, "Read, write and delete");
@@ -119,7 +119,7 @@ fn subjects_after_the_rule_begin_with_a_verb_and_are_short() {
         assert!(text.contains(wrong), "{text}");
     }
 
-    // A shallow clone does not know where the rule began.
+    // A shallow clone lacks the commit that added the rule.
     let clone = tempfile::tempdir().unwrap();
     let source = format!("file://{}", path.display());
     git(

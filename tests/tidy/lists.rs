@@ -1,28 +1,29 @@
-//! Nothing compares each item of a list with all others: a list of a body is as long as the body.
+//! Checks that no code compares each item of a list with all others, because a list in a body can
+//! be as long as the body.
 //!
-//! The rule reads what stands inside loops. Searches through a list are refused there, unless the
-//! list is written in the sources, belongs to the item of the loop, or is a set. A comment
-//! `// linear: ` with a reason, at most three lines above, allows any other.
+//! The check reads the code inside loops. It refuses searches through a list there, unless the list
+//! is written in the sources, belongs to the item of the loop, or is a set. A comment `// linear: `
+//! with a reason, at most three lines above, permits any other search.
 
 use crate::source::{Source, product};
 
-/// Where the lists of bodies and of stored objects are read.
+/// The folders with code that reads the lists of bodies and of stored objects.
 const READERS: [&str; 4] = ["api/src", "kinds/src", "src/admission", "src/registry"];
 
-/// The types of all kinds are written in the sources and read once.
+/// The type definitions of all kinds, which are part of the sources and read once.
 const TYPES: [&str; 2] = ["api/src/schema", "kinds/src/types"];
 
 const ALLOWED: &str = "// linear: ";
 
-/// Methods whose closures run once for each item.
+/// Methods that call their closures once for each item.
 const ADAPTERS: &str = "map filter filter_map flat_map for_each retain retain_mut any all find \
                         find_map position rfind take_while skip_while map_while fold try_fold \
                         try_for_each partition";
 
-/// Methods that go through a list.
+/// Methods that search a list.
 const SEARCHES: &str = "any all find find_map position rfind rposition";
 
-/// What makes an iterator of a list, or a list of a field.
+/// Expressions that turn a list into an iterator, or return the list of a field.
 const LISTS: [&str; 6] = [
     ".iter()",
     ".iter_mut()",
@@ -42,19 +43,19 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The words of a text that may be names of variables.
+/// Returns the words of a text that may be names of variables.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c| !is_word(c));
     words.filter(|word| word.starts_with(|c: char| c.is_lowercase() || c == '_'))
 }
 
-/// The word at the end of a text.
+/// Returns the word at the end of a text.
 fn last_word(text: &str) -> &str {
     let begin = text.trim_end_matches(is_word).len();
     &text[begin..]
 }
 
-/// Where the bracket that opens at `at` is closed.
+/// Returns the place of the bracket that closes the one at `at`.
 fn closing(code: &str, at: usize) -> usize {
     let mut depth = 0;
     for (place, byte) in code.bytes().enumerate().skip(at) {
@@ -68,21 +69,21 @@ fn closing(code: &str, at: usize) -> usize {
     code.len()
 }
 
-/// A part of the code that runs for each item.
+/// Code that runs once for each item.
 struct Loop<'c> {
     begin: usize,
     end: usize,
-    /// The names of the item.
+    /// The names of the item and its parts.
     items: Vec<&'c str>,
 }
 
-/// Whether this goes through the few items of a list that is written there.
+/// Whether this iterates over the few items of an array literal.
 fn is_short(chain: &str) -> bool {
     chain.trim_start_matches('&').starts_with('[') && !chain.contains("flat")
 }
 
-/// The bodies of `for` and `while`, closures that methods call for each item, and closures with
-/// names and parameters. Not what runs for each item of a list that is written there.
+/// Returns the bodies of `for` and `while`, closures that methods call for each item, and named
+/// closures with parameters. Code that runs for the items of an array literal is left out.
 fn loops(code: &str) -> Vec<Loop<'_>> {
     let mut found = Vec::new();
     for word in ["for ", "while ", "loop "] {
@@ -123,7 +124,7 @@ fn loops(code: &str) -> Vec<Loop<'_>> {
                 });
             }
         } else if before.ends_with('=') {
-            // It ends with its statement.
+            // The closure ends with its statement.
             let mut end = at;
             while let Some(byte) = code.as_bytes().get(end).filter(|byte| **byte != b';') {
                 end = match byte {
@@ -141,14 +142,14 @@ fn loops(code: &str) -> Vec<Loop<'_>> {
     found
 }
 
-/// The expression that ends at `end`, in front of a method.
+/// Returns the expression before a method. It ends at `end`.
 fn receiver(code: &str, end: usize) -> &str {
     let bytes = code.as_bytes();
     let mut at = end;
     while at > 0 {
         let c = bytes[at - 1] as char;
         if c.is_whitespace() {
-            // A chain goes on in the next line.
+            // A chain continues on the next line.
             let above = code[..at].trim_end();
             if !code[above.len()..].trim_start().starts_with('.') {
                 break;
@@ -176,7 +177,7 @@ fn receiver(code: &str, end: usize) -> &str {
     code[at..end].trim()
 }
 
-/// The statements that declare a variable of this name.
+/// Returns the statements that declare a variable of this name.
 fn declarations<'c>(code: &'c str, name: &str) -> impl Iterator<Item = (usize, &'c str)> {
     let all = code.match_indices("let ").map(|(at, _)| {
         let end = code[at..]
@@ -190,13 +191,13 @@ fn declarations<'c>(code: &'c str, name: &str) -> impl Iterator<Item = (usize, &
     })
 }
 
-/// The list at the beginning of a chain that goes through it.
+/// Returns the list at the beginning of a chain that iterates over it.
 fn searched(chain: &str) -> Option<&str> {
     let places = LISTS.iter().filter_map(|list| chain.find(list));
     places.min().map(|place| chain[..place].trim_end())
 }
 
-/// The name of a variable, a field or a function at the end of an expression.
+/// Returns the name of a variable, a field or a function at the end of an expression.
 fn name(expression: &str) -> &str {
     let called = expression.trim_end_matches('?');
     let Some(arguments) = called.strip_suffix(')') else {
@@ -210,7 +211,8 @@ fn name(expression: &str) -> &str {
     last_word(&arguments[..begin.unwrap_or_default()])
 }
 
-/// The first word of an expression, or of the first argument of the function that begins it.
+/// Returns the first word of an expression, or of the first argument of the function it begins
+/// with.
 fn base(expression: &str) -> &str {
     let expression = expression.trim_start_matches(['&', '*', ' ']);
     let function = expression.trim_start_matches(is_word);
@@ -220,7 +222,7 @@ fn base(expression: &str) -> &str {
     expression.split(|c| !is_word(c)).next().unwrap_or_default()
 }
 
-/// The innermost function around a place.
+/// Returns the innermost function around a place.
 fn function(code: &str, at: usize) -> &str {
     let begins = code[..at].rmatch_indices("fn ").map(|(begin, _)| begin);
     let mut functions = begins.filter_map(|begin| {
@@ -231,8 +233,8 @@ fn function(code: &str, at: usize) -> &str {
     functions.next().unwrap_or(code)
 }
 
-/// Whether a list is a set or a map, or written in the sources. A variable is declared in the
-/// function around it, a field anywhere in the file.
+/// Whether a list is a set or a map, or is written in the sources. A variable is declared in its
+/// function, a field anywhere in the file.
 fn is_known(code: &str, at: usize, list: &str) -> bool {
     let name = name(list);
     let is_field = list.ends_with(&format!(".{name}"));
@@ -243,7 +245,7 @@ fn is_known(code: &str, at: usize, list: &str) -> bool {
         (last_word(&scope[..at + name.len()]) == name).then_some(of)
     });
     let mut types = types.map(|of| of.trim_start_matches(['&', ' ']).trim_start_matches("mut "));
-    // Functions of the file that make sets.
+    // Functions of the file that return sets.
     let makers = code.match_indices("fn ").filter_map(|(at, _)| {
         let head = code[at + 3..].split(['{', ';']).next()?;
         let (head, made) = head.split_once("->")?;
@@ -262,7 +264,7 @@ fn is_known(code: &str, at: usize, list: &str) -> bool {
             })
 }
 
-/// Whether a variable is the item of a loop, or declared in it as a part of the item.
+/// Whether a variable is the item of a loop, or is declared in it as a part of the item.
 fn is_item(code: &str, inside: &[&Loop<'_>], name: &str) -> bool {
     let is_named = |name: &str| inside.iter().any(|one| one.items.contains(&name));
     let is_inside = |at: usize| inside.iter().any(|one| one.begin < at && at < one.end);
@@ -273,7 +275,7 @@ fn is_item(code: &str, inside: &[&Loop<'_>], name: &str) -> bool {
     is_named(name) || declarations(code, name).any(is_part)
 }
 
-/// Whether the expression is written in the sources: a list of constants, or a text.
+/// Whether the expression is a list of constants or a text in the sources.
 fn is_written(list: &str) -> bool {
     let name = name(list);
     let is_constant = |c: char| c.is_uppercase() || c.is_numeric() || c == '_';
@@ -285,7 +287,7 @@ fn is_written(list: &str) -> bool {
         || base(list).starts_with(char::is_uppercase)
 }
 
-/// The list that a method with its name at `at` searches, if it does.
+/// Returns the list that the method whose arguments begin at `at` searches, if it searches one.
 fn list_of<'c>(code: &'c str, at: usize, inside: &[&Loop<'_>]) -> Option<&'c str> {
     let method = last_word(&code[..at]);
     let dot = at - method.len() - 1;
@@ -295,7 +297,7 @@ fn list_of<'c>(code: &'c str, at: usize, inside: &[&Loop<'_>]) -> Option<&'c str
         "next" => searched(whole).filter(|list| whole[list.len()..].contains(".filter")),
         _ if !has_word(SEARCHES, method) => None,
         _ => searched(whole).or_else(|| {
-            // An iterator that starts again for each item.
+            // An iterator that begins again for each item.
             let mut begins = declarations(code, whole).filter(|(at, text)| {
                 let value = text.split_once('=').map_or("", |(_, value)| value.trim());
                 let is_inside = inside.iter().any(|one| one.begin < *at && *at < one.end);
@@ -306,7 +308,7 @@ fn list_of<'c>(code: &'c str, at: usize, inside: &[&Loop<'_>]) -> Option<&'c str
     }
 }
 
-/// The lines on which a list is searched inside a loop.
+/// Returns the lines on which a list is searched inside a loop.
 fn searches(source: &Source) -> Vec<usize> {
     let code = &source.code;
     let loops = loops(code);
@@ -323,7 +325,7 @@ fn searches(source: &Source) -> Vec<usize> {
         let Some(list) = list else {
             continue;
         };
-        // Characters of a text. What stands in quotes is blank.
+        // A search for characters in a text. The code has blanks instead of quoted text.
         let argument = code[at + 1..closing(code, at)].trim();
         let is_text = method != "next"
             && (argument.is_empty() || argument.starts_with("|c|") || argument.starts_with("|c:"));
@@ -355,8 +357,8 @@ fn nothing_compares_each_item_of_a_list_with_all_others() {
     }
     assert!(
         report.is_empty(),
-        "a list is searched for each item of another one; use api::keyed or a set, or say behind \
-         `{ALLOWED}` what bounds the list:\n{report}"
+        "a list is searched for each item of another one; use api::keyed or a set, or state \
+         the bound of the list after `{ALLOWED}`:\n{report}"
     );
 }
 

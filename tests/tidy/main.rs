@@ -1,4 +1,4 @@
-//! The project's rules for sources, checked by reading them.
+//! The project's rules for sources, checked by reading the sources.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod circles;
@@ -16,19 +16,20 @@ use std::fmt::Write;
 
 use source::{CRATES, FOLDERS, Source, files, has_tests, product, root, whole_product};
 
-/// The paths that a module may name: itself, and paths that begin with one of these.
+/// For each module, the path prefixes that it may name in addition to its own.
 type Table = &'static [(&'static str, &'static [&'static str])];
 
-/// The port of the engines and the nouns that travel through it.
+/// The interface of the engines, and the types that it uses.
 const PORT: &[&str] = &["engine", "object", "watch"];
 
-/// What every actor stands on: how it is asked, how it ends, how it is started again.
+/// The modules that every actor needs: requests to it, its end, and its restart.
 const FLOOR: &[&str] = &[
     "backoff",
     "exit",
     "failure",
     "mailbox",
     "actor_ref",
+    "threads",
     "watchdog",
 ];
 
@@ -41,8 +42,9 @@ const ACTORS: Table = &[
     ("watch", &["engine", "object"]),
     ("backoff", &[]),
     ("exit", &["watchdog"]),
-    // Its turns are where tests make parts fail.
-    ("watchdog", &["testing::failpoints"]),
+    ("threads", &[]),
+    // Tests inject failures at the turns that it watches.
+    ("watchdog", &["testing::failpoints", "threads"]),
     ("failure", &[]),
     ("actor_ref", &[]),
     ("mailbox", &["actor_ref"]),
@@ -50,61 +52,145 @@ const ACTORS: Table = &[
     ("ring", &["PORT"]),
     (
         "cacher",
-        // Where tests make it fail.
+        // Tests inject failures here.
         &["PORT", "FLOOR", "ring", "snapshot", "testing::failpoints"],
     ),
     ("reflector", &["PORT", "FLOOR", "cacher", "snapshot"]),
     ("writer", &["PORT", "FLOOR"]),
     ("lessor", &["PORT", "FLOOR"]),
     ("compactor", &["PORT", "FLOOR"]),
-    // Its watchers read the ring and the snapshots of the Cacher whose handle they were given.
+    // Its watchers read the ring and the snapshots of the Cacher that they got a handle of.
     (
         "dispatcher",
         &["PORT", "FLOOR", "ring", "snapshot", "cacher"],
     ),
     ("supervisor", &["*"]),
-    // Compiled for tests alone.
+    // Compiled only for tests.
     ("testing", &["*"]),
 ];
 
-/// Its modules are the nouns of one interface and may name each other, but for the schemas, which
-/// know no nouns.
-const API: Table = &[
-    ("lib", &["*"]),
-    ("schema", &[]),
-    ("quantity", &[]),
-    ("*", &["*"]),
+/// The layers of a crate from the lowest one up, with their modules in order: each module may name
+/// itself and the modules before it.
+type Layers = &'static [(&'static str, &'static [&'static str])];
+
+const API: Layers = &[
+    ("texts", &["text", "names", "percent", "pem"]),
+    ("the work of a thread", &["abandoned", "cost", "keyed"]),
+    ("JSON", &["deep", "go_json", "indentation", "continuation"]),
+    (
+        "facts of a request",
+        &[
+            "annotations",
+            "warnings",
+            "version",
+            "user_info",
+            "request_info",
+        ],
+    ),
+    (
+        "objects and schemas",
+        &["group_version_kind", "quantity", "schema", "object"],
+    ),
+    (
+        "errors of fields",
+        &["field_validation", "field_error", "error_list", "field"],
+    ),
+    (
+        "values by their types",
+        &["field_set", "typed", "completeness", "structural", "cel"],
+    ),
+    ("resources", &["resource", "table", "selector"]),
+    (
+        "requests",
+        &[
+            "decode",
+            "protobuf",
+            "options",
+            "patch",
+            "managed_fields",
+            "metadata",
+            "custom",
+        ],
+    ),
+    // It converts from the errors of all others.
+    ("status", &["status"]),
 ];
 
-/// Rows name what their kinds need. What they need does not know rows.
+/// Rows name the functions that their kinds need. Those functions do not know the rows.
 const KINDS: Table = &[
     ("lib", &["*"]),
     ("definitions", &["*"]),
     ("types", &[]),
-    ("defaults", &["types"]),
+    ("resource_names", &[]),
+    ("defaults", &["resource_names", "types"]),
     ("columns", &["validation::selectors"]),
     ("convert", &["defaults", "types"]),
-    ("validation", &["defaults", "types"]),
-    ("special", &["defaults", "validation"]),
-    ("warnings", &["special", "validation"]),
-    // Compiled for tests alone.
+    ("validation", &["defaults", "resource_names", "types"]),
+    ("strategies", &["defaults", "types", "validation"]),
+    ("warnings", &["strategies", "validation"]),
+    // Compiled only for tests.
     ("recorded", &[]),
 ];
 
 const DAEMON: Table = &[
     ("lib", &["*"]),
     ("main", &["*"]),
+    ("program", &["*"]),
     ("daemon", &["*"]),
+    // It runs a daemon inside another program.
+    (
+        "library",
+        &[
+            "api",
+            "auth",
+            "clock",
+            "config",
+            "daemon",
+            "process_limits",
+            "telemetry",
+        ],
+    ),
     ("config", &["files"]),
-    // Whatever is opened by name is opened here. A log's predecessor is named after its end.
+    // Every file that is opened by name is opened here. A rotated log is named after its end.
     ("files", &["clock"]),
     ("addresses", &[]),
     ("build_info", &[]),
     ("clock", &[]),
     ("coalescing_writer", &[]),
-    ("admission", &["api", "schema"]),
+    ("x509", &[]),
+    // It does not know Kubernetes. The protocols know neither each other nor the listener.
+    (
+        "transport",
+        &[
+            "config",
+            "files",
+            "addresses",
+            "clock",
+            "x509",
+            "coalescing_writer",
+        ],
+    ),
+    ("transport::http1", TRANSPORT),
+    ("transport::http2", TRANSPORT),
+    ("transport::fairness", &["transport::[A-Z]"]),
+    (
+        "transport::tls",
+        &[
+            "config",
+            "files",
+            "addresses",
+            "clock",
+            "x509",
+            "transport::[A-Z]",
+        ],
+    ),
+    ("auth", &["api", "schema", "files", "clock", "x509"]),
+    (
+        "admission",
+        &["api", "schema", "kinds::resource_names", "auth"],
+    ),
     ("storage::embedded", &["files", "clock"]),
-    // It changes keys as part of its caller, who may go away.
+    // It changes keys in the task of its caller, who may go away.
     (
         "storage::etcd",
         &["storage::RunToCompletion", "files", "coalescing_writer"],
@@ -113,11 +199,28 @@ const DAEMON: Table = &[
     ("storage", &["api", "storage", "files"]),
     (
         "registry",
-        &["api", "schema", "kinds", "admission", "clock", "STORAGE"],
+        &[
+            "api",
+            "schema",
+            "kinds",
+            "auth",
+            "admission",
+            "clock",
+            // Component statuses ask servers over TLS.
+            "x509::ServerVerifier",
+            "STORAGE",
+        ],
     ),
     (
         "controllers",
         &["api", "kinds", "registry", "clock", "STORAGE"],
+    ),
+    // It has its resources served by a trait that the daemon implements.
+    (
+        "custom_resources",
+        &[
+            "api", "schema", "kinds", "registry", "clock", "x509", "STORAGE",
+        ],
     ),
     (
         "server",
@@ -125,23 +228,23 @@ const DAEMON: Table = &[
             "api",
             "kinds",
             "registry",
+            "auth",
+            "transport",
             "schema",
             "config",
             "telemetry",
             "shutdown",
             "files",
-            "addresses",
             "build_info",
             "clock",
-            "coalescing_writer",
-            // What the registry answers with.
+            // The results of the registry.
             "storage::ObjectList",
             "storage::RunningWatch",
             "storage::Stats",
             "storage::WatchStream",
             "storage::codec",
             "storage::history",
-            // What an operator asks for.
+            // The operations for operators.
             "storage::backup",
             "storage::past",
             "storage::rewrite",
@@ -155,8 +258,9 @@ const DAEMON: Table = &[
             "daemon",
             "files",
             "storage",
-            "server::auth",
-            "server::tls",
+            "auth",
+            "transport::tls",
+            "x509::ServerVerifier",
             "build_info",
             // A deep object is printed without recursion.
             "api::deep",
@@ -168,10 +272,25 @@ const DAEMON: Table = &[
     ("shutdown", &[]),
 ];
 
-/// The parts of storage that do not depend on the place of the bytes.
+/// The modules that both protocols use.
+const TRANSPORT: &[&str] = &[
+    "clock",
+    "coalescing_writer",
+    "transport::buffer_pool",
+    "transport::connection_state",
+    "transport::frame_batch",
+    "transport::http_date",
+    "transport::limits",
+    "transport::lingering_close",
+    "transport::thread",
+    // The interface to the service, which `transport` itself exports.
+    "transport::[A-Z]",
+];
+
+/// The parts of storage that do not depend on where the bytes are.
 const STORAGE: &[&str] = &["storage::codec", "storage::versioner", "storage::[A-Z]"];
 
-/// Which crates an engine may name: the port of `actors` and nothing else of it.
+/// The modules of engines. Of `actors` they may name only the engine interface.
 const ENGINES: &[&str] = &["storage::embedded", "storage::etcd"];
 
 fn row<'t>(
@@ -195,7 +314,7 @@ fn allows(pattern: &str, path: &[String]) -> bool {
         "PORT" => PORT.iter().any(|pattern| allows(pattern, path)),
         "FLOOR" => FLOOR.iter().any(|pattern| allows(pattern, path)),
         "STORAGE" => STORAGE.iter().any(|pattern| allows(pattern, path)),
-        // The items of a module itself, and not its other modules.
+        // The items of a module itself, without its submodules.
         pattern if pattern.ends_with("::[A-Z]") => {
             path[0] == pattern.trim_end_matches("::[A-Z]")
                 && path
@@ -215,7 +334,7 @@ fn breaches(folder: &str, table: Table) -> String {
         let Some((name, allowed)) = row(&table, &source.module) else {
             writeln!(
                 report,
-                "{}: no row in the table for it",
+                "{}: the table has no row for it",
                 source.path.display()
             )
             .unwrap();
@@ -223,7 +342,8 @@ fn breaches(folder: &str, table: Table) -> String {
         };
         for path in source.names_inside() {
             let own = path.join("::");
-            // A path of one lower-case word is a module; itself and its folders are its own.
+            // A path of one lower-case word is a module. A module may name itself and its
+            // submodules.
             let inside = own == *name || own.starts_with(&format!("{name}::"));
             if !inside && !path.is_empty() && !allowed.iter().any(|pattern| allows(pattern, &path))
             {
@@ -239,10 +359,21 @@ fn breaches(folder: &str, table: Table) -> String {
     report
 }
 
+/// The table of a crate in layers.
+fn of_layers(layers: Layers) -> Table {
+    let modules = layers.iter().flat_map(|(_, modules)| *modules).copied();
+    let modules: &[&str] = modules.collect::<Vec<_>>().leak();
+    let rows = modules.iter().enumerate();
+    let rows = rows.map(|(place, module)| (*module, &modules[..place]));
+    // The samples are compiled for tests alone.
+    let others: [(&str, &[&str]); 2] = [("lib", &["*"]), ("samples", &["*"])];
+    rows.chain(others).collect::<Vec<_>>().leak()
+}
+
 #[test]
 fn each_part_names_only_those_it_may() {
     let report = breaches("actors/src", ACTORS)
-        + &breaches("api/src", API)
+        + &breaches("api/src", of_layers(API))
         + &breaches("kinds/src", KINDS)
         + &breaches("src", DAEMON);
     assert!(report.is_empty(), "\n{report}");
@@ -254,9 +385,9 @@ fn engines_name_nothing_of_the_actors_but_the_port() {
         let module = source.module.join("::");
         if ENGINES.iter().any(|engine| module.starts_with(engine)) {
             for path in source.names_of("actors") {
-                // Their threads are watched too.
+                // The threads of engines are watched and measured, too.
                 assert!(
-                    ["engine", "watchdog"].contains(&&*path[0]),
+                    ["engine", "threads", "watchdog"].contains(&&*path[0]),
                     "{} names actors::{}",
                     source.path.display(),
                     path.join("::")
@@ -310,7 +441,7 @@ fn the_actors_depend_on_no_protocol_format_file_or_database() {
 
 #[test]
 fn pure_files_of_the_actors_import_no_runtime() {
-    // What decides is tested without actix and without tokio.
+    // Decisions are tested without actix and without tokio.
     for source in product("actors/src") {
         let pure = source
             .text
@@ -324,7 +455,7 @@ fn pure_files_of_the_actors_import_no_runtime() {
                 let names = source.names_of(runtime);
                 assert!(
                     names.is_empty(),
-                    "{} says it is pure and names {runtime}",
+                    "{} says that it is pure but names {runtime}",
                     source.path.display()
                 );
             }
@@ -344,26 +475,27 @@ fn only_one_part_opens_files_by_name_and_one_asks_for_the_date() {
             "fs::write",
             "File::create",
         ];
-        // Who lists folders, and who reads what the kernel says below /proc.
+        // Listing folders is permitted, and so is reading the kernel's files below /proc.
         let code = source.code.replace("fs::read_dir", "");
         let excused = [
             "src/addresses.rs",
             "storage/embedded/disk/directory.rs",
             "storage/embedded/disk/lock.rs",
+            "storage/embedded/holder.rs",
             "storage/encryption/reload.rs",
-            "server/listener/vanished.rs",
-            "server/tls/names.rs",
+            "transport/vanished.rs",
+            "transport/tls/names.rs",
             "telemetry/process.rs",
         ];
         let excused = excused.iter().any(|file| source.path.ends_with(file));
         if source.module.first().is_none_or(|module| module != "files") && !excused {
             let named = opens.into_iter().find(|call| code.contains(call));
-            assert!(named.is_none(), "{path}: {named:?} belongs into src/files");
+            assert!(named.is_none(), "{path}: {named:?} belongs in src/files");
         }
         let is_clock = source.module == ["clock"];
         assert!(
             is_clock || !code.contains("Timestamp::now"),
-            "{path}: ask src/clock.rs"
+            "{path}: use src/clock.rs"
         );
     }
 }
@@ -411,7 +543,7 @@ fn no_module_is_called_after_nothing() {
                 let empty = ["util", "utils", "common", "helper", "helpers", "misc"];
                 assert!(
                     !empty.contains(&name),
-                    "{} needs a name of its own",
+                    "{} needs a more specific name",
                     path.display()
                 );
             }
@@ -421,7 +553,7 @@ fn no_module_is_called_after_nothing() {
 
 #[test]
 fn files_and_functions_stay_short() {
-    // Beyond the first numbers they are listed, beyond the second they fail.
+    // Above the first number they are listed, above the second the test fails.
     const FILE: (usize, usize) = (400, 500);
     const FUNCTION: (usize, usize) = (70, 100);
     let mut too_long = String::new();
@@ -449,7 +581,7 @@ fn every_module_says_what_it_is_for_and_stands_in_the_map() {
         let documented = source.text.starts_with("//! ");
         assert!(
             documented,
-            "{} doesn't say what it is for",
+            "{} lacks module documentation",
             source.path.display()
         );
     }
@@ -463,12 +595,17 @@ fn every_module_says_what_it_is_for_and_stands_in_the_map() {
             continue;
         };
         let module = module.trim_end_matches(';');
+        // README.md has the folders that a newcomer needs, and the library all modules.
+        let mut map = library.lines().filter(|line| line.starts_with("//!"));
         let known = readme.contains(&format!("`src/{module}/`"))
-            || readme.contains(&format!("`src/{module}.rs`"));
-        assert!(known, "README.md's map has no src/{module}");
+            || map.any(|line| line.contains(&format!("`{module}`")));
+        assert!(
+            known,
+            "neither README.md nor src/lib.rs says what {module} is for"
+        );
     }
     for line in readme.lines() {
-        // What the map names exists.
+        // Paths in the map must exist.
         let first = line
             .strip_prefix("| `")
             .and_then(|rest| rest.split(" |").next());
@@ -479,7 +616,7 @@ fn every_module_says_what_it_is_for_and_stands_in_the_map() {
         {
             assert!(
                 root().join(path).exists(),
-                "README.md's map names {path}, which isn't there"
+                "README.md's map names {path}, which does not exist"
             );
         }
     }
@@ -497,9 +634,9 @@ fn lines_are_not_too_wide() {
             for path in files(folder, ending) {
                 let text = std::fs::read_to_string(&path).unwrap();
                 for (number, line) in text.lines().enumerate() {
-                    // A long text in quotes is left in one piece, so that it can be searched for.
+                    // A long quoted text is not broken, so that it can be searched for.
                     let text = ending == ".rs" && line.contains('"');
-                    // A row of a table can't be broken, and rustfmt leaves macros alone.
+                    // A row of a table cannot be broken, and rustfmt does not format macros.
                     let table = line.starts_with("//! |") || line.starts_with("| ");
                     let row = table || line.contains("$(#[doc");
                     let whole = text || row || line.contains("http");
@@ -510,7 +647,7 @@ fn lines_are_not_too_wide() {
             }
         }
     }
-    assert!(report.is_empty(), "wider than they may be:\n{report}");
+    assert!(report.is_empty(), "these lines are too wide:\n{report}");
 }
 
 #[test]
@@ -525,7 +662,7 @@ fn nothing_speaks_of_the_machine_it_was_written_on() {
             };
             for place in ["/root/", "/home/", "/work/"] {
                 let said = text.contains(place) && !path.ends_with("tests/tidy/main.rs");
-                assert!(!said, "{} speaks of {place}", path.display());
+                assert!(!said, "{} mentions {place}", path.display());
             }
         }
     }
@@ -556,7 +693,7 @@ fn every_test_that_a_deviation_names_exists() {
                 "tests" => has_tests(module),
                 name => tests.contains(&format!("fn {name}(")),
             };
-            assert!(found, "{title}: there is no test {test}");
+            assert!(found, "{title}: the test {test} does not exist");
         }
     }
 }
@@ -567,12 +704,12 @@ fn every_deviation_has_a_number_of_its_own() {
     let mut numbers = BTreeSet::new();
     for title in deviations.split("\n### ").skip(1) {
         let (number, _) = title.split_once(':').unwrap();
-        assert!(numbers.insert(number), "there are two entries {number}");
+        assert!(numbers.insert(number), "the number {number} is used twice");
     }
     assert!(!numbers.is_empty());
 }
 
-/// Keeps the reader of sources honest about what it reads.
+/// Checks that the sources are found, so that no rule passes because it read nothing.
 #[test]
 fn sources_are_found() {
     let sources: Vec<Source> = product("src");

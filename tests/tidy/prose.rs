@@ -1,17 +1,17 @@
-//! The sentences that people read: comments, log lines, texts of errors, help of metrics, pages.
+//! Finds the sentences that people read: comments, log lines, error texts, help of metrics, pages.
 
 use std::ops::Range;
 
 use crate::source::{Piece, items_for_tests, pieces};
 
-/// A sentence, or what stands for one: a heading, a cell of a table, a message.
+/// A sentence, or a text that is handled like one: a heading, a cell of a table, a message.
 pub struct Sentence {
-    /// Each word as it is written, with its line from 1 on.
+    /// Each word as it is written, with its line number from 1 on.
     pub words: Vec<(String, usize)>,
     pub is_heading: bool,
 }
 
-/// The macros whose texts operators read. Texts in other places may be kube-apiserver's.
+/// The macros whose texts operators read. Texts elsewhere may be kube-apiserver's.
 const MACROS: &str = "error warn info debug trace println eprintln bail describe_counter describe_gauge \
                       describe_histogram";
 
@@ -21,7 +21,8 @@ impl Sentence {
         words.join(" ").replace(IN_CODE, " ")
     }
 
-    /// The words in lower case, without the signs around them. Code has no words.
+    /// Returns the words in lower case, without the punctuation around them. Code becomes empty
+    /// words.
     pub fn lower(&self) -> Vec<String> {
         let bare = |word: &str| match word.contains('`') {
             true => String::new(),
@@ -33,10 +34,10 @@ impl Sentence {
     }
 }
 
-/// Stands for a space in code, which is one word of a sentence.
+/// Replaces a space in code, which counts as one word of a sentence.
 const IN_CODE: char = '\u{1}';
 
-/// The sentences of a page in Markdown: each line with its number. Code is left out.
+/// Returns the sentences of a Markdown page, given as numbered lines. Code blocks are left out.
 pub fn of_page<'t>(lines: impl IntoIterator<Item = (usize, &'t str)>) -> Vec<Sentence> {
     let mut blocks = Blocks::default();
     for (number, line) in lines {
@@ -49,10 +50,10 @@ pub fn of_page<'t>(lines: impl IntoIterator<Item = (usize, &'t str)>) -> Vec<Sen
 #[derive(Default)]
 struct Blocks {
     found: Vec<Sentence>,
-    /// The lines of the paragraph that is being read.
+    /// The lines of the current paragraph.
     open: Vec<(usize, String)>,
     is_fenced: bool,
-    /// Whether a line that is indented by four begins or continues code.
+    /// Whether a line that is indented by four spaces begins or continues code.
     is_after_blank: bool,
 }
 
@@ -103,12 +104,12 @@ impl Blocks {
     }
 }
 
-/// An indented line that begins no item of a list.
+/// Whether a line is indented and does not begin an item of a list.
 fn is_code(line: &str) -> bool {
     line.starts_with("    ") && item(line.trim()).is_none()
 }
 
-/// The text of an item of a list, or of a quoted line.
+/// Returns the text of a list item, or of a quoted line.
 fn item(text: &str) -> Option<&str> {
     let numbered = || {
         let (number, rest) = text.split_once(". ")?;
@@ -128,7 +129,7 @@ fn cells(row: &str) -> impl Iterator<Item = &str> {
         .filter(|cell| !cell.is_empty())
 }
 
-/// The words of a paragraph. Code in backticks is one word.
+/// Returns the words of a paragraph. Code in backticks is one word.
 fn words(lines: &[(usize, String)]) -> Vec<(String, usize)> {
     let mut is_code = false;
     let mut all = Vec::new();
@@ -146,7 +147,7 @@ fn words(lines: &[(usize, String)]) -> Vec<(String, usize)> {
     all
 }
 
-/// Cuts a paragraph where a word ends a sentence and the next one does not begin in lower case.
+/// Splits a paragraph after a word that ends a sentence, unless the next word is in lower case.
 fn sentences(words: &[(String, usize)]) -> Vec<&[(String, usize)]> {
     let ends = |word: &str| {
         let bare = word.trim_end_matches(|c: char| "\"')]}*_`".contains(c));
@@ -165,9 +166,9 @@ fn sentences(words: &[(String, usize)]) -> Vec<&[(String, usize)]> {
     found
 }
 
-/// The sentences of a source file: those of its comments, and of the texts in the macros that
-/// write logs, describe metrics and name errors. Tests are left out. Texts of
-/// errors are left out of the crates that answer as kube-apiserver does.
+/// Returns the sentences of a source file: those in comments, and in the macros that write logs,
+/// describe metrics and name errors. Tests are left out. So are error texts (`errors` is false) in
+/// crates that return kube-apiserver's messages.
 pub fn of_source(text: &str, errors: bool) -> Vec<Sentence> {
     let (code, pieces) = pieces(text);
     let tests = items_for_tests(&code);
@@ -193,7 +194,7 @@ pub fn of_source(text: &str, errors: bool) -> Vec<Sentence> {
     found
 }
 
-/// The lines of each group of comments that stand below each other, with their numbers.
+/// Returns the lines of each group of consecutive comments, with their numbers.
 fn comments<'p>(pieces: &[&'p Piece]) -> Vec<Vec<(usize, &'p str)>> {
     let mut found: Vec<Vec<(usize, &str)>> = Vec::new();
     let mut last = ("", 0);
@@ -215,7 +216,7 @@ fn comments<'p>(pieces: &[&'p Piece]) -> Vec<Vec<(usize, &'p str)>> {
     found
 }
 
-/// Where the arguments of the macros stand whose texts are read, and those of `#[error(…)]`.
+/// Returns the ranges of the arguments of [`MACROS`] and of `#[error(…)]`.
 fn calls(code: &str, errors: bool) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices('(') {

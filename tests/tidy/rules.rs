@@ -1,18 +1,20 @@
-//! Each rule of how storage behaves is cited by a test that proves it, or by the entry of
-//! `tests/deviations.md` that says why Taffrail differs. Pages name tests that exist.
+//! Checks that a test cites each rule of storage behaviour, or that an entry of
+//! `tests/deviations.md` describes how Taffrail differs. Tests that pages name must exist.
 
 use std::collections::BTreeSet;
 
-use crate::citations::{DEVIATIONS, Rule, STORAGE, defined_by, in_names, in_prose, list};
-use crate::source::{CRATES, FOLDERS, files, has_tests, is_test, root};
+use regex::Regex;
 
-/// The rules that need a proof: those of the page about storage, but for the registry's.
+use crate::citations::{DEVIATIONS, Rule, STORAGE, defined_by, in_names, in_prose, list};
+use crate::source::{CRATES, FOLDERS, files, has_tests, is_test, root, whole_product};
+
+/// Returns the rules that need a proof: those of the storage page, except those of the registry.
 fn given() -> BTreeSet<Rule> {
     let rules = defined_by(STORAGE).into_iter();
     rules.filter(|(family, _)| *family != "RG").collect()
 }
 
-/// What the tests cite.
+/// Returns the rules that tests cite.
 fn by_tests() -> BTreeSet<Rule> {
     let mut cited = BTreeSet::new();
     for folder in CRATES.into_iter().chain(["tests"]) {
@@ -20,10 +22,10 @@ fn by_tests() -> BTreeSet<Rule> {
             let text = std::fs::read_to_string(&path).unwrap();
             let below = path.strip_prefix(root()).unwrap();
             let tests = match (below.starts_with("tests"), is_test(&path)) {
-                // Examples of citations cite nothing.
+                // The examples in this folder are not citations.
                 _ if below.starts_with("tests/tidy") => continue,
                 (true, _) | (_, true) => text.as_str(),
-                // Unit tests stand at the end of the file they test.
+                // Unit tests are at the end of the file they test.
                 _ => match text.split_once("#[cfg(test)]\nmod tests {") {
                     Some((_, tests)) => tests,
                     None => continue,
@@ -33,7 +35,7 @@ fn by_tests() -> BTreeSet<Rule> {
             cited.extend(in_names(tests));
         }
     }
-    // What was recorded from kube-apiserver is played by a test; its steps say what they are about.
+    // A test plays recordings of kube-apiserver. The titles of their steps cite rules.
     for path in files("tests/reference", ".json") {
         let text = std::fs::read_to_string(&path).unwrap();
         let is_title = |line: &&str| {
@@ -60,7 +62,7 @@ fn each_rule_is_cited_by_a_test_or_a_deviation() {
     );
 }
 
-/// What the page about security claims is proved by the tests that it names.
+/// The tests that the security page names as proofs must exist.
 #[test]
 fn the_page_about_security_names_tests_that_there_are() {
     let page = std::fs::read_to_string(root().join("docs/security.md")).unwrap();
@@ -84,7 +86,7 @@ fn the_page_about_security_names_tests_that_there_are() {
     assert!(seen > 20 && missing.is_empty(), "{seen}: {missing:?}");
 }
 
-/// The names that macros of a file make tests of: the words of their lists.
+/// Returns the names of tests that macros generate: the words of their lists.
 fn made_by_macros(text: &str) -> Vec<&str> {
     let mut names = Vec::new();
     let mut inside = false;
@@ -98,8 +100,8 @@ fn made_by_macros(text: &str) -> Vec<&str> {
     names
 }
 
-/// Whether there is a test of this name: a function below `tests/blackbox`, one of those that a
-/// macro makes there, or the unit tests of a module.
+/// Whether a test of this name exists: a function below `tests/blackbox`, one that a macro
+/// generates there, or the unit tests of a module.
 fn is_there(named: &str) -> bool {
     let (module, test) = named.rsplit_once("::").unwrap();
     if test == "tests" {
@@ -113,14 +115,14 @@ fn is_there(named: &str) -> bool {
         .iter()
         .find_map(|file| std::fs::read_to_string(file).ok());
     let text = text.unwrap_or_default();
-    // `kubectl::changes` stands for `changes_1_20` and so on.
+    // `kubectl::changes` means `changes_1_20` and so on.
     let versions = format!("{test}_1_");
     let made = |name: &&str| *name == test || name.starts_with(&versions);
     text.contains(&format!("fn {test}(")) || made_by_macros(&text).iter().any(made)
 }
 
-/// The page about compatibility names tests that there are. Each row of its tables has a result,
-/// and says how that is known.
+/// The tests that the compatibility page names must exist. Each row of its tables has a result and
+/// the reason for it.
 #[test]
 fn the_page_about_compatibility_names_tests_that_there_are() {
     let page = std::fs::read_to_string(root().join("docs/compatibility.md")).unwrap();
@@ -151,7 +153,7 @@ fn the_page_about_compatibility_names_tests_that_there_are() {
     assert!(seen > 80 && wrong.is_empty(), "{seen} rows: {wrong:?}");
 }
 
-/// The files that a text names by their paths from the root of the repository.
+/// Returns the files that a text names by their paths from the root of the repository.
 fn files_named(text: &str) -> impl Iterator<Item = &str> {
     const TOP: &str = "src actors api descriptions kinds tests config docs tools fuzz dashboards";
     const ENDINGS: &str = "rs py go md sh json gz txt toml yaml";
@@ -165,7 +167,7 @@ fn files_named(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Pages, sources and tools name files that there are.
+/// Files that pages, sources and tools name must exist.
 #[test]
 fn files_that_are_named_are_there() {
     let folders = FOLDERS
@@ -177,7 +179,7 @@ fn files_that_are_named_are_there() {
     for path in below.chain(pages) {
         let ending = path.extension().and_then(|ending| ending.to_str());
         let is_text = matches!(ending, Some("md" | "rs" | "py" | "sh" | "toml" | "yaml"));
-        // Examples name nothing.
+        // The examples in this folder name no files.
         if !is_text || path.starts_with(root().join("tests/tidy")) {
             continue;
         }
@@ -213,5 +215,40 @@ fn tests_are_found_by_name() {
         "server::handlers::update::tests",
     ] {
         assert!(!is_there(name), "{name}");
+    }
+}
+
+/// The behaviour of a kind is an object that may capture its data, so definitions hold no pointers
+/// to functions.
+#[test]
+fn definitions_of_resources_hold_no_pointers_to_functions() {
+    let files = files("api/src/resource", ".rs");
+    assert!(files.len() > 5, "{files:?}");
+    for path in files {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for (number, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let found = code.contains("fn(") || code.contains("&'static LazyLock");
+            assert!(!found, "{}:{}: {line}", path.display(), number + 1);
+        }
+    }
+}
+
+/// The limit of arguments (`clippy.toml`) holds for what a caller passes: a tuple that its function
+/// takes apart at once only hides some of them.
+#[test]
+fn parameters_are_not_hidden_in_tuples() {
+    let names = r"(?:mut )?\w+";
+    let pattern = format!(r"[(,]\s*\({names}(?:,\s*{names})+\)\s*:\s*\(");
+    let pattern = Regex::new(&pattern).unwrap();
+    assert!(pattern.is_match("fn f(&self, (mut a, b): (u8, &str)) {}"));
+    assert!(!pattern.is_match("fn f((a, b): Pair) { let (a, b): (u8, u8) = (1, 2); }"));
+    for source in whole_product() {
+        let found = pattern.find(&source.code).map(|found| found.as_str());
+        let path = source.path.display();
+        assert_eq!(
+            found, None,
+            "{path}: pass them one by one, or give the pair a type"
+        );
     }
 }

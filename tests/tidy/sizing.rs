@@ -1,5 +1,5 @@
-//! The page about sizing says what follows from the constants that stand in it. The tests of what
-//! `cargo bench -- sizing` computes run here too: a bench runs none.
+//! Checks that the sizing page states the results of its own constants. The tests of `cargo bench
+//! -- sizing` run here too, because a bench runs no tests.
 
 #[allow(dead_code)]
 #[path = "../bench/sizing/constants.rs"]
@@ -26,14 +26,17 @@ fn the_page_about_sizing_says_what_follows_from_its_constants() {
     );
     assert!(
         said == computed,
-        "docs/sizing.md doesn't say what follows from its constants, which is:\n\n{computed}"
+        "docs/sizing.md does not state the results of its constants, which are:\n\n{computed}"
     );
-    // The part of the tables that is explained in words names the model's own numbers.
+    // The text below the tables repeats numbers of the model.
     for said in [
         format!("{} cores", model::CORES),
         format!("{} GiB", model::MEMORY_GIB),
         format!("{} %", model::BUSY * 100.0),
     ] {
-        assert!(text.contains(&said), "docs/sizing.md doesn't say {said}");
+        assert!(
+            text.contains(&said),
+            "docs/sizing.md does not contain {said}"
+        );
     }
 }

@@ -1,26 +1,26 @@
-//! Rust sources, parsed as far as the rules need it.
+//! Parses Rust sources as far as the rules need it.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// One file of a crate.
 pub struct Source {
-    /// Relative to the repository.
+    /// Relative to the root of the repository.
     pub path: PathBuf,
     /// The complete text.
     pub text: String,
-    /// Without comments, the content of strings, and code that is compiled only for tests.
+    /// The text without comments, the content of strings, and code that is compiled only for tests.
     pub code: String,
-    /// The path of the module in its crate: `["storage", "embedded", "record"]`.
+    /// The path of the module in its crate, such as `["storage", "embedded", "record"]`.
     pub module: Vec<String>,
 }
 
-/// The repository.
+/// The root of the repository.
 pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All files below a folder of the repository with this ending, in order.
+/// Returns all files below a folder of the repository with this ending, sorted.
 pub fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     collect(&root().join(folder), ending, &mut found);
@@ -39,7 +39,7 @@ fn collect(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The folders with the sources of the product, one for each crate.
+/// The folders with product sources, one for each crate.
 pub const CRATES: [&str; 5] = [
     "src",
     "actors/src",
@@ -48,7 +48,7 @@ pub const CRATES: [&str; 5] = [
     "kinds/src",
 ];
 
-/// The folders of everything that people write.
+/// The folders with everything that people write.
 pub const FOLDERS: [&str; 9] = [
     "src",
     "actors",
@@ -61,13 +61,13 @@ pub const FOLDERS: [&str; 9] = [
     ".ci",
 ];
 
-/// The sources of all crates.
+/// Returns the sources of all crates.
 pub fn whole_product() -> Vec<Source> {
     CRATES.iter().flat_map(|folder| product(folder)).collect()
 }
 
-/// The folder or the file without its ending that has a module: `api::protobuf` is
-/// `api/src/protobuf`, and what begins with no crate's name is in the daemon's.
+/// Returns the folder of a module, or its file without the ending: `api::protobuf` is
+/// `api/src/protobuf`. A path that begins with no crate's name is in the daemon.
 pub fn place_of(module: &str) -> PathBuf {
     let (first, rest) = module.split_once("::").unwrap_or((module, ""));
     let (folder, rest) = match first {
@@ -77,7 +77,7 @@ pub fn place_of(module: &str) -> PathBuf {
     root().join(folder).join(rest.replace("::", "/"))
 }
 
-/// Whether there is such a module, and it has unit tests.
+/// Whether a module exists and has unit tests.
 pub fn has_tests(module: &str) -> bool {
     let place = place_of(module);
     let files = [place.with_extension("rs"), place.join("mod.rs")];
@@ -89,7 +89,7 @@ pub fn has_tests(module: &str) -> bool {
         .any(|text| text.contains("#[cfg(test)]\nmod tests"))
 }
 
-/// The sources of a crate without its unit tests in separate files.
+/// Returns the sources of a crate, without files that contain only unit tests.
 pub fn product(folder: &str) -> Vec<Source> {
     let base = root().join(folder);
     files(folder, ".rs")
@@ -114,22 +114,22 @@ pub fn is_test(path: &Path) -> bool {
 
 /// A comment or a literal.
 pub struct Piece {
-    /// Its first line, from 0 on.
+    /// Its first line, counted from 0.
     pub line: usize,
-    /// Whether only blanks stand before it on its line.
+    /// Whether only spaces precede it on its line.
     pub is_first: bool,
-    /// Its place in what [`plain`] returns, in bytes.
+    /// Its position in the result of [`plain`], in bytes.
     pub at: usize,
-    /// With its quotes or slashes.
+    /// Its text, including quotes or slashes.
     pub text: String,
 }
 
-/// Blanks instead of comments and of what strings and characters hold; lines stay lines.
+/// Replaces comments and the content of strings and characters by spaces, and keeps line breaks.
 pub fn plain(text: &str) -> String {
     pieces(text).0
 }
 
-/// The result of [`plain`], and the pieces that it leaves out.
+/// Returns the result of [`plain`], and the pieces that it replaced.
 pub fn pieces(text: &str) -> (String, Vec<Piece>) {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
@@ -208,7 +208,7 @@ fn quoted(text: &[char], quote: char) -> usize {
     (at + 1).min(text.len())
 }
 
-/// Blanks instead of items under `#[cfg(test)]`; lines stay lines.
+/// Replaces items under `#[cfg(test)]` by spaces, and keeps line breaks.
 fn without_tests(code: &str) -> String {
     let mut out = code.to_owned();
     for item in items_for_tests(code) {
@@ -219,7 +219,7 @@ fn without_tests(code: &str) -> String {
     out
 }
 
-/// The items under `#[cfg(test)]` of [`plain`] code, from the last one to the first.
+/// Returns the items under `#[cfg(test)]` in [`plain`] code, from the last one to the first.
 pub fn items_for_tests(code: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let out = code;
@@ -248,7 +248,7 @@ pub fn items_for_tests(code: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether a member of a struct comes next, and no item.
+/// Whether the next code is a field of a struct instead of an item.
 fn is_field(code: &str) -> bool {
     let code = code.trim_start();
     let name = code.split_once(") ").map_or(code, |(visibility, rest)| {
@@ -261,7 +261,7 @@ fn is_field(code: &str) -> bool {
 }
 
 impl Source {
-    /// Parses a file by its path in the repository and its path below the folder of its crate.
+    /// Parses a file, given its path in the repository and its path below the folder of its crate.
     pub fn parse(path: &Path, below: &Path, text: String) -> Source {
         let below = below.with_extension("");
         let parts = below.iter().map(|part| part.to_str().unwrap().to_owned());
@@ -275,7 +275,7 @@ impl Source {
         }
     }
 
-    /// Every path of this crate that the code names, from the root of the crate on.
+    /// Returns every path within this crate that the code names, from the root of the crate.
     pub fn names_inside(&self) -> Vec<Vec<String>> {
         let mut all = self.names_of("crate");
         let mut above = self.module.clone();
@@ -294,7 +294,7 @@ impl Source {
         all
     }
 
-    /// Every path of more than one name, and every path of a `use`, as they stand there.
+    /// Returns every path of several names, and every path of a `use`, as written.
     pub fn paths(&self) -> Vec<Vec<String>> {
         let tokens = tokens(&self.code);
         let mut all = Vec::new();
@@ -303,7 +303,7 @@ impl Source {
             let is_use = tokens[at] == "use";
             let is_path = tokens[at].starts_with(is_word)
                 && tokens.get(at + 1).is_some_and(|token| token == "::");
-            // `pub(in crate::server)` names who may see an item, and uses nothing.
+            // `pub(in crate::server)` limits the visibility of an item, and uses nothing.
             let is_visibility = at > 2 && tokens[at - 3..at] == ["pub", ";", "in"];
             if is_use || is_path && !is_visibility {
                 let begin = at + usize::from(is_use);
@@ -315,7 +315,7 @@ impl Source {
         all
     }
 
-    /// Every path that begins with a word: `actors`, `crate`.
+    /// Returns every path that begins with a word, such as `actors` or `crate`.
     pub fn names_of(&self, first: &str) -> Vec<Vec<String>> {
         let tokens = tokens(&self.code);
         let mut all = Vec::new();
@@ -328,7 +328,7 @@ impl Source {
         all
     }
 
-    /// Lines of code, without comments, blank lines and unit tests.
+    /// Counts the lines of code, without comments, blank lines and unit tests.
     pub fn product_lines(&self) -> usize {
         self.code
             .lines()
@@ -336,7 +336,7 @@ impl Source {
             .count()
     }
 
-    /// Each function with its first line and its number of lines.
+    /// Returns each function with its first line and its number of lines.
     pub fn functions(&self) -> Vec<(String, usize, usize)> {
         let lines: Vec<&str> = self.code.lines().collect();
         let mut found = Vec::new();
@@ -357,7 +357,7 @@ impl Source {
     }
 }
 
-/// How many lines the item has that starts here, if it has a body.
+/// Returns the number of lines of the item that begins here, if it has a body.
 fn body(lines: &[&str]) -> Option<usize> {
     let (mut depth, mut brackets, mut opened) = (0i32, 0i32, false);
     for (number, line) in lines.iter().enumerate() {
@@ -378,7 +378,7 @@ fn body(lines: &[&str]) -> Option<usize> {
     None
 }
 
-/// The words, `::`, brackets, commas and stars of code; `;` stands for all other signs.
+/// Splits code into words, `::`, brackets, commas and stars. `;` stands for every other sign.
 fn tokens(code: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut word = String::new();
@@ -407,7 +407,7 @@ fn tokens(code: &str) -> Vec<String> {
     all
 }
 
-/// Expands `a::{b, c::d}` from a token on; returns the token after it.
+/// Expands `a::{b, c::d}` from a token on. Returns the index of the token after it.
 fn tree(
     tokens: &[String],
     mut at: usize,

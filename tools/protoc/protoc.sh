@@ -8,5 +8,5 @@ if own=$(command -v protoc); then
 fi
 # What the build around this one has set is about that one.
 unset CARGO_TARGET_DIR CARGO_BUILD_TARGET_DIR CARGO_ENCODED_RUSTFLAGS RUSTFLAGS RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER MAKEFLAGS CARGO_MAKEFLAGS PROTOC
-exec "${CARGO:-cargo}" run --release --locked --quiet --manifest-path "$here/Cargo.toml" \
+exec "${CARGO:-cargo}" run --locked --quiet --manifest-path "$here/Cargo.toml" \
   --target-dir "$here/../../target/protoc" -- "$@"

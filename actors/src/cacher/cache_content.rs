@@ -15,7 +15,7 @@ pub(crate) struct Update {
     pub(crate) value: NewValue,
 }
 
-/// What an event left at its key.
+/// The value that an event left at its key.
 #[derive(Clone, Debug)]
 pub(crate) enum NewValue {
     /// An object.
@@ -26,7 +26,7 @@ pub(crate) enum NewValue {
     Unreadable(Arc<DecodeError>),
 }
 
-/// What an update changed.
+/// The effect of an update.
 #[derive(Clone, Debug)]
 pub(crate) enum AppliedUpdate {
     /// A change that watchers can be shown.

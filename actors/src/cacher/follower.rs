@@ -1,8 +1,8 @@
-//! Reads all changes of one resource in order, for parts of the daemon that are no watches.
+//! Reads all changes of one resource in order, for parts of the daemon that have no watch.
 //!
 //! A follower holds a position in the ring and no reference into it. It belongs to no thread, is
 //! not signalled for each event, and costs the Cacher nothing. A follower that falls behind the
-//! ring, or whose cache was filled anew, gets the whole state again.
+//! ring, or whose cache was filled again, gets the whole state again.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ const BATCH: usize = 256;
 pub struct CacheFollower {
     watch_cache: Arc<WatchCache>,
     position: Option<Position>,
-    revision: watch::Receiver<Revision>,
+    news: watch::Receiver<Readiness>,
 }
 
-/// What was read so far.
+/// The position up to which the follower has read.
 #[derive(Clone, Copy)]
 struct Position {
     generation: u64,
@@ -37,16 +37,16 @@ struct Position {
     reached: Revision,
 }
 
-/// What happened since the last read.
+/// The news since the last read.
 #[derive(Debug)]
 pub enum CacheNews {
     /// Nothing new.
     Nothing,
-    /// The whole state. What was read before is void.
+    /// The whole state. Everything read before is void.
     State(Arc<Snapshot>),
     /// The next events. More may follow.
     Events(Vec<Arc<RingEvent>>),
-    /// The cache is being filled. What was read before stays as it is until then.
+    /// The cache is being filled. The state that was read before stays valid until then.
     Filling,
     /// The resource was removed, or the daemon stops.
     Stopped,
@@ -56,14 +56,14 @@ impl CacheFollower {
     pub(super) fn new(watch_cache: Arc<WatchCache>) -> CacheFollower {
         CacheFollower {
             position: None,
-            revision: watch_cache.revision(),
+            news: watch_cache.readiness(),
             watch_cache,
         }
     }
 
-    /// What happened since the last call. It never waits.
+    /// The news since the last call. It never waits.
     pub fn read(&mut self) -> CacheNews {
-        self.revision.mark_unchanged();
+        self.news.mark_unchanged();
         let Some(position) = &mut self.position else {
             return self.begin();
         };
@@ -99,7 +99,7 @@ impl CacheFollower {
         };
         let located = self.watch_cache.locate_in(generation, snapshot.revision);
         let Some(next) = located else {
-            // It was filled anew in between, and says so.
+            // The cache was filled again in between, and the next read will return the new state.
             return CacheNews::Filling;
         };
         self.position = Some(Position {
@@ -118,10 +118,10 @@ impl CacheFollower {
 
     /// Waits until something may have happened since the last [`CacheFollower::read`].
     pub fn changed(&self) -> impl Future<Output = ()> + use<> {
-        let mut revision = self.revision.clone();
+        let mut news = self.news.clone();
         async move {
             // The sender lives as long as the cache.
-            let _ = revision.changed().await;
+            let _ = news.changed().await;
         }
     }
 }

@@ -83,14 +83,14 @@ impl CacherHandle {
             return Ok(snapshot);
         }
         let deadline = Instant::now() + within;
-        let mut revision = self.watch_cache.revision();
+        let mut news = self.watch_cache.readiness();
         loop {
-            revision.mark_unchanged();
+            news.mark_unchanged();
             let snapshot = self.snapshot().ok_or_else(|| self.not_ready())?;
             if is_fresh(&snapshot) {
                 return Ok(snapshot);
             }
-            if tokio::time::timeout_at(deadline, revision.changed())
+            if tokio::time::timeout_at(deadline, news.changed())
                 .await
                 .is_err()
             {
@@ -106,6 +106,11 @@ impl CacherHandle {
     /// oldest usable version of a store that keeps no history).
     pub fn ring_floor(&self) -> Revision {
         self.watch_cache.ring_floor()
+    }
+
+    /// Ends all watches. The content stays, so that they can resume without a gap.
+    pub fn end_watches(&self) {
+        self.watch_cache.end_watchers();
     }
 
     /// A reader of all changes, from the current state on.

@@ -7,6 +7,8 @@ use actix::{ActorContext, Context, Handler};
 use super::Cacher;
 use super::messages::{Apply, FillFailed, Outdated, Replace, ResumePoint, Stop, WhereToResume};
 use crate::snapshot::Snapshot;
+#[cfg(any(test, feature = "testing"))]
+use crate::testing::failpoints;
 
 impl Handler<WhereToResume> for Cacher {
     type Result = Option<ResumePoint>;
@@ -32,7 +34,7 @@ impl Handler<Replace> for Cacher {
     fn handle(&mut self, message: Replace, _: &mut Context<Cacher>) -> u64 {
         let _turn = self.exit.pulse().turn();
         #[cfg(any(test, feature = "testing"))]
-        crate::testing::failpoints::hit_content(&message.content);
+        failpoints::hit_keys(|key| message.content.get(key).is_some());
         let before = self.content.replace(message.content);
         let (generation, published) = self.watch_cache.replace(self.content.snapshot());
         free_off_thread((before, published));
@@ -64,13 +66,14 @@ impl Handler<Apply> for Cacher {
             return Err(Outdated);
         }
         #[cfg(any(test, feature = "testing"))]
-        crate::testing::failpoints::hit_updates(&message.updates);
+        failpoints::hit_keys(|key| message.updates.iter().any(|update| update.key == *key));
         let received = message.updates.len();
         let changes = self.content.apply(message.updates, message.up_to);
         let snapshot = self.content.snapshot();
         self.metrics.applied(received, changes.len(), &snapshot);
         self.watch_cache.publish(changes, snapshot);
-        self.metrics.ring(self.watch_cache.ring_size());
+        let (events, bytes) = self.watch_cache.ring_size();
+        self.metrics.ring(events, bytes);
         Ok(())
     }
 }
@@ -104,6 +107,6 @@ impl Handler<super::messages::Panic> for Cacher {
     type Result = ();
 
     fn handle(&mut self, _: super::messages::Panic, _: &mut Context<Cacher>) {
-        panic!("told to panic");
+        panic!("a test requested this panic");
     }
 }

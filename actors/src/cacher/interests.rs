@@ -10,7 +10,7 @@ use super::topic_map::TopicMap;
 use crate::ring::RingEvent;
 use crate::watch::Topic;
 
-/// Tells a Dispatcher that one of its resources has events to read.
+/// Notifies a Dispatcher that one of its resources has events to read.
 pub trait EventSignal: Send + Sync {
     /// There are events to read. This must not block.
     fn signal(&self);

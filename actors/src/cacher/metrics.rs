@@ -92,7 +92,7 @@ impl CacherMetrics {
     }
 
     /// The ring's size has changed.
-    pub(crate) fn ring(&self, (events, bytes): (usize, usize)) {
+    pub(crate) fn ring(&self, events: usize, bytes: usize) {
         self.ring_events.set(events as f64);
         self.ring_bytes.set(bytes as f64);
     }

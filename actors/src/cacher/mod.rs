@@ -2,10 +2,10 @@
 //! Dispatchers want which events.
 //!
 //! It owns the [`WatchCache`] of the resource, which holds the published snapshot, the ring and the
-//! readiness. Everything enters from the Reflector: the whole content once, then batch after batch
-//! of decoded events. Of each batch the Cacher makes a new [`Snapshot`](crate::snapshot::Snapshot)
-//! and new events in the ring. Snapshots leave through [`CacherHandle`], events and signals to
-//! Dispatchers. It must know nothing of how a store is read, of selectors and frames, or of
+//! readiness. The Reflector sends it everything: the whole content once, then batch after batch of
+//! decoded events. From each batch the Cacher makes a new [`Snapshot`](crate::snapshot::Snapshot)
+//! and new events in the ring. Readers get snapshots through [`CacherHandle`]; Dispatchers get
+//! events and signals. It must know nothing of how a store is read, of selectors and frames, or of
 //! clients.
 //!
 //! Readers use the WatchCache directly. None of them waits for the Cacher's mailbox.

@@ -400,7 +400,7 @@ async fn what_is_read_into_the_ring_is_what_it_would_have_seen_wa_20_li_27() {
     }
 }
 
-/// What a follower read, as texts.
+/// Returns the news that a follower read, as texts.
 fn told(news: CacheNews) -> Vec<String> {
     let name = |object: &Arc<CachedObject>| object.attributes().name().to_owned();
     match news {

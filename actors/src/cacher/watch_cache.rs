@@ -26,9 +26,9 @@ pub(crate) struct WatchCache {
     pub(crate) prefix: Prefix,
     snapshot: ArcSwapOption<Snapshot>,
     buffer: RwLock<EventBuffer>,
-    /// Is told what the ring takes.
+    /// Is notified of the bytes that the ring uses.
     share: RingShare,
-    revision: watch::Sender<Revision>,
+    /// Notifies of each new snapshot, too. A second channel would take 400 bytes for each resource.
     readiness: watch::Sender<Readiness>,
     /// Held while history is read into the ring.
     pub(super) backfill: tokio::sync::Mutex<BackfillLimit>,
@@ -51,7 +51,7 @@ struct EventBuffer {
     interests: Interests,
 }
 
-/// What a subscriber must read of the ring.
+/// The part of the ring that a subscriber must read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PendingEvents {
     /// The ring's generation.
@@ -73,7 +73,7 @@ pub(super) struct RingBeginning {
     pub(super) bytes_max: usize,
 }
 
-/// What is known of earlier backfills of one resource.
+/// The knowledge about earlier backfills of one resource.
 #[derive(Debug, Default)]
 pub(super) struct BackfillLimit {
     /// In this generation of the ring, a backfill can't reach this revision.
@@ -96,7 +96,7 @@ pub(super) enum FollowedEvents {
         events: Vec<Arc<RingEvent>>,
         reached: Option<Revision>,
     },
-    /// The events are no longer in the ring, or the ring was filled anew.
+    /// The events are no longer in the ring, or the ring was filled again.
     Lost,
 }
 
@@ -117,7 +117,6 @@ impl WatchCache {
             snapshot: ArcSwapOption::empty(),
             buffer: RwLock::default(),
             share: budget.join(ring.clone()),
-            revision: watch::Sender::new(Revision::ZERO),
             readiness: watch::Sender::new(pending),
             backfill: tokio::sync::Mutex::default(),
             subscriber_left: Notify::new(),
@@ -130,6 +129,7 @@ impl WatchCache {
         self.snapshot.load_full()
     }
 
+    /// The readiness. It changes with each new snapshot, too.
     pub(crate) fn readiness(&self) -> watch::Receiver<Readiness> {
         self.readiness.subscribe()
     }
@@ -137,10 +137,6 @@ impl WatchCache {
     pub(crate) fn readiness_now(&self) -> Readiness {
         interleaving_point();
         self.readiness.borrow().clone()
-    }
-
-    pub(crate) fn revision(&self) -> watch::Receiver<Revision> {
-        self.revision.subscribe()
     }
 
     pub(crate) fn ring_floor(&self) -> Revision {
@@ -334,14 +330,12 @@ impl WatchCache {
             };
             *readiness = Readiness::Pending { since, last_error };
         });
-        self.revision.send_modify(|_| ());
     }
 
     /// Stops the cache for good. Returns the last snapshot, which may take long to free.
     pub(crate) fn set_stopped(&self) -> Option<Arc<Snapshot>> {
         let before = self.snapshot.swap(None);
         self.readiness.send_replace(Readiness::Stopped);
-        self.revision.send_modify(|_| ());
         before
     }
 
@@ -364,9 +358,31 @@ impl WatchCache {
         drop(dropped);
         let before = self.snapshot.swap(Some(Arc::new(snapshot)));
         self.readiness.send_replace(Readiness::Ready { generation });
-        self.revision.send_replace(revision);
         send_all(due_signals);
         (generation, before)
+    }
+
+    /// Begins a new generation with the same content, which ends all watchers. They can resume
+    /// from the ring.
+    pub(crate) fn end_watchers(&self) {
+        let (generation, due_signals) = {
+            let mut buffer = self.buffer.write();
+            if buffer.generation == CLOSED_GENERATION {
+                return;
+            }
+            buffer.generation = buffer.generation.saturating_add(1);
+            (buffer.generation, buffer.interests.due_signals(true))
+        };
+        self.readiness
+            .send_if_modified(|readiness| match readiness {
+                // Another generation may have begun meanwhile.
+                Readiness::Ready { generation: known } if *known < generation => {
+                    *known = generation;
+                    true
+                }
+                _ => false,
+            });
+        send_all(due_signals);
     }
 
     /// Ends the watchers of the current generation, because its Cacher has ended or failed.
@@ -419,7 +435,7 @@ impl WatchCache {
                 break;
             }
         }
-        self.revision.send_replace(newest);
+        self.readiness.send_modify(|_| ());
         self.shrink_to(self.share.budget().limits().per_resource_bytes);
         self.share.budget().settle();
     }

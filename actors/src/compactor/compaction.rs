@@ -21,7 +21,7 @@ pub(crate) enum Reclaim {
     All,
 }
 
-/// What a compaction did.
+/// The result of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompactReport {
     /// The newest revision that is compacted now.
@@ -32,7 +32,7 @@ pub struct CompactReport {
     pub reclaimed_bytes: u64,
 }
 
-/// What a compaction is to do.
+/// A request to compact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CompactionRequest {
     /// History up to here is removed, whatever retention says.

@@ -1,7 +1,7 @@
 //! One Compactor for each store removes history beyond retention and gives its space back.
 //!
-//! It owns the decision when to compact and when to reclaim space. Requests of operators enter
-//! through [`CompactorHandle`]; calls to the engine leave, and reports, metrics and log lines. It
+//! It owns the decision when to compact and when to reclaim space. It takes requests of operators
+//! through [`CompactorHandle`], calls the engine, and writes reports, metrics and log lines. It
 //! must know nothing of keys, objects or resources.
 //!
 //! Once a second it asks the engine which revision retention has reached, compacts up to there, and

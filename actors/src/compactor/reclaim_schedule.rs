@@ -9,7 +9,7 @@ const IDLE_AFTER: Duration = Duration::from_secs(10);
 /// The shortest time between two reclaims.
 const RECLAIM_EVERY: Duration = Duration::from_secs(60);
 
-/// What the next decision depends on.
+/// The state that the next decision depends on.
 #[derive(Debug)]
 pub(super) struct ReclaimSchedule {
     /// The store's revision, and when it was first observed.

@@ -22,7 +22,7 @@ pub(super) fn next_due(now: Instant, deadline: Instant, spread: Duration) -> Opt
 }
 
 /// The revision of a bookmark for a watcher that was sent everything of its resource up to
-/// `reached`; `None` if it is no newer than the start of the watch (WA-44).
+/// `reached`; `None` if it is not newer than the start of the watch (WA-44).
 ///
 /// If the resource has nothing newer, the bookmark shows the store's revision, so that bookmarks of
 /// idle resources advance too (PF-17).

@@ -1,4 +1,4 @@
-//! Who polls a watch, how that caller is woken, and what it is given.
+//! The caller that polls a watch, how it is woken, and what it receives.
 //!
 //! A stream with a task of its own is woken by the task's waker. The streams of one connection
 //! share a task. Each of them adds its number to the connection's list, and the first entry wakes
@@ -48,7 +48,7 @@ impl ReadyList {
     }
 }
 
-/// Who polls a watch.
+/// The caller that polls a watch.
 #[derive(Debug)]
 pub struct Caller<'a> {
     waker: &'a Waker,

@@ -1,4 +1,4 @@
-//! What a watcher that follows the ring is given when it is polled.
+//! Delivers frames to a watcher that follows the ring, when it is polled.
 
 use super::bookmarks;
 use super::caller::{Caller, WatchFrame};
@@ -76,7 +76,7 @@ impl ResourceDispatcher {
         let sent = member.after;
         let revision = bookmarks::revision(self.reached, known, member.start)
             .filter(|revision| *revision >= sent)?;
-        // It may be ahead of the ring, and the next one must not fall behind it (WA-25).
+        // The revision may be beyond the ring's, and the next one must not be below it (WA-25).
         member.after = revision;
         let first = !std::mem::replace(&mut member.has_sent, true);
         let group = self.groups.get_mut(member.group)?;
@@ -162,7 +162,7 @@ impl ResourceDispatcher {
                 frame = Some(WatchFrame {
                     bytes: own_frame.flatten().unwrap_or(entry.frame),
                     is_last_for_now: false,
-                    // The watch was behind: how long ago the event came is not its delay.
+                    // The watch lagged: the age of the event is not its delivery delay.
                     since: None,
                 });
                 break;

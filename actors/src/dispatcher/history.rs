@@ -27,7 +27,7 @@ pub struct HistoryPool {
 }
 
 impl HistoryPool {
-    /// Allows so many reads at a time.
+    /// Allows this many reads at a time.
     pub fn new(reads: usize) -> HistoryPool {
         HistoryPool {
             reads: Arc::new(Semaphore::new(reads)),
@@ -86,7 +86,7 @@ enum ReadError {
     Unreadable(String),
 }
 
-/// What comes next of history.
+/// The next step of a replay of history.
 pub(super) enum HistoryStep {
     /// A frame.
     Frame(Bytes),

@@ -20,7 +20,7 @@ pub(super) struct InitialEvents {
     selected: std::vec::IntoIter<Arc<CachedObject>>,
 }
 
-/// What comes next of the initial events.
+/// The next step of the initial events.
 pub(super) enum InitialStep {
     /// The frame of an object.
     Frame(Bytes),

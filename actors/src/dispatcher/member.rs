@@ -60,7 +60,7 @@ pub(super) enum Ending {
     Now,
 }
 
-/// What a new member begins with.
+/// The initial state of a member.
 pub(super) struct NewMember {
     pub(super) group: u32,
     pub(super) index_in_group: u32,
@@ -88,7 +88,7 @@ impl Member {
         }
     }
 
-    /// Remembers whom to wake.
+    /// Remembers the stream to wake.
     pub(super) fn park(&mut self, caller: &Caller<'_>) {
         if !self.waker.as_ref().is_some_and(|waker| waker.is_of(caller)) {
             self.waker = Some(StreamWaker::of(caller));

@@ -1,10 +1,9 @@
 //! One Dispatcher for each HTTP thread serves all watches of that thread.
 //!
 //! It owns the thread's watchers, their groups, and a position in the ring of each watched
-//! resource. A [`WatchStart`] enters for each watch; hints and ring events enter from Cachers, and
-//! history from the engine. Frames that are ready for the wire leave through
-//! [`Watcher::poll_next`]. It must know nothing of HTTP or JSON, of other threads' watches, or of
-//! how a Cacher is filled.
+//! resource. It takes a [`WatchStart`] for each watch, hints and ring events from Cachers, and
+//! history from the engine. [`Watcher::poll_next`] returns frames that are ready for the wire. It
+//! must know nothing of HTTP or JSON, of other threads' watches, or of how a Cacher is filled.
 //!
 //! A watcher has no queue and no task. One that is up to date has no position of its own: it
 //! shares the position of its [`ResourceDispatcher`](resource_dispatcher::ResourceDispatcher),
@@ -133,8 +132,8 @@ impl LocalDispatcher {
     /// Registers a watch and chooses where it starts, in one step: no event after the start point
     /// is missed and none comes twice. Poll it once after registering.
     ///
-    /// The caller must find the errors that a client is told (a version too old, a cache that is
-    /// filling) before. A watch that can't be served ends without an error (WA-37).
+    /// The caller must check first for the errors that a client sees (a version too old, a cache
+    /// that is filling). A watch that can't be served ends without an error (WA-37).
     pub fn watch(&self, start: WatchStart) -> Watcher {
         if !self.thread_dispatcher.hint_sender.is_set() {
             Dispatcher::begin(&self.thread_dispatcher, &self.pulse);

@@ -12,7 +12,7 @@ pub(super) struct ReplayedEvent {
     pub(super) revision: Revision,
 }
 
-/// What a watcher is shown of a chunk of history.
+/// The part of a chunk of history that a watcher sees.
 pub(super) struct ReplayChunk {
     pub(super) events: Vec<ReplayedEvent>,
     /// Everything up to here was evaluated.

@@ -30,7 +30,7 @@ pub(super) struct BufferedChunk {
     bytes_buffered: Rc<Cell<usize>>,
 }
 
-/// What a watch takes from a chunk.
+/// The part of a chunk that a watch takes.
 pub(super) enum Taken {
     /// Its next event.
     Event(ReplayedEvent),

@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(slab.len(), 0);
         assert_eq!(slab.next_number(), numbers.end - 1);
         assert_eq!(slab.get(numbers.end), None);
-        // Whatever grows, no entry is there that was not asked for but in the last chunk.
+        // A slab has unused entries in its last chunk only, however it grows.
         assert_eq!(slab.chunks.len(), 4);
         assert!(
             slab.chunks

@@ -1,4 +1,4 @@
-//! What a new watch is given.
+//! The parameters of a new watch.
 
 use std::sync::Arc;
 

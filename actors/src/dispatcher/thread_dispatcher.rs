@@ -135,7 +135,8 @@ impl ThreadDispatcher {
         }
     }
 
-    /// Ends all streams, because the Dispatcher has ended. Later watches open their resources anew.
+    /// Ends all streams, because the Dispatcher has ended. Later watches open their resources
+    /// again.
     pub(super) fn close_all(&self) {
         let resources = std::mem::take(&mut *self.resources.borrow_mut());
         for resource in resources.by_number.iter() {

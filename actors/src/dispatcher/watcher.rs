@@ -44,7 +44,7 @@ enum Phase {
     Over,
 }
 
-/// What one attempt to find a frame comes to.
+/// The result of one attempt to find a frame.
 enum Attempt {
     Frame(WatchFrame),
     Wait,
@@ -100,7 +100,7 @@ impl Watcher {
         }
     }
 
-    /// The next frame. `None` is the end of the stream, which is no error.
+    /// The next frame. `None` is the end of the stream, which is not an error.
     pub fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
         for _ in 0..ATTEMPTS_MAX {
             let Some(registration) = &mut self.registration else {

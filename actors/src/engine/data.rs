@@ -27,8 +27,8 @@ pub struct RangeRequest {
     pub start: Option<Vec<u8>>,
     /// The state to read.
     pub at: At,
-    /// The most items to return; 0 is no limit. An engine may return fewer, with `more` set, if the
-    /// items are large. It never returns none while there are some.
+    /// The most items to return; 0 means no limit. An engine may return fewer, with `more` set, if
+    /// the items are large. It always returns at least one if there are any.
     pub limit: usize,
     /// Count without returning items.
     pub count_only: bool,
@@ -65,7 +65,7 @@ pub struct HistoryRequest {
     pub after: Revision,
     /// Events up to this revision, inclusive.
     pub until: Revision,
-    /// Stop after so many bytes of values. At least one event is read.
+    /// Stop after this many bytes of values. At least one event is read.
     pub bytes_max: usize,
 }
 
@@ -89,7 +89,7 @@ pub struct Position {
     pub prefix_revision: Revision,
 }
 
-/// What a feed delivers.
+/// An item that a feed delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeedItem {
     /// Events in order. All events of a revision are in one batch.
@@ -154,7 +154,7 @@ pub trait DataEngine: Send + Sync + 'static {
     fn commit(&self, mutation: Mutation) -> BoxFuture<'_, Result<Outcome, EngineError>>;
 
     /// Queues a mutation, and settles its ticket when its outcome is known. From then on a mutation
-    /// that expects [`Expect::LeftBy`](super::Expect::LeftBy) may be queued behind it. An engine
+    /// that expects [`Expect::LeftBy`](super::Expect::LeftBy) may be queued after it. An engine
     /// that has only one mutation of a key under way at a time queues nothing and commits at once.
     fn queue(&self, mutation: Mutation, issuer: TicketIssuer) -> BoxFuture<'_, PendingOutcome> {
         let committed = self.commit(mutation).map(move |outcome| {

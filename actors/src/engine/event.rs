@@ -1,4 +1,4 @@
-//! What a store keeps and what changes it: values, events, mutations. Pure.
+//! The types of a store: values, the events that changed them, and mutations. Pure.
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ use super::key::{Key, LeaseId, Revision};
 use super::prepared::Prepared;
 use super::ticket::Ticket;
 
-/// Who caused an event. It is kept in the log for history and audit, and not shown to clients.
+/// The cause of an event. It is kept in the log for history and audit, and not shown to clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The authenticated user's name, such as `admin` or `system:taffrail:namespaces`.
@@ -37,7 +37,7 @@ pub struct KeyValue {
     pub lease: LeaseId,
 }
 
-/// What happened to a key.
+/// The kind of change to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// The key has a new value.
@@ -69,9 +69,9 @@ pub struct Event {
     pub lease: LeaseId,
     /// Wall-clock time of the commit.
     pub time: SystemTime,
-    /// Who caused it.
+    /// The user and request that caused it.
     pub origin: Origin,
-    /// What the writer knows of the value, if the event was written in this process.
+    /// Knowledge of the writer about the value, if the event was written in this process.
     pub prepared: Prepared,
     /// The value before this event, if the engine provides it. In answers of
     /// [`super::DataEngine::history`] every event with a `prev_revision` has it.
@@ -116,14 +116,14 @@ impl Expect {
     }
 }
 
-/// What a mutation does to its key.
+/// The change that a mutation makes to its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Store this value, attached to this lease.
     Put {
         /// The bytes to store.
         value: Bytes,
-        /// The only lease that the key is attached to from now on; 0 is no lease (ST-57).
+        /// The only lease that the key is attached to from now on; 0 means no lease (ST-57).
         lease: LeaseId,
     },
     /// Remove the key.
@@ -137,11 +137,11 @@ pub struct Mutation {
     pub key: Key,
     /// The precondition.
     pub expect: Expect,
-    /// What to do.
+    /// The change to make.
     pub change: Change,
-    /// Who requested it.
+    /// The user and request that caused it.
     pub origin: Origin,
-    /// What the writer knows of the value. It travels with the event.
+    /// Knowledge of the writer about the value. It travels with the event.
     pub prepared: Prepared,
 }
 

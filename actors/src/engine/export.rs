@@ -19,20 +19,20 @@ pub struct ExportedLease {
     pub deadline: SystemTime,
 }
 
-/// What the records of an export are together.
+/// The summary of an export's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportEnd {
     /// The newest revision. The records show the state of the store at it.
     pub revision: Revision,
     /// Every event after this revision is among the records, so that the state at any revision from
-    /// here on can be told. It is `revision` if the engine exports no history.
+    /// here on can be restored. It is `revision` if the engine exports no history.
     pub compacted: Revision,
     /// The leases there are. A key that is attached to none of them belongs to a lease that has
     /// ended.
     pub leases: Vec<ExportedLease>,
 }
 
-/// What an export delivers.
+/// An item that an export delivers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExportItem {
     /// Some records, without previous values. Those of a key come with rising revisions. Records

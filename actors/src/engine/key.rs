@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The number of an event in its store, which clients see as `resourceVersion`. 0 is "none".
+/// The number of an event in its store, which clients see as `resourceVersion`. 0 means "no
+/// revision".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u64);
 
@@ -138,6 +139,6 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// The number of a lease; 0 is "no lease". No two leases of an engine get the same number.
+/// The number of a lease; 0 means "no lease". No two leases of an engine get the same number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(pub u64);

@@ -14,7 +14,7 @@ use super::key::Revision;
 pub struct Retention {
     /// Events younger than this are kept.
     pub age: Duration,
-    /// At most so many bytes of superseded records are kept.
+    /// At most this many bytes of superseded records are kept.
     pub bytes: u64,
 }
 
@@ -61,7 +61,7 @@ pub trait MaintenanceEngine: Send + Sync + 'static {
     /// [`MaintenanceEngine::maintain`] gives the space back.
     ///
     /// # Errors
-    /// [`EngineError::FutureRevision`] beyond the current revision. A compacted revision is no
+    /// [`EngineError::FutureRevision`] beyond the current revision. A compacted revision is not an
     /// error.
     fn compact(&self, up_to: Revision) -> BoxFuture<'_, Result<(), EngineError>>;
 

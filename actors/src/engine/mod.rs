@@ -1,12 +1,13 @@
 //! The interface of a storage engine (the port), in bytes and revisions.
 //!
 //! It owns the traits of an engine and the types that pass through them: keys, revisions, events,
-//! mutations and their answers. Requests of the actors and the daemon enter; events, values and
-//! positions leave. It must know nothing of objects, namespaces or HTTP, and nothing of the actors.
+//! mutations and their answers. It must know nothing of objects, namespaces or HTTP, and nothing of
+//! the actors.
 //!
 //! An engine keeps a log of [`Event`]s. The state of its keys is computed from the log. [`memory`]
-//! here, and `storage/embedded` and `storage/etcd` of the daemon implement the port. [`local`] is
-//! what the first two share. The engine suite in `tests/` defines what each engine must do.
+//! here, and `storage/embedded` and `storage/etcd` of the daemon implement the port. [`local`] has
+//! the parts that the first two share. The engine suite in `tests/` defines what each engine must
+//! do.
 //!
 //! The port has three parts, and a caller asks for the narrowest one: [`DataEngine`] reads, commits
 //! and follows; [`LeaseEngine`] grants and expires leases; [`MaintenanceEngine`] compacts and gives
@@ -55,5 +56,20 @@ pub trait Engine: DataEngine + LeaseEngine + MaintenanceEngine {
     /// Whether others write to the store, too.
     fn is_shared(&self) -> bool {
         false
+    }
+
+    /// Whether a value of this revision may be other than today's program would have written it:
+    /// others write to the store, or an earlier edition of the program wrote the value.
+    fn may_be_of_other_edition(&self, _revision: Revision) -> bool {
+        self.is_shared()
+    }
+
+    /// Notes that today's edition of the program might have written all values of the state at this
+    /// revision, and has written all later ones.
+    ///
+    /// # Errors
+    /// If the engine can't be written.
+    fn note_edition(&self, _as_of: Revision) -> BoxFuture<'_, Result<(), EngineError>> {
+        Box::pin(std::future::ready(Ok(())))
     }
 }

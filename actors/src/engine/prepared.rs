@@ -1,11 +1,11 @@
-//! What the writer of a value knows of it already.
+//! Knowledge of a writer about the value that it writes.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// What the writer of a value knows of it already, for whoever reads the event in this process. An
-/// engine passes it on unopened from a mutation to its event, and stores nothing of it. An event
+/// Knowledge of a writer about the value that it writes, for readers of the event in this process.
+/// An engine passes it on unopened from a mutation to its event, and does not store it. An event
 /// that comes from the log or from another process has none.
 #[derive(Clone, Default)]
 pub struct Prepared(Option<Arc<dyn Any + Send + Sync>>);
@@ -16,7 +16,7 @@ impl Prepared {
         Prepared(Some(known))
     }
 
-    /// What was passed on, if it is of this type.
+    /// The value that was passed on, if it is of this type.
     pub fn get<T: Any>(&self) -> Option<&T> {
         self.0.as_ref()?.downcast_ref()
     }
@@ -28,7 +28,7 @@ impl fmt::Debug for Prepared {
     }
 }
 
-/// It is no part of what happened, so events that differ in it are equal.
+/// It does not belong to the content of an event, so events that differ only in it are equal.
 impl PartialEq for Prepared {
     fn eq(&self, _: &Prepared) -> bool {
         true

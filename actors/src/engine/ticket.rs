@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 use super::key::Revision;
 
-/// What became of a queued mutation.
+/// The state of a queued mutation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// It waits for its decision.
@@ -90,7 +90,7 @@ impl Ticket {
         is_settled(&self.0.borrow())
     }
 
-    /// Waits until it is known what became of the mutation. Answers the revision at which it has
+    /// Waits until it is known what became of the mutation. Returns the revision at which it has
     /// left its key, durably. `None` if the ticket is void.
     pub async fn settled(&self) -> Option<Revision> {
         let mut ticket = self.0.clone();

@@ -17,7 +17,7 @@ pub struct LessorHandle {
     granter: Arc<LeaseGranter>,
 }
 
-/// What the handles and the actor of one store share.
+/// The state that the handles and the actor of one store share.
 struct LeaseGranter {
     engine: Arc<dyn LeaseEngine>,
     manager: Mutex<LeaseManager>,

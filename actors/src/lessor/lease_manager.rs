@@ -81,12 +81,12 @@ impl LeaseManager {
         }
     }
 
-    /// Whether an object that lives for so many seconds can share its lease.
+    /// Whether an object that lives for this many seconds can share its lease.
     pub(super) fn shares(&self, ttl: u64) -> bool {
         self.rules.extra(ttl) > 0
     }
 
-    /// The remembered lease, if it fits an object that is to live for so many seconds.
+    /// The remembered lease, if it fits an object that is to live for this many seconds.
     pub(super) fn take(&mut self, ttl: u64, now: Instant) -> Option<LeaseId> {
         let Remembered { lease, expires } = self.remembered?;
         let lives = |seconds: u64| now.checked_add(Duration::from_secs(seconds));
@@ -140,8 +140,8 @@ impl LeaseManager {
 mod tests {
     use super::*;
 
-    /// Asks at each of these seconds; tells the leases, numbered as they are granted, with the
-    /// seconds that they were granted for.
+    /// Asks for a lease at each of these seconds. Returns the leases, numbered in the order of
+    /// their grants, with the seconds that they were granted for.
     fn ask(rules: LeaseReuse, asked: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let begin = Instant::now();
         let mut manager = LeaseManager::new(rules);

@@ -1,9 +1,8 @@
 //! One Lessor for each store hands out leases for objects that expire, and lets the engine delete
 //! keys whose lease has expired.
 //!
-//! It owns which lease objects share, and when the next step of expiry is due. Requests for a lease
-//! enter through [`LessorHandle`]; leases leave. Calls to the engine's lease part leave too. It
-//! must know nothing of keys, objects or resources.
+//! It owns which lease objects share, and when the next step of expiry is due. Callers get leases
+//! through [`LessorHandle`]. It must know nothing of keys, objects or resources.
 //!
 //! Objects created within a window share a lease, up to a number of objects (OP-1 to OP-3):
 //! `lease_manager.rs` decides. The [`LessorHandle`] answers by itself, without a mailbox. It asks
@@ -41,7 +40,7 @@ pub(crate) struct Lessor {
 }
 
 impl Lessor {
-    /// The Lessor of the store behind this handle.
+    /// The Lessor of the store of this handle.
     pub(crate) fn new(store: String, handle: LessorHandle, exit: ExitGuard) -> Lessor {
         Lessor {
             store,

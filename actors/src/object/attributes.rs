@@ -1,7 +1,7 @@
-//! What selectors use of an object, and its encoding in the object's buffer. Pure.
+//! The attributes of an object that selectors use, and their encoding in the object's buffer. Pure.
 //!
 //! The encoding begins with two numbers: one that says where namespace and name are, and the number
-//! of fields. A sequence of texts follows, each behind its length: the namespace and the name, if
+//! of fields. A sequence of texts follows, each after its length: the namespace and the name, if
 //! they are not the end of the key, the selectable fields, then the labels as keys and values. A
 //! number is one byte, or 255 and four bytes, the lowest first.
 
@@ -20,7 +20,8 @@ const NAME_IN_KEY: usize = 1;
 /// The namespace and the name are the last two parts of the key.
 const BOTH_IN_KEY: usize = 2;
 
-/// What selectors use. It is extracted once, when the object enters the cache (LI-39).
+/// The attributes that selectors use. They are extracted once, when the object enters the cache
+/// (LI-39).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     /// `metadata.namespace`; empty for cluster-scoped objects.
@@ -214,7 +215,7 @@ fn split_number(encoded: &[u8]) -> Option<(usize, &[u8])> {
     }
 }
 
-/// What was encoded is text, so nothing is lost.
+/// The encoded bytes are always text, so nothing is lost.
 fn text(bytes: Option<&[u8]>) -> &str {
     let text = bytes.map(str::from_utf8);
     text.and_then(Result::ok).unwrap_or_default()

@@ -30,7 +30,7 @@ pub struct TypeMembers(pub Box<[u8]>);
 #[derive(Clone, PartialEq, Eq)]
 pub struct CachedObject {
     types: Arc<TypeMembers>,
-    /// The wire form behind its type, then the key, then the encoded attributes.
+    /// The wire form after its type, then the key, then the encoded attributes.
     buffer: Box<[u8]>,
     /// The revision of the event that wrote it; 0 for an object that was never stored (dry run).
     pub revision: Revision,
@@ -118,7 +118,7 @@ impl CachedObject {
         self.split().1
     }
 
-    /// What selectors use.
+    /// The attributes that selectors use.
     pub fn attributes(&self) -> AttributesRef<'_> {
         let (_, key, encoded) = self.split();
         AttributesRef::of(key, encoded)
@@ -185,7 +185,8 @@ fn split_at(bytes: &[u8], at: usize) -> (&[u8], &[u8]) {
     bytes.split_at_checked(at).unwrap_or((bytes, &[]))
 }
 
-/// What an object takes beside its buffer: itself, its counters, and the allocator's overhead.
+/// The memory of an object in addition to its buffer: itself, its counters, and the allocator's
+/// overhead.
 const OBJECT_OVERHEAD_BYTES: usize = size_of::<CachedObject>() + 40;
 
 /// The member as it is written before this text: without a comma when no other member follows.
@@ -257,6 +258,6 @@ pub struct DecodeError {
     pub key: String,
     /// Its revision.
     pub revision: Revision,
-    /// What is wrong with it.
+    /// The problem with it.
     pub reason: String,
 }

@@ -48,7 +48,7 @@ fn texts() -> impl Strategy<Value = SmolStr> {
 }
 
 proptest! {
-    /// Whatever the texts are, each is read where it was put, and nothing is read beyond them.
+    /// Each text is read where it was put, and nothing beyond it, for any texts.
     #[test]
     fn attributes_are_read_as_they_were_given(
         namespace in prop_oneof![texts(), Just("ns".into()), Just(SmolStr::default())],

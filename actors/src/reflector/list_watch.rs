@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use actix_rt::task::JoinHandle;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use super::machine::{ListWatchMachine, ListWatchState, ListWatchStep, StepFailure, StepOutcome};
 use super::metrics::ReflectorMetrics;
 use super::observation::Observed;
 use super::unreadable::{Page, updates};
 use super::unreadable_retry::UnreadableRetry;
-use crate::actor_ref::ActorRef;
+use crate::actor_ref::{ActorRef, SeenIncarnations};
 use crate::backoff::random_unit;
 use crate::cacher::messages::{Apply, FillFailed, Replace, ResumePoint, WhereToResume};
 use crate::cacher::{Cacher, NewValue, Update};
@@ -23,7 +23,7 @@ use crate::exit::ExitGuard;
 use crate::object::{Decode, DecodeError};
 use crate::snapshot::Snapshot;
 
-/// What a Reflector reads, and where it sends it.
+/// The prefix that a Reflector reads, and where it sends the objects.
 pub(crate) struct Source {
     pub(crate) resource: String,
     pub(crate) prefix: Prefix,
@@ -43,10 +43,10 @@ const DECODE_INLINE_BYTES: usize = 256 << 10;
 /// The most pages that are decoded while the next one is read.
 const PAGES_AHEAD: usize = 2;
 
-/// What is kept between two steps.
+/// The state between two steps.
 struct ListWatchSession {
     /// Changes with every incarnation of the Cacher. A new one is empty and must be filled.
-    incarnations: watch::Receiver<u64>,
+    incarnations: SeenIncarnations<Cacher>,
     /// The epoch of the store when the list began.
     epoch: u64,
     /// The pages of the list so far, decoded.
@@ -59,7 +59,7 @@ struct ListWatchSession {
 
 /// Runs as long as the actor does. Its end is reported after the feed was dropped.
 ///
-/// A Reflector waits for events most of the time. What it does rarely is boxed, so that it takes no
+/// A Reflector waits for events most of the time. Its rare work is boxed, so that it takes no
 /// memory meanwhile.
 pub(super) async fn run(_exit: ExitGuard, source: Arc<Source>) {
     let mut session = ListWatchSession {
@@ -235,7 +235,7 @@ impl Source {
         };
         let item = tokio::select! {
             biased;
-            _ = session.incarnations.changed() => return Err(StepFailure::CacherLost),
+            () = session.incarnations.changed() => return Err(StepFailure::CacherLost),
             // The feed is given up then, so it does not matter if these drop an item.
             () = session.unreadable.readable(&*self.decode) => {
                 return Ok(StepOutcome::RelistNeeded);
@@ -243,6 +243,16 @@ impl Source {
             () = self.relist.notified() => return Ok(StepOutcome::RelistNeeded),
             item = feed.next() => item?,
         };
+        Box::pin(self.pass_on(generation, item, session)).await
+    }
+
+    /// Decodes an item of the feed and sends it to the Cacher.
+    async fn pass_on(
+        &self,
+        generation: u64,
+        item: FeedItem,
+        session: &mut ListWatchSession,
+    ) -> Result<StepOutcome, StepFailure> {
         session.metrics.fed(&item);
         let (updates, up_to) = match item {
             FeedItem::Progress(revision) => (Vec::new(), revision),
@@ -300,8 +310,8 @@ impl Source {
     /// reason.
     async fn report(&self, failure: StepFailure) -> StepOutcome {
         let error = failure.to_string();
-        // A broken feed is no warning: the next one continues where it ended. An outage of the
-        // whole store is logged once by the engine, and not for each resource.
+        // A broken feed is not worth a warning: the next one continues where it ended. An outage of
+        // the whole store is logged once by the engine, and not for each resource.
         let is_away = self.engine.health() != Health::Serving;
         if matches!(failure, StepFailure::Engine(_)) && (is_away || self.is_watching()) {
             tracing::debug!(

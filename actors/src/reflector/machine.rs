@@ -18,7 +18,7 @@ pub(crate) enum ListWatchState {
     Watching { resume_point: ResumePoint },
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ListWatchStep {
     /// Wait, then call [`ListWatchMachine::start`].
@@ -48,8 +48,8 @@ pub(crate) enum StepOutcome {
     FeedOpened,
     /// The Cacher has everything up to here.
     Forwarded { up_to: Revision },
-    /// Everything must be listed again: somebody asks for it, or a value that could not be decoded
-    /// can be decoded now, which no event told the Cacher.
+    /// Everything must be listed again: somebody requested it, or a value that could not be decoded
+    /// can be decoded now, which no event announced to the Cacher.
     RelistNeeded,
     /// The step failed.
     Failed(StepFailure),
@@ -82,7 +82,7 @@ impl std::fmt::Display for StepFailure {
         match self {
             StepFailure::Compacted => f.write_str("the events needed to go on are compacted"),
             StepFailure::Undecodable(error) | StepFailure::Engine(error) => f.write_str(error),
-            StepFailure::CacherLost => f.write_str("the cacher began anew"),
+            StepFailure::CacherLost => f.write_str("the cacher was restarted"),
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn describe() {
     describe_counter!(EVENTS, "Events that the store has fed to a watch cache");
     describe_counter!(
         BOOKMARKS,
-        "Times the store has told a watch cache how far it is, without an event"
+        "Times the store has reported its progress to a watch cache without an event"
     );
 }
 

@@ -1,9 +1,9 @@
 //! One Reflector for each Cacher keeps it equal to a prefix of the store, by list and watch.
 //!
 //! It owns the position between list and watch, the open feed, and the values that could not be
-//! decoded. Ranges and feeds of the engine enter. Messages to the Cacher leave: the whole content
-//! once, then batches of decoded events. It must know nothing of watches, or of how the Cacher
-//! publishes what it is sent.
+//! decoded. It reads ranges and feeds of the engine, and sends messages to the Cacher: the whole
+//! content once, then batches of decoded events. It must know nothing of watches, or of how the
+//! Cacher publishes its content.
 //!
 //! It reads everything at one revision, sends it in one message, and then forwards the feed from
 //! that revision on. `machine.rs` decides what to do next, `list_watch.rs` does it. Each message to

@@ -1,4 +1,4 @@
-//! What a Reflector is doing, for state dumps.
+//! The current activity of a Reflector, for state dumps.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::machine::ListWatchState;
 
-/// What a Reflector is doing, for state dumps.
+/// The current activity of a Reflector, for state dumps.
 #[derive(Clone, Debug)]
 pub(crate) struct Observation {
     pub(crate) state: ListWatchState,

@@ -10,7 +10,8 @@ use crate::cacher::{NewValue, Update};
 use crate::engine::{Event, EventKind, Key, KeyValue};
 use crate::object::{CachedObject, Decode, DecodeError};
 
-/// How many values are retried at once. What makes one readable mostly makes all readable.
+/// How many values are retried at once. A change that makes one readable usually makes all
+/// readable.
 const RETRIED_AT_ONCE: usize = 16;
 
 /// A decoded page.

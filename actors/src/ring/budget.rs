@@ -1,5 +1,6 @@
 //! Bounds the memory of rings: of each, and of all together.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -26,9 +27,9 @@ impl Default for RingLimits {
     }
 }
 
-/// A ring that can be told to shrink.
+/// A ring that can be asked to shrink.
 pub trait Evict: Send + Sync {
-    /// Drops its oldest events until it takes at most so many bytes.
+    /// Drops its oldest events until it takes at most this many bytes.
     fn shrink_to(&self, bytes: usize);
 }
 
@@ -42,7 +43,14 @@ pub struct RingBudget {
     limits: RingLimits,
     /// The sum of what the rings said they take.
     total: AtomicUsize,
-    members: Mutex<Vec<Member>>,
+    members: Mutex<Members>,
+}
+
+#[derive(Default)]
+struct Members {
+    next: u64,
+    /// By the numbers that they were given.
+    all: HashMap<u64, Member>,
 }
 
 struct Member {
@@ -50,9 +58,10 @@ struct Member {
     ring: Weak<dyn Evict>,
 }
 
-/// What one ring takes of a budget. The ring leaves the budget when this is dropped.
+/// The part of a budget that one ring uses. The ring leaves the budget when this is dropped.
 pub struct RingShare {
     budget: Arc<RingBudget>,
+    number: u64,
     bytes: Arc<AtomicUsize>,
 }
 
@@ -77,16 +86,20 @@ impl RingBudget {
             bytes: Arc::clone(&bytes),
             ring,
         };
-        self.members.lock().push(member);
+        let mut members = self.members.lock();
+        let number = members.next;
+        members.next += 1;
+        members.all.insert(number, member);
         RingShare {
             budget: Arc::clone(self),
+            number,
             bytes,
         }
     }
 
     /// The number of rings.
     pub fn rings(&self) -> usize {
-        self.members.lock().len()
+        self.members.lock().all.len()
     }
 
     /// Enforces the total after a ring has grown. Only the largest rings shrink, so a busy resource
@@ -98,7 +111,7 @@ impl RingBudget {
         }
         let sizes: Vec<(usize, Weak<dyn Evict>)> = {
             let members = self.members.lock();
-            let sized = members.iter().map(|member| {
+            let sized = members.all.values().map(|member| {
                 let bytes = member.bytes.load(Ordering::Relaxed);
                 (bytes, Weak::clone(&member.ring))
             });
@@ -134,9 +147,7 @@ impl RingShare {
 
     /// Takes nothing of the budget from now on.
     pub fn leave(&self) {
-        let mut members = self.budget.members.lock();
-        members.retain(|member| !Arc::ptr_eq(&member.bytes, &self.bytes));
-        drop(members);
+        self.budget.members.lock().all.remove(&self.number);
         self.set(0);
     }
 }
@@ -184,7 +195,7 @@ mod tests {
         assert_eq!(largest_allowed(vec![100], 60), 60);
     }
 
-    /// A ring of any size, which counts how often it is told to shrink.
+    /// A ring of any size, which counts the requests to shrink.
     struct Fixed {
         share: RingShare,
         told: AtomicUsize,

@@ -44,8 +44,8 @@ struct RenderedFrame {
     frame: Bytes,
 }
 
-/// What an event costs beside its objects: itself, its counters, its entry in the ring, and the
-/// allocator's overhead.
+/// The memory of an event in addition to its objects: itself, its counters, its entry in the ring,
+/// and the allocator's overhead.
 const EVENT_OVERHEAD_BYTES: usize = 128;
 
 impl RingEvent {

@@ -1,10 +1,9 @@
 //! The ring buffer of one resource's recent events, and the memory budget of all rings.
 //!
 //! It owns the events, which are addressed by sequence number and bounded by bytes, and the frames
-//! that were rendered of them. Changes enter from a Cacher; references to events leave to
-//! Dispatchers. It must know nothing of watchers: a watcher holds a sequence number and no
-//! reference into the ring, so dropping old events concerns nobody. It has no lock: the watch cache
-//! has one.
+//! that were rendered of them. A Cacher adds changes; Dispatchers get references to events. It must
+//! know nothing of watchers: a watcher holds a sequence number and no reference into the ring, so
+//! old events can be dropped freely. It has no lock: the watch cache has one.
 
 mod budget;
 mod event;

@@ -82,7 +82,7 @@ fn what_happened_before_a_fill_can_be_put_before_its_events() {
         !ring.prepend(Revision(20), Vec::new(), 1 << 20),
         "nothing new"
     );
-    // What has lost events for want of room takes none back.
+    // A ring that has evicted events for lack of room takes none back.
     ring.evict();
     assert!(!ring.can_prepend() && !ring.prepend(Revision(10), Vec::new(), 1 << 20));
     ring.reset(Revision(50));

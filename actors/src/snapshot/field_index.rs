@@ -26,7 +26,7 @@ struct Entry {
     place: u32,
 }
 
-/// What entries are ordered by.
+/// The order of entries.
 trait Position {
     fn position(&self) -> (u32, &str, &[u8]);
 }

@@ -54,8 +54,8 @@ impl Ord for ByKey {
     }
 }
 
-/// What is stored under a key: an object, or why it can't be decoded. The reader decides what to do
-/// with the latter.
+/// The value under a key: an object, or why it can't be decoded. The reader decides how to handle
+/// the latter.
 pub type Stored<'a> = Result<&'a Arc<CachedObject>, &'a Arc<DecodeError>>;
 
 /// The objects of one resource at one revision. It is cheap to hold and never changes (LI-37,

@@ -1,4 +1,4 @@
-//! The number of objects in each namespace, which pages of lists tell without counting. Pure.
+//! The number of objects in each namespace, which pages of lists report without counting. Pure.
 
 use std::ops::Bound;
 

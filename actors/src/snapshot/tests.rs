@@ -1,5 +1,5 @@
-//! What is read by an index is what reading everything finds: random objects, changes, demanded
-//! values, pages and revisions. A failure prints its seed, and `TAFFRAIL_SEED` runs it again.
+//! An index returns the same objects as a scan of everything, for random objects, changes, values,
+//! pages and revisions. A failure prints its seed, and `TAFFRAIL_SEED` runs it again.
 
 use smol_str::SmolStr;
 

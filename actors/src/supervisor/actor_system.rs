@@ -14,7 +14,7 @@ use super::child_specs::ChildContext;
 use super::child_statuses::{ChildState, ChildStatuses};
 use super::config::{ActorSystemConfig, CacherSpec, StoreSpec};
 use super::messages::StopAll;
-use super::resources::{AddResourceError, RemoveResourceError, Resources};
+use super::resources::{AddResourceError, RemoveResourceError, Replaced, Replacement, Resources};
 use super::{Supervisor, child_specs};
 use crate::actor_ref::ActorRef;
 use crate::cacher::{CacherHandle, Readiness};
@@ -22,6 +22,7 @@ use crate::compactor::CompactorHandle;
 use crate::lessor::LessorHandle;
 use crate::mailbox;
 use crate::ring::RingBudget;
+use crate::threads;
 use crate::watchdog::Watchdog;
 use crate::writer::WriterHandle;
 
@@ -100,7 +101,7 @@ impl ActorSystem {
             return Err(ActorSystemError::NoSystem);
         }
         let threads = (0..config.data_arbiters.max(1))
-            .map(|_| Arbiter::try_new())
+            .map(|_| threads::spawn_arbiter())
             .collect::<Result<Vec<Arbiter>, _>>()?;
         let statuses = ChildStatuses::default();
         let context = ChildContext {
@@ -163,8 +164,32 @@ impl ActorSystem {
         self.resources.remove(resource).await
     }
 
-    /// Has the cache of a resource filled anew, which ends its watches. It serves what it has until
-    /// then. Nothing happens to a resource that is not cached.
+    /// Starts a second cache of a cached resource, with other settings. The first one serves until
+    /// [`ActorSystem::replace`].
+    ///
+    /// # Errors
+    /// [`AddResourceError::Stopped`]
+    pub async fn begin_replacement(
+        &self,
+        spec: CacherSpec,
+    ) -> Result<Replacement, AddResourceError> {
+        self.resources.begin_replacement(spec).await
+    }
+
+    /// Makes a second cache that of its resource. Returns the first one, which serves those who
+    /// still use it until [`ActorSystem::retire`].
+    pub fn replace(&self, replacement: Replacement) -> Option<Replaced> {
+        self.resources.replace(replacement)
+    }
+
+    /// Stops a cache that was replaced, or that will not replace another one. Its watches end
+    /// without an error.
+    pub async fn retire(&self, cache: impl Into<Replaced>) {
+        self.resources.retire(cache.into()).await;
+    }
+
+    /// Has the cache of a resource filled again, which ends its watches. It serves its current
+    /// content until then. Does nothing for a resource that is not cached.
     pub fn refill(&self, resource: &str) {
         if let Some(resource) = self.resources.get(resource) {
             resource.relist.notify_one();
@@ -218,7 +243,7 @@ impl ActorSystem {
     /// # Errors
     /// One line for each cache that is not filled by then, with the reason.
     pub async fn ready_within(&self, limit: Duration) -> Result<(), Vec<String>> {
-        // A timeout is no error here: the caches are asked below.
+        // A timeout is not an error here: the caches are asked below.
         let _ = tokio::time::timeout(limit, self.all_ready()).await;
         let unfilled = self.cachers().into_iter().filter_map(|cacher| {
             let Readiness::Pending { last_error, .. } = cacher.readiness() else {

@@ -36,7 +36,7 @@ impl ActorKind {
 /// [`ActorRef`](crate::actor_ref::ActorRef).
 pub(crate) type Factory = Box<dyn Fn(ExitGuard) + Send>;
 
-/// Tells an actor to stop and waits for its answer, for two seconds at most.
+/// Requests an actor to stop and waits for its answer, for two seconds at most.
 pub(crate) type StopActor = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// A child of the Supervisor.

@@ -22,7 +22,7 @@ use crate::lessor::{self, Lessor, LessorHandle};
 use crate::reflector::{self, Reflector, Source};
 use crate::writer::{self, Writer};
 
-/// What it takes to create children: ids, threads to run them on, and the list of their statuses.
+/// The context for creating children: ids, threads to run them on, and the list of their statuses.
 #[derive(Clone)]
 pub(super) struct ChildContext {
     pub(super) ids: Arc<ChildIds>,

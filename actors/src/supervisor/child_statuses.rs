@@ -33,7 +33,14 @@ pub(crate) struct ChildStatus {
 
 /// The statuses of all children. The Supervisor writes them.
 #[derive(Clone, Default)]
-pub(crate) struct ChildStatuses(Arc<Mutex<BTreeMap<ChildId, ChildStatus>>>);
+pub(crate) struct ChildStatuses(Arc<Mutex<Statuses>>);
+
+#[derive(Default)]
+struct Statuses {
+    by_id: BTreeMap<ChildId, ChildStatus>,
+    /// How many of each kind are degraded.
+    degraded: BTreeMap<ActorKind, usize>,
+}
 
 impl ChildStatuses {
     /// Adds a child as running.
@@ -44,14 +51,14 @@ impl ChildStatuses {
             state: ChildState::Running,
             restarts: 0,
         };
-        self.0.lock().insert(child.id, status);
+        self.0.lock().by_id.insert(child.id, status);
     }
 
     /// Removes a child.
     pub(crate) fn remove(&self, child: ChildId) {
         let mut statuses = self.0.lock();
-        if let Some(removed) = statuses.remove(&child) {
-            count_degraded(&statuses, removed.kind);
+        if let Some(removed) = statuses.by_id.remove(&child) {
+            statuses.count_degraded(removed.kind, removed.is_degraded(), false);
         }
     }
 
@@ -71,25 +78,35 @@ impl ChildStatuses {
 
     fn change(&self, child: ChildId, change: impl FnOnce(&mut ChildStatus)) {
         let mut statuses = self.0.lock();
-        if let Some(status) = statuses.get_mut(&child) {
+        if let Some(status) = statuses.by_id.get_mut(&child) {
+            let before = status.is_degraded();
             change(status);
-            let kind = status.kind;
-            count_degraded(&statuses, kind);
+            let (kind, after) = (status.kind, status.is_degraded());
+            statuses.count_degraded(kind, before, after);
         }
     }
 
     /// All children, in the order in which they are started.
     pub(crate) fn read(&self) -> Vec<ChildStatus> {
-        let mut statuses: Vec<ChildStatus> = self.0.lock().values().cloned().collect();
+        let mut statuses: Vec<ChildStatus> = self.0.lock().by_id.values().cloned().collect();
         // The sort is stable: children of a kind stay in the order of their ids.
         statuses.sort_by_key(|status| status.kind);
         statuses
     }
 }
 
-/// Writes the metric.
-fn count_degraded(statuses: &BTreeMap<ChildId, ChildStatus>, kind: ActorKind) {
-    let is_degraded =
-        |status: &&ChildStatus| status.kind == kind && status.state == ChildState::Degraded;
-    metrics::degraded(kind, statuses.values().filter(is_degraded).count());
+impl ChildStatus {
+    fn is_degraded(&self) -> bool {
+        self.state == ChildState::Degraded
+    }
+}
+
+impl Statuses {
+    /// Counts a child of this kind that was degraded before a change or is after it, and writes
+    /// the metric.
+    fn count_degraded(&mut self, kind: ActorKind, before: bool, after: bool) {
+        let count = self.degraded.entry(kind).or_default();
+        *count = count.saturating_add(usize::from(after)) - usize::from(before);
+        metrics::degraded(kind, *count);
+    }
 }

@@ -1,9 +1,9 @@
 //! The Supervisor starts all other actors, restarts those that fail, and stops them in order.
 //!
-//! It owns the children: how each is started, how often it may fail, and its state. Configuration
-//! and requests to add or remove a resource enter, and [`Exited`] reports of the children. Handles
-//! of the actors leave through [`ActorSystem`], and states for `/readyz` and metrics. It must know
-//! nothing of what the actors do: it sees factories, exits and stop messages.
+//! It owns the children: how each is started, how often it may fail, and its state. It takes
+//! configuration, requests to add or remove a resource, and [`Exited`] reports of the children.
+//! [`ActorSystem`] gives out handles of the actors, and states for `/readyz` and metrics. It must
+//! know nothing of what the actors do: it sees factories, exits and stop messages.
 //!
 //! actix restarts no actor after a panic. Therefore each actor holds an [`ExitGuard`] that reports
 //! its end, `policy.rs` decides whether and when it is restarted, and its
@@ -39,7 +39,7 @@ pub use actor_system::{ActorStatus, ActorSystem, ActorSystemError, ActorSystemSt
 pub use config::{ActorSystemConfig, CacherSpec, OnRemoved, StoreSpec};
 pub use metrics::describe_metrics;
 pub use policy::RestartBudget;
-pub use resources::{AddResourceError, RemoveResourceError};
+pub use resources::{AddResourceError, RemoveResourceError, Replaced, Replacement};
 
 use crate::backoff::random_unit;
 use crate::exit::{ChildId, ExitGuard, ExitReason, ExitReports, Exited};
@@ -181,7 +181,7 @@ impl Supervisor {
     fn remove_child(&mut self, id: ChildId) {
         self.statuses.remove(id);
         if let Some(ended) = self.children.remove(&id).and_then(|child| child.removal) {
-            // Whoever asked for the removal may have gone away.
+            // The requester of the removal may be gone.
             let _ = ended.send(());
         }
     }

@@ -31,7 +31,7 @@ impl Default for RestartBudget {
     }
 }
 
-/// What to do after an actor has ended.
+/// The reaction to the end of an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RestartDecision {
     /// Restart it after this time.

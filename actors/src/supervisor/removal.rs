@@ -7,8 +7,8 @@ use tokio::time::timeout;
 
 use super::child::{Child, StopActor};
 
-/// A child that has not ended after this time is told to stop again. It may have been too busy to
-/// take the message.
+/// A child that has not ended after this time gets another request to stop. It may have been too
+/// busy to take the message.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A running child that is to be removed.

@@ -51,14 +51,20 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(10);
 /// The cached resources, by name. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Resources {
-    entries: Arc<Mutex<BTreeMap<String, ResourceEntry>>>,
+    entries: Arc<Mutex<Entries>>,
     context: ChildContext,
     pub(super) budget: Arc<RingBudget>,
     supervisor: Arc<ActorRef<Supervisor>>,
     on_removed: Option<OnRemoved>,
 }
 
-/// What is known under a name.
+/// All names, and how many of them run on each arbiter.
+struct Entries {
+    by_name: BTreeMap<String, ResourceEntry>,
+    loads: Vec<usize>,
+}
+
+/// The entry under a name.
 enum ResourceEntry {
     Cached(Resource),
     /// The resource is being added to this arbiter or removed from it. No other change may begin.
@@ -70,6 +76,37 @@ impl ResourceEntry {
         match self {
             ResourceEntry::Cached(resource) => resource.arbiter,
             ResourceEntry::Changing(arbiter) => *arbiter,
+        }
+    }
+}
+
+impl Entries {
+    /// Reserves a name on the arbiter with the fewest. `None` without arbiters.
+    fn reserve(&mut self, name: &str) -> Option<usize> {
+        let number = self.least_loaded()?;
+        let entry = ResourceEntry::Changing(number);
+        self.by_name.insert(name.to_owned(), entry);
+        Some(number)
+    }
+
+    /// Counts one more resource on the arbiter with the fewest. `None` without arbiters.
+    fn least_loaded(&mut self) -> Option<usize> {
+        let loads = self.loads.iter_mut().enumerate();
+        let (number, load) = loads.min_by_key(|(_, load)| **load)?;
+        *load += 1;
+        Some(number)
+    }
+
+    fn unload(&mut self, number: usize) {
+        if let Some(load) = self.loads.get_mut(number) {
+            *load = load.saturating_sub(1);
+        }
+    }
+
+    fn remove(&mut self, name: &str) {
+        let removed = self.by_name.remove(name);
+        if let Some(load) = removed.and_then(|entry| self.loads.get_mut(entry.arbiter())) {
+            *load -= 1;
         }
     }
 }
@@ -89,6 +126,33 @@ pub(super) struct Resource {
     arbiter: usize,
 }
 
+/// A cache that fills and will replace that of its resource.
+pub struct Replacement {
+    name: String,
+    resource: Resource,
+}
+
+impl From<Replacement> for Replaced {
+    /// A replacement that is given up.
+    fn from(replacement: Replacement) -> Replaced {
+        let Replacement { name, resource } = replacement;
+        Replaced { name, resource }
+    }
+}
+
+impl Replacement {
+    /// The new cache.
+    pub fn handle(&self) -> &CacherHandle {
+        &self.resource.handle
+    }
+}
+
+/// A cache that another one has replaced. Requests and watches may still use it.
+pub struct Replaced {
+    name: String,
+    resource: Resource,
+}
+
 impl Resources {
     /// An empty list of resources.
     pub(super) fn new(
@@ -97,8 +161,12 @@ impl Resources {
         supervisor: Arc<ActorRef<Supervisor>>,
         on_removed: Option<OnRemoved>,
     ) -> Resources {
+        let entries = Entries {
+            by_name: BTreeMap::new(),
+            loads: vec![0; context.arbiters.len()],
+        };
         Resources {
-            entries: Arc::default(),
+            entries: Arc::new(Mutex::new(entries)),
             context,
             budget,
             supervisor,
@@ -108,7 +176,7 @@ impl Resources {
 
     /// The resource of this name.
     pub(super) fn get(&self, name: &str) -> Option<Resource> {
-        match self.entries.lock().get(name)? {
+        match self.entries.lock().by_name.get(name)? {
             ResourceEntry::Cached(resource) => Some(resource.clone()),
             ResourceEntry::Changing(_) => None,
         }
@@ -117,7 +185,7 @@ impl Resources {
     /// All caches, by name of the resource.
     pub(super) fn handles(&self) -> Vec<CacherHandle> {
         let entries = self.entries.lock();
-        let handles = entries.values().filter_map(|entry| match entry {
+        let handles = entries.by_name.values().filter_map(|entry| match entry {
             ResourceEntry::Cached(resource) => Some(resource.handle.clone()),
             ResourceEntry::Changing(_) => None,
         });
@@ -127,32 +195,35 @@ impl Resources {
     /// How many resources run on each arbiter.
     #[cfg(test)]
     pub(super) fn loads(&self) -> Vec<usize> {
-        loads(&self.entries.lock(), self.context.arbiters.len())
+        self.entries.lock().loads.clone()
     }
 
     /// Adds a resource before the Supervisor starts. Its children are started with all others.
     pub(super) fn insert(&self, spec: CacherSpec) -> Result<[Child; 2], AddResourceError> {
         let name = spec.resource.clone();
         let (resource, children) = self.reserve(spec)?;
-        self.entries
-            .lock()
-            .insert(name, ResourceEntry::Cached(resource));
+        self.cached(name, resource);
         Ok(children)
+    }
+
+    fn cached(&self, name: String, resource: Resource) {
+        let entry = ResourceEntry::Cached(resource);
+        self.entries.lock().by_name.insert(name, entry);
     }
 
     /// Reserves the name of a resource and builds its children.
     fn reserve(&self, spec: CacherSpec) -> Result<(Resource, [Child; 2]), AddResourceError> {
-        let mut entries = self.entries.lock();
-        if entries.contains_key(&spec.resource) {
-            return Err(AddResourceError::Exists(spec.resource));
-        }
-        let loads = loads(&entries, self.context.arbiters.len()).into_iter();
-        let least_loaded = loads.zip(self.context.arbiters.iter()).enumerate();
-        let least_loaded = least_loaded.min_by_key(|(_, (load, _))| *load);
-        let Some((number, (_, arbiter))) = least_loaded else {
+        let number = {
+            let mut entries = self.entries.lock();
+            if entries.by_name.contains_key(&spec.resource) {
+                return Err(AddResourceError::Exists(spec.resource));
+            }
+            entries.reserve(&spec.resource)
+        };
+        let arbiter = number.and_then(|number| Some((number, self.context.arbiters.get(number)?)));
+        let Some((number, arbiter)) = arbiter else {
             return Err(AddResourceError::Stopped);
         };
-        entries.insert(spec.resource.clone(), ResourceEntry::Changing(number));
         let (resource, children) = self.build(spec, number, arbiter);
         children
             .iter()
@@ -213,6 +284,63 @@ impl Resources {
         added.unwrap_or(Err(AddResourceError::Stopped))
     }
 
+    /// Starts a second cache of a cached resource, which replaces the first one when it is full.
+    pub(super) async fn begin_replacement(
+        &self,
+        spec: CacherSpec,
+    ) -> Result<Replacement, AddResourceError> {
+        let number = self.entries.lock().least_loaded();
+        let arbiter = number.and_then(|number| Some((number, self.context.arbiters.get(number)?)));
+        let Some((number, arbiter)) = arbiter else {
+            return Err(AddResourceError::Stopped);
+        };
+        let name = spec.resource.clone();
+        let (resource, children) = self.build(spec, number, arbiter);
+        children
+            .iter()
+            .for_each(|child| self.context.statuses.add(child));
+        let resources = self.clone();
+        let beginning = async move {
+            let message = AddChildren(children.into());
+            if let Ok(Ok(())) = resources.supervisor.ask_patiently(message).await {
+                return Ok(Replacement { name, resource });
+            }
+            for id in resource.children {
+                resources.context.statuses.remove(id);
+            }
+            resource.handle.watch_cache.close();
+            resources.entries.lock().unload(number);
+            Err(AddResourceError::Stopped)
+        };
+        let begun = self.run_to_completion(beginning).await;
+        begun.unwrap_or(Err(AddResourceError::Stopped))
+    }
+
+    /// Makes the second cache the resource's own, and returns the first one.
+    pub(super) fn replace(&self, replacement: Replacement) -> Option<Replaced> {
+        let Replacement { name, resource } = replacement;
+        let mut entries = self.entries.lock();
+        let entry = ResourceEntry::Cached(resource);
+        match entries.by_name.insert(name.clone(), entry) {
+            Some(ResourceEntry::Cached(resource)) => Some(Replaced { name, resource }),
+            _ => None,
+        }
+    }
+
+    /// Stops a cache that another one has replaced, which ends its watches.
+    pub(super) async fn retire(&self, replaced: Replaced) {
+        let Replaced { name, resource } = replaced;
+        let resources = self.clone();
+        let retiring = async move {
+            let number = resource.arbiter;
+            // The actors stop, so nothing is left to do.
+            let _ = resources.stop_children(&name, resource).await;
+            resources.entries.lock().unload(number);
+        };
+        // As above.
+        let _ = self.run_to_completion(retiring).await;
+    }
+
     async fn start(
         &self,
         name: String,
@@ -222,9 +350,7 @@ impl Resources {
         let handle = resource.handle.clone();
         let message = AddChildren(children.into());
         if let Ok(Ok(())) = self.supervisor.ask_patiently(message).await {
-            self.entries
-                .lock()
-                .insert(name, ResourceEntry::Cached(resource));
+            self.cached(name, resource);
             return Ok(handle);
         }
         for id in resource.children {
@@ -240,7 +366,7 @@ impl Resources {
         let not_found = || RemoveResourceError::NotFound(name.to_owned());
         let resource = {
             let mut entries = self.entries.lock();
-            let entry = entries.get_mut(name).ok_or_else(not_found)?;
+            let entry = entries.by_name.get_mut(name).ok_or_else(not_found)?;
             let changing = ResourceEntry::Changing(entry.arbiter());
             match std::mem::replace(entry, changing) {
                 ResourceEntry::Cached(resource) => resource,
@@ -258,6 +384,19 @@ impl Resources {
     }
 
     async fn tear_down(&self, name: &str, resource: Resource) -> Result<(), RemoveResourceError> {
+        self.stop_children(name, resource).await?;
+        if let Some(on_removed) = &self.on_removed {
+            on_removed(name);
+        }
+        tracing::debug!(resource = name, "the resource is no longer cached");
+        Ok(())
+    }
+
+    async fn stop_children(
+        &self,
+        name: &str,
+        resource: Resource,
+    ) -> Result<(), RemoveResourceError> {
         let message = RemoveChildren(resource.children.into());
         self.supervisor
             .ask_patiently(message)
@@ -275,10 +414,6 @@ impl Resources {
                 "the resource is removed, but an HTTP thread has not left it yet"
             );
         }
-        if let Some(on_removed) = &self.on_removed {
-            on_removed(name);
-        }
-        tracing::debug!(resource = name, "the resource is no longer cached");
         Ok(())
     }
 
@@ -295,15 +430,4 @@ impl Resources {
         });
         outcome.await.ok()
     }
-}
-
-/// How many resources run on each arbiter.
-fn loads(entries: &BTreeMap<String, ResourceEntry>, arbiters: usize) -> Vec<usize> {
-    let mut loads = vec![0; arbiters];
-    for entry in entries.values() {
-        if let Some(load) = loads.get_mut(entry.arbiter()) {
-            *load += 1;
-        }
-    }
-    loads
 }

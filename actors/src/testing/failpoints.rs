@@ -9,11 +9,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::cacher::Update;
 use crate::engine::Key;
-use crate::snapshot::Snapshot;
 
-/// What happens at a point.
+/// The fault at a point.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// It panics as often as this.
@@ -71,17 +69,8 @@ pub(crate) fn hit(part: &str) {
     }
 }
 
-/// A Cacher is filled.
-pub(crate) fn hit_content(content: &Snapshot) {
-    hit_keys(|key| content.get(key).is_some());
-}
-
-/// A Cacher is given events.
-pub(crate) fn hit_updates(updates: &[Update]) {
-    hit_keys(|key| updates.iter().any(|update| update.key == *key));
-}
-
-fn hit_keys(is_given: impl Fn(&Key) -> bool) {
+/// A Cacher is given objects under some keys.
+pub(crate) fn hit_keys(is_given: impl Fn(&Key) -> bool) {
     let poison = POISON.lock().iter().find(|key| is_given(key)).cloned();
     if let Some(key) = poison {
         panic!("the object {key} is poison");

@@ -81,7 +81,7 @@ impl FaultyEngine {
         FaultyEngine::over(MemoryEngine::with_clock(Arc::new(clock)))
     }
 
-    /// Faults in front of this engine.
+    /// Injects faults before this engine.
     pub fn over(inner: Arc<dyn Engine>) -> Arc<FaultyEngine> {
         Arc::new_cyclic(|itself| FaultyEngine {
             itself: itself.clone(),
@@ -525,5 +525,13 @@ impl Engine for FaultyEngine {
 
     fn is_shared(&self) -> bool {
         self.inner.is_shared()
+    }
+
+    fn may_be_of_other_edition(&self, revision: Revision) -> bool {
+        self.inner.may_be_of_other_edition(revision)
+    }
+
+    fn note_edition(&self, as_of: Revision) -> BoxFuture<'_, Result<(), EngineError>> {
+        self.inner.note_edition(as_of)
     }
 }

@@ -30,7 +30,7 @@ impl Decode for OneLiners {
         value: &Bytes,
     ) -> Result<CachedObject, DecodeError> {
         let text = String::from_utf8_lossy(value).into_owned();
-        assert!(!text.contains("panic"), "told to panic");
+        assert!(!text.contains("panic"), "a test requested this panic");
         if text.contains("undecodable") {
             return Err(DecodeError {
                 key: key.to_string(),

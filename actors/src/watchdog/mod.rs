@@ -23,14 +23,16 @@ pub use stalls::Stall;
 use pulse::{Part, now};
 use stalls::{Change, Stalls};
 
+use crate::threads;
+
 /// How long a turn may last. Nothing that works takes a tenth of it.
 pub const LIMIT: Duration = Duration::from_secs(5);
 
 /// How many times within the limit the watchdog looks.
 const LOOKS: u32 = 5;
 
-/// The list of watched parts. Cheap to clone. The default one is looked at by nobody, for tests and
-/// for commands.
+/// The list of watched parts. Cheap to clone. Nobody watches the default one, for tests and for
+/// commands.
 #[derive(Clone, Default)]
 pub struct Watchdog {
     shared: Arc<Shared>,
@@ -57,9 +59,7 @@ impl Watchdog {
     pub fn start(limit: Duration) -> std::io::Result<Watchdog> {
         let watchdog = Watchdog::default();
         let shared = Arc::downgrade(&watchdog.shared);
-        std::thread::Builder::new()
-            .name("watchdog".to_owned())
-            .spawn(move || look_again_and_again(&shared, limit))?;
+        threads::spawn("watchdog", move || look_again_and_again(&shared, limit))?;
         Ok(watchdog)
     }
 

@@ -1,4 +1,4 @@
-//! What a watched part marks its turns with.
+//! Marks the turns of a watched part.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -12,7 +12,7 @@ pub struct Stall {
     pub lasting: Duration,
 }
 
-/// What a look has found.
+/// A change that a check has found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// A part is stalled now.
@@ -29,7 +29,7 @@ pub(super) enum Change {
 /// The turns that were seen at the last look.
 pub(super) struct Stalls {
     limit: Duration,
-    /// By name of the part: when its turn began, and what was told of it.
+    /// By name of the part: when its turn began, and the stall that was reported.
     turns: BTreeMap<String, (Duration, Option<Stall>)>,
 }
 

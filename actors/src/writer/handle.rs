@@ -63,7 +63,7 @@ pub struct Turn {
     claim: Claim,
 }
 
-/// What is left of a turn whose mutation was queued. While it lives, the key is contended.
+/// The rest of a turn whose mutation was queued. While it lives, the key is contended.
 #[derive(Debug)]
 pub struct QueuedTurn {
     writers: WriterHandle,
@@ -283,8 +283,8 @@ impl Turn {
 }
 
 impl QueuedTurn {
-    /// After a refusal: the next turn. What its mutation was built on has failed, so this counts as
-    /// a lost turn.
+    /// After a refusal: the next turn. The mutation that this one was built on has failed, so this
+    /// counts as a lost turn.
     ///
     /// # Errors
     /// [`TurnError`]

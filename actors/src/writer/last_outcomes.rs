@@ -1,4 +1,4 @@
-//! What the holders of turns have left at contended keys. Pure.
+//! The states that holders of turns have left at contended keys. Pure.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,7 +13,8 @@ const KEYS_MAX: usize = 256;
 /// The most bytes of values that one shard remembers.
 const BYTES_MAX: usize = 1 << 20;
 
-/// What the holder of a turn has left at its key. It may be outdated, so it is only a hint.
+/// The state that the holder of a turn has left at its key. It may be outdated, so it is only a
+/// hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LastOutcome {
     /// A value that is durable.
@@ -25,7 +26,7 @@ pub enum LastOutcome {
 /// An object that is stored when its ticket says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedObject {
-    /// Tells when it is durable, and at which revision.
+    /// Reports when it is durable, and at which revision.
     pub ticket: Ticket,
     /// The object. Its revision is not known yet, so the one that it shows means nothing.
     pub object: Arc<CachedObject>,
@@ -67,7 +68,7 @@ impl LastOutcomes {
         self.by_key.get(key).cloned()
     }
 
-    /// Remembers the state of a key, unless a newer one is known. What is queued is newer than
+    /// Remembers the state of a key, unless a newer one is known. A queued state is newer than
     /// everything before. The key is scoped by its store.
     pub(super) fn remember(&mut self, key: &Key, outcome: LastOutcome) {
         if let LastOutcome::Durable(item) = &outcome

@@ -1,8 +1,8 @@
 //! Writers give out turns to update contended keys. There are a few of them, by hash of the key.
 //!
 //! They own the queues of contended keys and the newest states that holders of turns have left.
-//! Requests for a turn enter through [`WriterHandle`]; a [`Turn`] leaves for each of them. They
-//! must know nothing of engines or what an update does. Objects pass through unopened.
+//! Callers request a [`Turn`] through [`WriterHandle`]. Writers must know nothing of engines or of
+//! the content of an update. Objects pass through unopened.
 //!
 //! Most writes never come here: they commit optimistically in their own task. Only a request whose
 //! commit was refused asks for the key's turn. It holds the [`Turn`] while it computes, until its

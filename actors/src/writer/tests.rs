@@ -168,7 +168,7 @@ fn what_is_queued_is_newest_unless_its_turn_had_expired() {
     turns.ask(start, &key("a"), asked(3, 0, deadline));
     let effects = turns.give_back(start, &key("a"), TurnId(1), Some(first.clone()));
     assert_eq!(effects, [granted_before(1, 2, Some(first.clone()))]);
-    // The second one is slow. What it queues later follows the third one.
+    // The second one is slow. A mutation that it queues later follows the third one.
     let late = start + TURN_TIME;
     let expired = [Effect::Expire(TurnId(2)), granted(3, Some(first.clone()))];
     assert_eq!(turns.tick(late), expired);

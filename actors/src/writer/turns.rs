@@ -33,7 +33,7 @@ pub(super) struct TurnRequest {
     pub(super) deadline: Instant,
 }
 
-/// What the Writer must do.
+/// An action for the Writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// Grant the key's turn, with the newest state known of the key.
@@ -44,7 +44,7 @@ pub(super) enum Effect {
         /// How many requests wait for the key's next turns.
         waiting: usize,
     },
-    /// Tell the holder that its turn has expired.
+    /// Notify the holder that its turn has expired.
     Expire(TurnId),
 }
 
@@ -85,9 +85,9 @@ impl Turns {
         self.move_on(now, key)
     }
 
-    /// Takes back a turn, which may have expired, and what its holder has left, if anything. What a
-    /// holder queued after its turn had expired is queued behind the work of others, and probably
-    /// in vain.
+    /// Takes back a turn, which may have expired, and the state that its holder has left, if any. A
+    /// mutation that a holder queued after its turn had expired is queued after the work of others,
+    /// and will probably be refused.
     pub(super) fn give_back(
         &mut self,
         now: Instant,

@@ -1,21 +1,20 @@
-//! The functions and operators that there are: those of the language, and those that Kubernetes
-//! adds.
+//! The available functions and operators: those of CEL, and Kubernetes' extension libraries.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use super::types::Type;
 
-/// A function for arguments of certain types.
+/// One overload of a function.
 #[derive(Clone, Debug)]
 pub(super) struct Overload {
-    /// Whether it is called on its first argument.
+    /// Whether it is called as a method on its first argument.
     pub is_method: bool,
     pub arguments: Vec<Type>,
     pub result: Type,
 }
 
-/// The overloads of all functions by their names.
+/// The overloads of all functions, by name.
 pub(super) static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Overload>>> = LazyLock::new(|| {
     let mut all: HashMap<&str, Vec<Overload>> = HashMap::new();
     for line in TEXT.lines() {
@@ -35,7 +34,7 @@ pub(super) static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Overload>>> = La
     all
 });
 
-/// The types that are values under these names.
+/// Returns the type that a name denotes as a value.
 pub(super) fn named_type(name: &str) -> Option<Type> {
     let of = match name {
         "list" => Type::list(Type::Dyn),
@@ -52,14 +51,14 @@ pub(super) fn named_type(name: &str) -> Option<Type> {
     Some(of)
 }
 
-/// Functions that are there if patches can be written.
+/// The functions that are available only where patches can be built.
 pub(super) const PATCH_FUNCTIONS: [&str; 1] = ["jsonpatch.escapeKey"];
 
-/// In front of the names of messages that are there everywhere.
+/// The prefix of the message types that are always available.
 const MESSAGES: &str = "google.protobuf.";
 
-/// The type that a message of this name has as a value, and its fields. The fields of messages
-/// without any are not looked at.
+/// Returns the type of a message as a value, and its fields. The fields of a message without any
+/// are not checked.
 pub(super) fn message_type(name: &str) -> Option<(Type, Vec<(&'static str, Type)>)> {
     let wrapped = |of: Type| (of.clone(), vec![("value", of)]);
     let time = |of: Type| (of, vec![("seconds", Type::Int), ("nanos", Type::Int)]);
@@ -80,8 +79,8 @@ pub(super) fn message_type(name: &str) -> Option<(Type, Vec<(&'static str, Type)
     })
 }
 
-/// A type in the notation of the table: `L(A)` is a list, `M(A,B)` a map, `O(A)` what may be
-/// absent, `T(A)` a type as a value.
+/// Parses a type in the notation of the table: `L(A)` is a list, `M(A,B)` a map, `O(A)` an
+/// optional, `T(A)` a type as a value.
 fn read_type(word: &str) -> Option<Type> {
     let inner = |prefix: &str| word.strip_prefix(prefix)?.strip_suffix(')');
     if let Some(of) = inner("L(") {
@@ -126,6 +125,7 @@ fn read_type(word: &str) -> Option<Type> {
     })
 }
 
-/// A line for each overload: `f` for a function and `m` for a method, the name, the types of the
-/// arguments, the type of the result. What has no types is a name that takes no arguments at all.
+/// One line for each overload: `f` for a function and `m` for a method, the name, the types of the
+/// arguments, and the type of the result. A line with nothing but the name is a function that never
+/// takes arguments.
 const TEXT: &str = include_str!("functions.txt");

@@ -1,4 +1,5 @@
-//! Expressions that cost more than they say: what is deep, what is large, what is wrong often.
+//! Expressions that cost more than their length suggests: deep ones, large ones, and ones with many
+//! errors.
 
 use super::*;
 
@@ -18,7 +19,7 @@ fn why(text: &str) -> String {
     }
 }
 
-/// What nests, in front of and behind what is in it.
+/// Constructs that nest, before and after the inner expression.
 const AROUND: [(&str, &str); 31] = [
     ("(", ")"),
     ("[", "]"),
@@ -53,15 +54,15 @@ const AROUND: [(&str, &str); 31] = [
     ("1 in [", "]"),
 ];
 
-/// What comes back to where it began, after a fault that is mended or not.
+/// Pieces to repeat, which return the parser to the same state, with or without error recovery.
 const REPEATED: [&str; 45] = [
     "(", "[", "{", "?:", "!", "-", "a.", "a[", "f(", "&&", "||", "in", "a{", "a{b:", "]-", ")!",
     "}-", "?-", ",-", "-]", "*-", ":-", "in-", "&&!", "[]-", "()!", "?[", "!(", "-(", "a?b:", "a?",
     "in ", "1 in ", "a&&", "a||", "]!", "-!", "!-", "\"", "'''", "`", "//", "\\", "a,", ".map(x,",
 ];
 
-/// One level more than the bound of everything that nests, on a stack that would not hold all of
-/// it.
+/// Expressions one level deeper than the limit, for each construct, on a stack that is too small
+/// for all of it.
 #[test]
 fn expressions_deeper_than_the_bound_are_refused_on_a_small_stack() {
     let levels = |part: &str| part.repeat(251);
@@ -75,7 +76,7 @@ fn expressions_deeper_than_the_bound_are_refused_on_a_small_stack() {
     let check = move || {
         for text in deep {
             match read(&text) {
-                // What cancels each other is no level, and what is a comment is nothing.
+                // Double negations add no level, and comments add nothing.
                 Ok(_) => assert!(
                     text.starts_with("!!") || text.starts_with("--"),
                     "{text:.20}"
@@ -89,9 +90,9 @@ fn expressions_deeper_than_the_bound_are_refused_on_a_small_stack() {
     stack.spawn(check).unwrap().join().unwrap();
 }
 
-/// What is as deep as the bound is no deeper.
+/// Expressions exactly as deep as the limit.
 #[test]
-fn expressions_as_deep_as_the_bound_are_read() {
+fn expressions_as_deep_as_the_limit_are_parsed() {
     for (open, close) in [
         ("(", ")"),
         ("[", "]"),
@@ -109,7 +110,7 @@ fn expressions_as_deep_as_the_bound_are_read() {
     }
 }
 
-/// Types that double, in lists of two of them, cost their steps.
+/// Types that double, in lists of two of them, take steps for their size.
 #[test]
 fn an_expression_that_costs_more_than_its_budget_is_refused() {
     let names: Vec<char> = ('a'..='j').collect();
@@ -123,12 +124,12 @@ fn an_expression_that_costs_more_than_its_budget_is_refused() {
     let budget = Budget::of_expressions(text.len());
     let refused = compile(&text, &environment(), &budget);
     assert_eq!(refused.unwrap_err(), Refused::Spent);
-    // Nothing is looked at any more.
+    // Nothing is checked any more.
     let refused = compile("1", &environment(), &budget);
     assert_eq!(refused.unwrap_err(), Refused::Spent);
 }
 
-/// What an ordinary expression takes is a part of its budget.
+/// An ordinary expression takes only a part of its budget.
 #[test]
 fn ordinary_expressions_are_far_from_their_budget() {
     let text = "object.spec.x.all(x, has(x.y) && x.y.z.startsWith('a') ? x.n in [1, 2, 3] : true)";
@@ -138,21 +139,20 @@ fn ordinary_expressions_are_far_from_their_budget() {
     assert!(budget.percent() < 50, "{}", budget.percent());
 }
 
-/// The faults that are shown are the first ones, however many there are, and no more of them is
-/// written than is shown.
+/// Only the first errors are shown, however many there are, and only those are formatted.
 #[test]
 fn faults_are_bounded() {
-    let told = why(&format!("[{}", "9999999999999999999 , ".repeat(4500)));
+    let shown = why(&format!("[{}", "9999999999999999999 , ".repeat(4500)));
     let start = "ERROR: <input>:1:2: invalid int literal\n | [9999";
-    assert!(told.starts_with(start) && told.len() < 20_000, "{told}");
-    let told = why(&"$\n".repeat(50_000));
-    assert_eq!(told.matches("ERROR").count(), 100);
-    assert!(told.contains("ERROR: <input>:100:1: "), "{told}");
-    let told = why(&format!("f({})", vec!["{1: 'a'}"; 10_000].join(",")));
+    assert!(shown.starts_with(start) && shown.len() < 20_000, "{shown}");
+    let shown = why(&"$\n".repeat(50_000));
+    assert_eq!(shown.matches("ERROR").count(), 100);
+    assert!(shown.contains("ERROR: <input>:100:1: "), "{shown}");
+    let shown = why(&format!("f({})", vec!["{1: 'a'}"; 10_000].join(",")));
     assert!(
-        told.starts_with("ERROR: <input>:1:2: undeclared reference to 'f'"),
-        "{told}"
+        shown.starts_with("ERROR: <input>:1:2: undeclared reference to 'f'"),
+        "{shown}"
     );
-    let told = why(&format!("size({})", vec!["{1: 'a'}"; 10_000].join(",")));
-    assert!(told.contains("map(int, string), map(int") && told.len() < 20_000);
+    let shown = why(&format!("size({})", vec!["{1: 'a'}"; 10_000].join(",")));
+    assert!(shown.contains("map(int, string), map(int") && shown.len() < 20_000);
 }

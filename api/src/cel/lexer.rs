@@ -1,23 +1,24 @@
-//! The words of an expression.
+//! The lexer.
 
 use super::Faults;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// An operator, a bracket, a keyword.
+    /// An operator, a bracket or a keyword.
     Mark(&'static str),
     Name,
     EscapedName,
     Int,
     Uint,
     Float,
-    /// With the place of its value in [`Words::values`].
+    /// A string, by the index of its value in [`Words::values`].
     Text(usize),
-    Bytes,
+    /// Bytes, by the index of their value in [`Words::bytes`].
+    Bytes(usize),
     End,
 }
 
-/// A word: the numbers of its first character and of the one behind it, and what it is.
+/// A token: the indexes of its first character and of the one after it, and its kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     pub at: usize,
@@ -31,20 +32,22 @@ impl Token {
     }
 }
 
-/// Those of two characters come first.
+/// Marks of two characters come first, so that they win over those of one.
 const MARKS: [&str; 23] = [
     "==", "!=", "<=", ">=", "&&", "||", "<", ">", "[", "]", "{", "}", "(", ")", ".", ",", "-", "!",
     "?", ":", "+", "*", "/",
 ];
 const WORDS: [&str; 4] = ["in", "true", "false", "null"];
 
-/// The words of an expression, the last of which is the end.
+/// The tokens of an expression. The last one is the end.
 #[derive(Default)]
 pub(super) struct Words {
     pub tokens: Vec<Token>,
-    /// The values of texts.
+    /// The values of strings.
     pub values: Vec<String>,
-    /// The faults between the words.
+    /// The values of bytes.
+    pub bytes: Vec<Vec<u8>>,
+    /// Lexical errors.
     pub faults: Faults,
 }
 
@@ -78,7 +81,7 @@ impl Lexer<'_> {
         self.at = end;
     }
 
-    /// What is no word, up to the character at which that was clear.
+    /// Records an invalid token that ends at the character where the error became clear.
     fn fault(&mut self, end: usize) {
         let end = end.min(self.text.len());
         let (at, text) = (self.at, self.text);
@@ -125,7 +128,8 @@ impl Lexer<'_> {
         });
         match found {
             Some(mark) => self.push(Kind::Mark(mark), self.at + mark.len()),
-            // The beginning of a mark of two characters, and what should be its second one.
+            // The start of a mark of two characters, and the character that should be its second
+            // one.
             None if matches!(first, '=' | '&' | '|') => self.fault(self.at + 2),
             None => self.fault(self.at + 1),
         }
@@ -194,7 +198,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// The length of what is in front of a quote, whether the text is raw, whether it is bytes.
+    /// Returns the length of a prefix before a quote, whether the string is raw, and whether it is
+    /// bytes.
     fn string_prefix(&self) -> Option<(usize, bool, bool)> {
         let is_quote = |ahead: usize| matches!(self.peek(ahead), Some('"' | '\''));
         let is_raw = |ahead: usize| matches!(self.peek(ahead), Some('r' | 'R'));
@@ -218,7 +223,7 @@ impl Lexer<'_> {
         let is_long =
             self.text.get(start + 1) == Some(&quote) && self.text.get(start + 2) == Some(&quote);
         let read = match is_long {
-            // What is no long text may begin with an empty short one.
+            // A text that is not a valid long string may begin with an empty short one.
             true => self
                 .quoted(start + 3, quote, 3, is_raw)
                 .or_else(|_| self.quoted(start + 1, quote, 1, is_raw)),
@@ -231,18 +236,23 @@ impl Lexer<'_> {
             self.words.faults.add(self.at, || what.to_owned());
         }
         match read {
-            Ok((end, _)) if is_bytes => self.push(Kind::Bytes, end),
+            Ok((end, _)) if is_bytes => {
+                let value = self.bytes(start, end, is_raw);
+                self.push(Kind::Bytes(self.words.bytes.len()), end);
+                self.words.bytes.push(value);
+            }
             Ok((end, value)) => {
                 self.push(Kind::Text(self.words.values.len()), end);
                 self.words.values.push(value);
             }
             Err(end) if prefix == 0 => self.fault(end),
-            // What stands in front is a name then.
+            // The prefix counts as a name then.
             Err(_) => self.push(Kind::Name, self.at + prefix),
         }
     }
 
-    /// The end of a text in quotes and its value, or the place behind which it is none.
+    /// Returns the end of a quoted text and its value, or the position at which it turned out
+    /// invalid.
     fn quoted(
         &self,
         from: usize,
@@ -269,7 +279,35 @@ impl Lexer<'_> {
         }
     }
 
-    /// What is wrong with the characters that are written by their numbers.
+    /// Returns the value of quoted bytes. An escaped number is one byte there, not a character.
+    fn bytes(&self, start: usize, end: usize, is_raw: bool) -> Vec<u8> {
+        let quote = self.text.get(start).copied();
+        let opening = self.text.iter().skip(start).take(3);
+        let is_long = end >= start + 6 && opening.filter(|c| Some(**c) == quote).count() == 3;
+        let quotes = if is_long { 3 } else { 1 };
+        let (mut at, end) = (start + quotes, end - quotes);
+        let (mut value, mut letters) = (Vec::new(), String::new());
+        while at < end {
+            let letter = self.text.get(at).copied().unwrap_or_default();
+            letters.clear();
+            if letter != '\\' || is_raw {
+                letters.push(letter);
+                at += 1;
+            } else {
+                let kind = self.text.get(at + 1).copied();
+                at = self.escape(at + 1, &mut letters).unwrap_or(end);
+                let code = letters.chars().next().map_or(0, u32::from);
+                if matches!(kind, Some('x' | 'X' | '0'..='3')) {
+                    value.extend(u8::try_from(code).ok());
+                    continue;
+                }
+            }
+            value.extend_from_slice(letters.as_bytes());
+        }
+        value
+    }
+
+    /// Returns the error about characters that are escaped by number, if any.
     fn escape_fault(&self, from: usize, end: usize, is_bytes: bool) -> Option<&'static str> {
         let mut at = from;
         while at < end {
@@ -298,7 +336,7 @@ impl Lexer<'_> {
         None
     }
 
-    /// Reads what is behind a backslash. The answer is where it ends.
+    /// Reads an escape after a backslash. Returns its end.
     fn escape(&self, at: usize, value: &mut String) -> Result<usize, usize> {
         let letter = self.text.get(at).copied().ok_or(at)?;
         let (digits, radix) = match letter {

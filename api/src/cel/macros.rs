@@ -1,36 +1,36 @@
-//! Macros: calls whose arguments are names and expressions about them. They are told from calls by
-//! their name and the number of arguments.
+//! Macros: calls whose arguments are names and expressions over them. Their name and number of
+//! arguments distinguish them from functions.
 
 use super::Fault;
 use super::tree::{Expression, Node};
 
-/// The names that a macro binds, what is asked of them, and whether it is about keys too.
+/// A macro, by the names that it binds.
 pub(super) struct Macro {
-    /// How many of the first arguments are names.
+    /// The number of leading arguments that are names.
     pub names: usize,
 }
 
-/// The macro of this name with so many arguments.
+/// Returns the macro with this name and number of arguments.
 pub(super) fn find(name: &str, has_target: bool, arguments: usize) -> Option<Macro> {
     if !has_target {
         return None;
     }
     let names = match (name, arguments) {
-        ("all" | "exists" | "exists_one" | "filter" | "sortBy", 2) => 1,
+        ("all" | "exists" | "exists_one" | "existsOne" | "filter" | "sortBy", 2) => 1,
         ("map", 2 | 3) | ("optMap" | "optFlatMap", 2) => 1,
-        ("all" | "exists" | "existsOne", 3) => 2,
+        ("all" | "exists" | "exists_one" | "existsOne", 3) => 2,
         ("transformList" | "transformMap" | "transformMapEntry", 3 | 4) => 2,
         _ => return None,
     };
     Some(Macro { names })
 }
 
-/// Whether this is the question whether a member is there.
+/// Returns whether this is the macro `has`.
 pub(super) fn is_has(name: &str, has_target: bool, arguments: usize) -> bool {
     name == "has" && !has_target && arguments == 1
 }
 
-/// What is wrong with the arguments of a macro.
+/// Returns the error in the arguments of a macro, if any.
 pub(super) fn fault(name: &str, target: Option<&Node>, arguments: &[Node]) -> Option<Fault> {
     if is_has(name, target.is_some(), arguments.len()) {
         let argument = arguments.first()?;
@@ -64,7 +64,7 @@ pub(super) fn fault(name: &str, target: Option<&Node>, arguments: &[Node]) -> Op
     })
 }
 
-/// Whether this is no literal of another type.
+/// Returns whether this is not a literal of another type.
 fn may_be_list(target: &Node) -> bool {
     !matches!(
         target.what,

@@ -1,78 +1,65 @@
-//! Expressions in CEL, read and checked as far as clients are told what is wrong with them: syntax,
-//! names that nothing declares, and types that don't fit (CRD-48 to CRD-50). Nothing is evaluated.
+//! CEL expressions: their syntax and types, with the errors that clients see (CRD-48 to CRD-50),
+//! their evaluation with its costs, estimates of these costs, and the rules of custom resources.
 //!
-//! This folder owns the words of the language and the functions that Kubernetes adds. What names
-//! mean where, an [`Environment`] says. An expression has a bounded length and depth, and takes
-//! its steps from the [`Budget`] of its object, so any text is read in time and memory that are
-//! linear in its length.
+//! Contains the language and the functions that Kubernetes adds; an [`Environment`] declares the
+//! names. [`compile`] checks an expression; [`check()`] keeps what its evaluation needs. The length
+//! and depth of an expression are bounded, and it takes its steps from the [`Budget`] of its
+//! object, so the time and memory for any text are linear in its length. An evaluation is bounded
+//! by the costs that cel-go counts, and by [`Work`] for what these costs leave out.
 
 mod check;
+mod clauses;
+pub mod estimate;
+pub mod eval;
 mod functions;
 mod lexer;
+mod library;
 mod macros;
+mod notes;
 mod parser;
+mod reserved;
+pub mod rules;
+mod shape;
 mod tree;
 mod types;
+pub mod values;
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 
-use crate::field_error::beginning;
 use crate::structural::Budget;
+use crate::text::quoting::beginning;
 
+use notes::Notes;
+use tree::Node;
+
+pub use eval::{Evaluated, Program};
+pub use reserved::is_reserved;
+pub use shape::{Shape, escaped};
 pub use types::{ObjectName, ObjectType, Type};
+pub use values::{Failure, Outcome, Value, Work};
 
-/// The most characters of an expression.
+/// The limit on the characters of an expression, cel-go's default.
 const MAX_CHARACTERS: usize = 100_000;
 
-/// The most faults that are told of an expression.
+/// The most errors of an expression that are reported.
 const MAX_FAULTS: usize = 100;
 
 /// The characters that are read in one step.
 const CHARACTERS_IN_STEP: usize = 8;
 
-/// The words of the language, and those that it keeps for later. No name is one of them.
-const RESERVED: [&str; 21] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "null",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
-
-/// The name of the type that has the variables of a policy.
+/// The name of the type of a policy's `variables`.
 const VARIABLES: &str = "kubernetes.variables";
 
-/// Whether a word can't be a name in expressions.
-pub fn is_reserved(word: &str) -> bool {
-    RESERVED.contains(&word)
-}
-
-/// The names that are known where an expression stands, with their types.
+/// The names that an expression can use, with their types.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     names: HashMap<String, Type>,
     /// The members of [`VARIABLES`].
     variables: HashMap<String, Type>,
-    /// Whether objects and patches can be written.
+    /// Whether objects and patches can be built.
     has_objects: bool,
-    /// Whether values can be named: `cel.bind`.
+    /// Whether `cel.bind` is available.
     has_bind: bool,
 }
 
@@ -84,7 +71,7 @@ impl Environment {
         self
     }
 
-    /// Declares `variables`, whose members are declared one after the other.
+    /// Declares `variables`, whose members are declared one by one.
     #[must_use]
     pub fn with_variables(self) -> Environment {
         self.with("variables", Type::object(ObjectName::new(VARIABLES), []))
@@ -95,14 +82,14 @@ impl Environment {
         self.variables.insert(name.to_owned(), of);
     }
 
-    /// Lets objects and patches be written: `Object{…}`, `JSONPatch{…}`.
+    /// Enables building of objects and patches: `Object{…}`, `JSONPatch{…}`.
     #[must_use]
     pub fn with_objects(mut self) -> Environment {
         self.has_objects = true;
         self
     }
 
-    /// Lets values be named: `cel.bind`.
+    /// Enables `cel.bind`.
     #[must_use]
     pub fn with_bind(mut self) -> Environment {
         self.has_bind = true;
@@ -110,39 +97,37 @@ impl Environment {
     }
 }
 
-/// An expression that can be evaluated.
+/// An expression without errors.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     /// The type of its value.
     pub result: Type,
-    /// The names of the environment that it asks for.
+    /// The names of the environment that it uses.
     pub names: Vec<String>,
 }
 
-/// Why an expression has no type.
+/// The reason why an expression was not compiled.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refused {
-    /// What is wrong with it, in the form in which the reference implementation tells it: each
-    /// fault with its line, its column and a mark below the line. It is as long as a shown value
-    /// at most.
+    /// The errors, formatted like those of cel-go: each with its line, its column and a mark below
+    /// the line. The text is cut to the length of a shown value.
     Wrong(String),
-    /// The budget was spent before everything was looked at.
+    /// The budget was spent before everything was checked.
     Spent,
 }
 
-/// A fault and where it is: the number of its character.
+/// An error and the index of its character.
 #[derive(Clone, Debug, PartialEq)]
 struct Fault {
     at: usize,
     what: String,
 }
 
-/// The faults that are shown: the first ones of the text, of those in one place the first ones
-/// that were found.
+/// The errors to show: the first ones in the text, and in one position those that were found first.
 #[derive(Debug, Default)]
 struct Faults {
     kept: Vec<Fault>,
-    /// Faults here and behind are not shown any more.
+    /// Errors from this position on are not shown any more.
     end: Option<usize>,
 }
 
@@ -169,15 +154,70 @@ impl Faults {
     }
 }
 
-/// Reads and checks an expression. All that it takes is taken from the budget.
+/// A checked expression, with what its evaluation and its estimate need.
+#[derive(Debug)]
+pub struct Checked {
+    /// The tree, in its own place because its parts are known by their addresses.
+    tree: Box<Node>,
+    notes: Notes,
+    /// The type of its value.
+    pub result: Type,
+    /// The names of the environment that it uses.
+    pub names: Vec<String>,
+}
+
+impl Checked {
+    /// Returns the program of the expression.
+    ///
+    /// # Errors
+    /// A constant part has an error, such as `int('a')`.
+    pub fn program(&self) -> Result<Program, String> {
+        eval::plan::plan(&self.tree, &self.notes)
+    }
+
+    /// As [`Checked::program`], without short cuts, for a comparison.
+    #[cfg(test)]
+    fn program_in_full(&self) -> Result<Program, String> {
+        eval::plan::plan_in_full(&self.tree, &self.notes)
+    }
+}
+
+/// Parses and checks an expression. The steps are taken from the budget.
 ///
 /// # Errors
-/// What is wrong with it, or that the budget is spent.
+/// The errors in the expression, or that the budget is spent.
 pub fn compile(
     text: &str,
     environment: &Environment,
     budget: &Budget,
 ) -> Result<Compiled, Refused> {
+    let (_, _, compiled) = checked(text, environment, budget, None)?;
+    Ok(compiled)
+}
+
+/// As [`compile`], for an expression that is evaluated or whose cost is estimated.
+///
+/// # Errors
+/// The errors in the expression, or that the budget is spent.
+pub fn check(text: &str, environment: &Environment, budget: &Budget) -> Result<Checked, Refused> {
+    let notes = Some(Notes::default());
+    let (tree, notes, compiled) = checked(text, environment, budget, notes)?;
+    Ok(Checked {
+        tree,
+        notes: notes.unwrap_or_default(),
+        result: compiled.result,
+        names: compiled.names,
+    })
+}
+
+type CheckedParts = (Box<Node>, Option<Notes>, Compiled);
+
+fn checked(
+    text: &str,
+    environment: &Environment,
+    budget: &Budget,
+    notes: Option<Notes>,
+) -> Result<CheckedParts, Refused> {
     if !budget.take(1 + text.len() / CHARACTERS_IN_STEP) {
         return Err(Refused::Spent);
     }
@@ -189,26 +229,27 @@ pub fn compile(
     }
     let characters: Vec<char> = text.chars().collect();
     let tree = match parser::parse(&characters) {
-        Ok(tree) => tree,
+        Ok(tree) => Box::new(tree),
         Err(parser::Refused::TooDeep(why)) => return Err(whole(&why)),
         Err(parser::Refused::Faults(faults)) => return Err(wrong(&characters, faults)),
     };
     let mut checker = check::Checker::new(environment, budget);
+    checker.notes = notes;
     let result = checker.type_of(&tree).known();
     if budget.is_spent() {
         return Err(Refused::Spent);
     }
-    let faults = checker.told();
+    let faults = checker.take_faults();
     if !faults.is_empty() {
         return Err(wrong(&characters, faults));
     }
     let mut names = checker.used;
     names.sort();
     names.dedup();
-    Ok(Compiled { result, names })
+    Ok((tree, checker.notes, Compiled { result, names }))
 }
 
-/// A fault of the expression as a whole.
+/// Returns an error about the expression as a whole.
 fn whole(what: &str) -> Refused {
     Refused::Wrong(format!("ERROR: <input>:-1:0: {what}"))
 }
@@ -216,16 +257,16 @@ fn whole(what: &str) -> Refused {
 fn wrong(characters: &[char], mut faults: Faults) -> Refused {
     faults.sort();
     let faults = faults.kept;
-    Refused::Wrong(beginning(Told { characters, faults }))
+    Refused::Wrong(beginning(ShownFaults { characters, faults }))
 }
 
-/// Faults with their lines, in the order of their places.
-struct Told<'t> {
+/// Errors with their lines, sorted by position, as they are shown.
+struct ShownFaults<'t> {
     characters: &'t [char],
     faults: Vec<Fault>,
 }
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for ShownFaults<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut number, mut start) = (1, 0);
         for (index, fault) in self.faults.iter().enumerate() {
@@ -239,14 +280,14 @@ impl fmt::Display for Told<'_> {
                 start += last + 1;
             }
             let line = self.characters.get(start..).unwrap_or_default();
-            tell(line, number, at - start, &fault.what, f)?;
+            write_fault(line, number, at - start, &fault.what, f)?;
         }
         Ok(())
     }
 }
 
-/// Writes a fault in a line, which is what stands in front of the first line break.
-fn tell(
+/// Writes an error in a line, which ends before the first line break.
+fn write_fault(
     line: &[char],
     number: usize,
     column: usize,

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// As the function of this name in [`super`], with a budget as an expression alone has it.
+/// As [`super::compile`], with the budget of an expression alone.
 fn compile(text: &str, environment: &Environment) -> Result<Compiled, String> {
     let budget = Budget::of_expressions(text.len());
     super::compile(text, environment, &budget).map_err(|refused| match refused {
@@ -19,10 +19,10 @@ fn why(text: &str) -> String {
     compile(text, &environment()).unwrap_err()
 }
 
-/// What the reference implementation says of such expressions (CRD-50). Recorded answers to many
-/// more are compared in the crate `kinds`.
+/// The errors of cel-go for such expressions (CRD-50). Tests in the crate `kinds` compare many more
+/// recorded ones.
 #[test]
-fn faults_are_told_with_their_places() {
+fn faults_are_shown_with_positions() {
     assert_eq!(
         why("object.a &&\n foo == 1"),
         "ERROR: <input>:2:2: undeclared reference to 'foo' (in container '')\n |  foo == 1\n | .^"
@@ -45,8 +45,8 @@ fn the_names_that_an_expression_asks_for_are_known() {
     assert_eq!(compiled.names, ["object"]);
 }
 
-/// The first lines of the faults of expressions, without what they show of the text.
-fn told_of(text: &str) -> Vec<String> {
+/// Returns the first lines of errors, without the excerpts of the text.
+fn messages(text: &str) -> Vec<String> {
     let why = why(text);
     let faults = why.lines().filter_map(|line| {
         let rest = line.strip_prefix("ERROR: <input>:1:")?;
@@ -66,7 +66,7 @@ fn accepted(texts: &[&str]) {
 #[track_caller]
 fn refused(cases: &[(&str, &[&str])]) {
     for (text, wanted) in cases {
-        assert_eq!(told_of(text), *wanted, "{text}");
+        assert_eq!(messages(text), *wanted, "{text}");
     }
 }
 
@@ -174,9 +174,9 @@ fn functions_are_those_of_the_reference() {
     assert!(compile("jsonpatch.escapeKey('a/b') == ''", &patches).is_ok());
 }
 
-/// The name of a variable does not hide names that begin with the same letters.
+/// A variable does not hide dotted names that begin with its name.
 #[test]
-fn names_with_dots_are_found_behind_variables() {
+fn dotted_names_are_found_despite_variables() {
     let of = Type::Opaque("kubernetes.authorization.ResourceCheck");
     let environment = environment().with("authorizer.requestResource", of);
     let text = "object.x.all(a, authorizer.requestResource.check(a).allowed())";
@@ -209,7 +209,7 @@ fn items_of_a_literal_have_one_type() {
                 "15: expected type 'string' but found 'int'",
             ],
         ),
-        // What is wrong already is told once.
+        // An erroneous part causes no further errors.
         (
             "(1 && true) == 3",
             &["2: expected type 'bool' but found 'int'"],
@@ -221,7 +221,7 @@ fn items_of_a_literal_have_one_type() {
                 "17: found no matching overload for '_==_' applied to '(list(bool), int)'",
             ],
         ),
-        // Of other faults it is not told.
+        // Mixed lists and invalid constants are not reported if there are type errors.
         (
             "[1, 'a'] == 1",
             &["10: found no matching overload for '_==_' applied to '(list(dyn), int)'"],
@@ -239,7 +239,7 @@ fn items_of_a_literal_have_one_type() {
 }
 
 #[test]
-fn what_is_formatted_may_be_of_any_types() {
+fn values_of_format_strings_may_have_any_types() {
     accepted(&[
         "'%s %d'.format(['a', 1]) == ''",
         "'%s'.format([[1, 'a']]) == ''",
@@ -320,7 +320,7 @@ fn literals_have_bounds() {
 }
 
 #[test]
-fn names_have_no_backticks() {
+fn names_in_backticks_are_refused() {
     refused(&[
         ("object.`a-b` == 1", &["8: unsupported syntax: '`'"]),
         ("object.?`a-b` == 1", &["9: unsupported syntax: '`'"]),
@@ -328,9 +328,9 @@ fn names_have_no_backticks() {
     ]);
 }
 
-/// A macro is a choice between results, and a question is told of where it is asked.
+/// A macro counts as a conditional, and errors of `has` are reported at its position.
 #[test]
-fn macros_are_told_of_at_their_places() {
+fn errors_of_macros_have_positions() {
     refused(&[
         (
             "[1].filter(x, 'a') == [1]",
@@ -360,7 +360,7 @@ fn macros_are_told_of_at_their_places() {
     ]);
 }
 
-/// Deep and long expressions take no stack and no time that grows without a bound.
+/// Deep and long expressions take bounded stack and time.
 #[test]
 fn hostile_expressions_are_refused_in_bounded_time() {
     let repeat = |part: &str| part.repeat(16 * 1024 / part.len());
@@ -369,7 +369,7 @@ fn hostile_expressions_are_refused_in_bounded_time() {
     ] {
         assert!(compile(&repeat(part), &environment()).is_err(), "{part}");
     }
-    // Each format has others among its values.
+    // Each `format` has another one among its values.
     let formats = format!("{}1{}", "'%s'.format([".repeat(60), "])".repeat(60));
     assert!(compile(&formats, &environment()).is_ok());
     let places = format!("'{}'.format([{}])", "%s".repeat(9000), "1,".repeat(9000));
@@ -388,13 +388,13 @@ fn hostile_expressions_are_refused_in_bounded_time() {
     assert!(compile(&"a".repeat(200_000), &environment()).is_err());
     let terms = format!("true{}", " && true".repeat(10_000));
     assert!(compile(&terms, &environment()).is_ok());
-    // Each step doubles the type, to a depth of 10.
+    // Each step doubles the type, up to a depth of 10.
     let doubling = |times| format!("[1]{}.size() > 0", ".map(x, {x: x})".repeat(times));
     assert!(compile(&doubling(6), &environment()).is_ok());
     assert!(compile(&doubling(200), &environment()).is_ok());
 }
 
-/// Pieces of expressions in any order.
+/// Pieces of expressions, to be joined in any order.
 const PIECES: [&str; 40] = [
     "object",
     "x",

@@ -1,11 +1,11 @@
-//! What an expression is made of.
+//! The syntax tree of an expression.
 
-/// A part of an expression, and where it is told of.
+/// A part of an expression, with the position for its errors.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    /// The number of its character.
+    /// The index of its character.
     pub at: usize,
-    /// How many parts are in each other here.
+    /// The number of nested levels.
     pub depth: usize,
     pub what: Expression,
 }
@@ -13,21 +13,21 @@ pub(super) struct Node {
 #[derive(Clone, Debug)]
 pub(super) enum Expression {
     Literal(Literal),
-    /// A name. One with a dot in front is looked for at the root.
+    /// A name. A leading dot means the root scope.
     Name(String),
-    /// A member of a value. One that is asked for with `has` or `?` may be absent.
+    /// A member of a value. With `has` or `?` it may be absent.
     Select {
         of: Box<Node>,
         name: String,
         is_optional: bool,
     },
-    /// An item of a list, or the value of a key.
+    /// An item of a list, or the value of a map key.
     Index {
         of: Box<Node>,
         key: Box<Node>,
         is_optional: bool,
     },
-    /// A function, called on a value or not. Operators are functions.
+    /// A call of a function or method. Operators are functions.
     Call {
         name: String,
         target: Option<Box<Node>>,
@@ -38,7 +38,7 @@ pub(super) enum Expression {
     /// A message with fields.
     Message {
         name: String,
-        /// With the places of their colons, and their names.
+        /// The positions of their colons, their names and values.
         fields: Vec<(usize, String, Node)>,
     },
     And(Vec<Node>),
@@ -46,7 +46,7 @@ pub(super) enum Expression {
     Conditional(Box<[Node; 3]>),
 }
 
-/// An item of a list or the key of a map, which may be optional.
+/// An item of a list or a key of a map, which may be optional.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
     pub is_optional: bool,
@@ -56,12 +56,12 @@ pub(super) struct Item {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Literal {
     Null,
-    Bool,
-    Int,
-    Uint,
-    Double,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
     String(String),
-    Bytes,
+    Bytes(Vec<u8>),
 }
 
 impl Node {
@@ -98,8 +98,8 @@ impl Node {
         Node { at, depth, what }
     }
 
-    /// The names that this consists of, if it is a name with dots: `a.b.c`. There is none with more
-    /// dots than `most`.
+    /// Returns the parts of a dotted name: `a.b.c`. Returns `None` for other expressions, and for
+    /// more dots than `most`.
     fn parts(&self, most: usize) -> Option<Vec<&str>> {
         let (mut parts, mut node) = (Vec::new(), self);
         loop {
@@ -122,16 +122,16 @@ impl Node {
         }
     }
 
-    /// The name with dots that this may be: `a.b.c`.
+    /// Returns the dotted name that this expression may be: `a.b.c`.
     pub(super) fn qualified(&self) -> Option<String> {
         self.parts(usize::MAX).map(|parts| parts.join("."))
     }
 
-    /// As [`Node::qualified`], if it is as short as names are that are known.
+    /// As [`Node::qualified`], but only for names that are short enough to be known.
     pub(super) fn known_name(&self) -> Option<String> {
         self.parts(MAX_DOTS).map(|parts| parts.join("."))
     }
 }
 
-/// No name of a type, a function or a value has more dots.
+/// No known name of a type, a function or a value has more dots.
 const MAX_DOTS: usize = 4;

@@ -1,4 +1,4 @@
-//! The types of values, and which of them may stand for which.
+//! CEL types and their assignability.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -7,17 +7,17 @@ use std::sync::Arc;
 /// The type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// Anything. What it is shows when the expression is evaluated.
+    /// Any type, known only at evaluation.
     Dyn,
-    /// Anything, as a message has it.
+    /// `google.protobuf.Any`.
     Any,
     /// Nothing.
     Null,
-    /// True or false.
+    /// A boolean.
     Bool,
-    /// A whole number.
+    /// A signed integer.
     Int,
-    /// A whole number that is not negative.
+    /// An unsigned integer.
     Uint,
     /// A floating-point number.
     Double,
@@ -25,42 +25,43 @@ pub enum Type {
     String,
     /// Bytes.
     Bytes,
-    /// A time between two points in time.
+    /// The time between two points in time.
     Duration,
     /// A point in time.
     Timestamp,
-    /// A list of these.
+    /// A list of values of this type.
     List(Arc<Type>),
     /// A map.
     Map(Arc<(Type, Type)>),
-    /// A value that may be absent.
+    /// An optional value.
     Optional(Arc<Type>),
     /// A type as a value.
     Type(Arc<Type>),
-    /// A value with members that are known.
+    /// A value with known members.
     Object(Arc<ObjectType>),
-    /// A value that only functions know.
+    /// A type that only functions use.
     Opaque(&'static str),
-    /// What stands for some type in the type of a function.
+    /// A type parameter of a function.
     Parameter(char),
-    /// What is wrong already.
+    /// The type of a part with an error that was already reported.
     Wrong,
 }
 
-/// How deep types are told apart. What is deeper is anything, so that types stay small: expressions
-/// can double them again and again.
+/// The depth up to which types are distinguished. Deeper types are `dyn`, so that types stay small,
+/// because expressions can double them again and again.
 const MAX_DEPTH: usize = 10;
 
-/// A value with members. The name tells its type.
+/// A type with members, identified by its name.
 #[derive(Clone, Debug)]
 pub struct ObjectType {
     name: ObjectName,
-    /// The members in the order of their names.
+    /// The members, sorted by name.
     fields: Box<[(Arc<str>, Type)]>,
 }
 
-/// The name of a type: a text, or that of the object around it with the name of a member. It is
-/// written when it is shown, so names of objects in objects take no more than their own part.
+/// The name of a type: a text, or the name of the enclosing object's type with the name of a
+/// member. It is formatted only when it is shown, so the names of nested objects take no more
+/// memory than their last parts.
 #[derive(Clone, Debug)]
 pub struct ObjectName(Arc<Part>);
 
@@ -71,20 +72,20 @@ struct Part {
 }
 
 impl ObjectName {
-    /// A name of this text.
+    /// Returns a name with this text.
     pub fn new(name: &str) -> ObjectName {
         let name = name.into();
         ObjectName(Arc::new(Part { above: None, name }))
     }
 
-    /// The name of a member: `object.spec`.
+    /// Returns the name of a member's type: `object.spec`.
     pub fn member(&self, name: Arc<str>) -> ObjectName {
         let above = Some(self.clone());
         ObjectName(Arc::new(Part { above, name }))
     }
 }
 
-/// Names of members are different, as each is made once.
+/// Names of members differ, because each is created once.
 impl PartialEq for ObjectName {
     fn eq(&self, other: &ObjectName) -> bool {
         let is_plain = self.0.above.is_none() && other.0.above.is_none();
@@ -103,12 +104,12 @@ impl fmt::Display for ObjectName {
 }
 
 impl ObjectType {
-    /// Whether the type has this name.
+    /// Returns whether the type has this name.
     pub(super) fn is_named(&self, name: &str) -> bool {
         self.name.0.above.is_none() && *self.name.0.name == *name
     }
 
-    /// The type of a member.
+    /// Returns the type of a member.
     pub(super) fn field(&self, name: &str) -> Option<&Type> {
         let found = self
             .fields
@@ -129,22 +130,22 @@ impl PartialEq for ObjectType {
 impl Eq for ObjectType {}
 
 impl Type {
-    /// A list of these.
+    /// Returns the type of a list.
     pub fn list(of: Type) -> Type {
         Type::List(Arc::new(of)).bounded()
     }
 
-    /// A map from keys to values.
+    /// Returns the type of a map.
     pub fn map(key: Type, value: Type) -> Type {
         Type::Map(Arc::new((key, value))).bounded()
     }
 
-    /// What may be absent.
+    /// Returns the type of an optional value.
     pub fn optional(of: Type) -> Type {
         Type::Optional(Arc::new(of)).bounded()
     }
 
-    /// A type as a value.
+    /// Returns the type of a type as a value.
     pub(super) fn of_type(of: Type) -> Type {
         Type::Type(Arc::new(of)).bounded()
     }
@@ -164,14 +165,14 @@ impl Type {
         }
     }
 
-    /// A value with these members. Of several of one name the last one counts.
+    /// Returns a type with these members. The last of several with the same name counts.
     pub fn object(name: ObjectName, fields: impl IntoIterator<Item = (Arc<str>, Type)>) -> Type {
         let fields: BTreeMap<Arc<str>, Type> = fields.into_iter().collect();
         let fields = fields.into_iter().collect();
         Type::Object(Arc::new(ObjectType { name, fields }))
     }
 
-    /// How many types it consists of.
+    /// Returns the number of types that it consists of.
     pub(super) fn size(&self) -> usize {
         1 + match self {
             Type::List(of) | Type::Optional(of) | Type::Type(of) => of.size(),
@@ -180,12 +181,12 @@ impl Type {
         }
     }
 
-    /// What a fault shows of it as an argument.
+    /// Returns the type formatted as an argument in an error.
     pub(super) fn as_argument(&self) -> Argument<'_> {
         Argument(self)
     }
 
-    /// The type in which anything may stand where nothing is said of it.
+    /// Returns the type with `dyn` for unknown types.
     pub(super) fn known(&self) -> Type {
         match self {
             Type::Parameter(_) => Type::Dyn,
@@ -197,7 +198,7 @@ impl Type {
         }
     }
 
-    /// Whether nothing is said of it, or of a part of it.
+    /// Returns whether the type, or a part of it, is unknown.
     pub(super) fn is_unknown(&self) -> bool {
         match self {
             Type::Parameter(_) => true,
@@ -223,7 +224,7 @@ impl Type {
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // What nothing is known of is anything.
+            // Unknown types are `dyn`.
             Type::Dyn | Type::Parameter(_) => f.write_str("dyn"),
             Type::Any => f.write_str("google.protobuf.Any"),
             Type::Null => f.write_str("null_type"),
@@ -246,7 +247,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// A type as a fault shows it as an argument.
+/// A type, formatted as an argument in an error.
 pub(super) struct Argument<'t>(&'t Type);
 
 impl fmt::Display for Argument<'_> {
@@ -265,7 +266,7 @@ impl fmt::Display for Argument<'_> {
     }
 }
 
-/// What parameters stand for in one call.
+/// The types that parameters are bound to in one call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bound(Vec<(char, Type)>);
 
@@ -282,8 +283,8 @@ impl Bound {
         }
     }
 
-    /// Whether a value of the type `found` may stand where `wanted` is asked for. Parameters of
-    /// `wanted` are bound.
+    /// Returns whether a value of type `found` can be passed where `wanted` is expected. Binds the
+    /// parameters of `wanted`.
     pub(super) fn fits(&mut self, wanted: &Type, found: &Type) -> bool {
         match (wanted, found) {
             (Type::Parameter(name), _) => match self.get(*name).cloned() {
@@ -309,8 +310,7 @@ impl Bound {
         }
     }
 
-    /// The type with what its parameters stand for. What they stand for is unknown if nothing was
-    /// said of it.
+    /// Returns the type with its parameters replaced. A parameter that is not bound is unknown.
     pub(super) fn filled(&self, of: &Type) -> Type {
         match of {
             Type::Parameter(name) => {
@@ -326,8 +326,8 @@ impl Bound {
     }
 }
 
-/// The type of what is of either type; none if there is no such type. What is known of one of them
-/// is not asked of what is not known of the other.
+/// Returns the common type of two types, or `None` without one. Where one of them is unknown, the
+/// other counts.
 pub(super) fn joined(one: &Type, other: &Type) -> Option<Type> {
     match (one, other) {
         _ if one == other => Some(one.clone()),
@@ -342,9 +342,9 @@ pub(super) fn joined(one: &Type, other: &Type) -> Option<Type> {
             joined(&one.0, &other.0)?,
             joined(&one.1, &other.1)?,
         )),
-        // Two types are compared as values.
+        // Type values can be compared with each other.
         (Type::Type(_), Type::Type(_)) => Some(Type::of_type(Type::Dyn)),
-        // Objects by name may have been built in two ways.
+        // Objects with the same name may have been created independently.
         (Type::Object(one), Type::Object(other)) if one.name == other.name => {
             Some(Type::Object(Arc::clone(other)))
         }
@@ -352,7 +352,7 @@ pub(super) fn joined(one: &Type, other: &Type) -> Option<Type> {
     }
 }
 
-/// Whether two types are the same. What is not known of the one may be as in the other.
+/// Returns whether two types are equal. An unknown part equals any type.
 pub(super) fn is_same(one: &Type, other: &Type) -> bool {
     match (one, other) {
         (Type::Parameter(_), _) | (_, Type::Parameter(_)) => true,

@@ -1,15 +1,12 @@
 //! Decoding of request bodies.
 //!
-//! This folder owns the limits for JSON and YAML and the checks of kind and version (API-63, API-88
-//! to API-90). Bytes and a resource definition enter. An object with the paths of its duplicate and
-//! unknown members leaves, or a `Status` that refuses the body. This folder must not know HTTP or
+//! Contains the limits for JSON and YAML, and the checks of kind and version (API-63, API-88 to
+//! API-90). Input is bytes and a resource definition; the result is an object with its strict
+//! decoding errors, or the error of a body that can't be decoded. Nothing here knows HTTP or
 //! storage.
 
-pub(crate) mod go_duration;
-mod go_text;
-pub(crate) mod go_time;
-mod scalar;
-pub(crate) mod scalars;
+mod former;
+mod raw_texts;
 mod tree;
 mod unstructured;
 mod yaml_text;
@@ -20,22 +17,19 @@ use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::Value;
 
 use crate::deep;
-use crate::document_paths::json_type;
-pub use crate::document_paths::{FieldFault, strict_decoding_error};
+use crate::field_validation::StrictDecodingError;
 use crate::go_json::{may_be_too_deep, syntax_error};
 use crate::object::Object;
-use crate::options::FieldValidation;
 use crate::resource::ResourceDefinition;
 use crate::schema::{KindName, ObjectType, Schema, StructId};
-use crate::status::Status;
-use crate::warnings::Warnings;
+use crate::text::{go_json_text, json_type};
 
-pub use go_text::{go_json_text, go_text};
+pub use raw_texts::keep_texts;
 pub use tree::{MAX_TREE_BYTES, TypedDocument, is_deeper_than, tree_bytes};
 use tree::{Numbers, TypedSeed};
 pub use unstructured::from_unstructured;
 
-/// The form of a body (http.md 2.1).
+/// The format of a body (http.md 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFormat {
     /// `application/json`.
@@ -44,48 +38,90 @@ pub enum BodyFormat {
     Yaml,
 }
 
-/// An object that was read from a body.
+/// An object that was decoded from a body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
-    /// The object, with kind and apiVersion and without anything that its type does not have.
+    /// The object, with kind and apiVersion, and pruned to the fields of its type.
     pub object: Object,
-    /// Unknown and duplicate members. Strict decoding reports at most 100 (API-90).
-    pub faults: Vec<FieldFault>,
+    /// Strict decoding errors: unknown and duplicate members, at most 100 (API-90).
+    pub faults: Vec<StrictDecodingError>,
 }
 
-/// Warns about unknown and duplicate fields, or refuses them, as the client asked (API-90,
-/// API-156).
-///
-/// # Errors
-/// What `refuse` makes of the text of all faults.
-pub fn judge(
-    faults: &[FieldFault],
-    validation: FieldValidation,
-    warnings: &Warnings,
-    refuse: impl FnOnce(&str) -> Status,
-) -> Result<(), Box<Status>> {
-    match validation {
-        FieldValidation::Strict if !faults.is_empty() => {
-            return Err(Box::new(refuse(&strict_decoding_error(faults))));
+/// The reason why a body is not an object of the requested kind, a 400.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The body is not an object (API-89).
+    #[error("the object provided is unrecognized (must be of type {kind}): {why} ({summary})")]
+    Unrecognized {
+        /// The requested kind.
+        kind: String,
+        /// The fault in the body.
+        why: String,
+        /// The beginning of the body.
+        summary: String,
+    },
+    /// The object has another version of the requested kind (API-88).
+    #[error(
+        "the API version in the data ({given}) does not match the expected API version ({expected})"
+    )]
+    OtherVersion {
+        /// The apiVersion of the object.
+        given: String,
+        /// The requested one.
+        expected: String,
+    },
+    /// The object has another kind than that of a custom resource, which is a 422 (CRD-153).
+    #[error("{0}")]
+    OtherKind(OtherKind),
+    /// The object has another kind (API-88), or a member of a wrong type.
+    #[error("{kind} in version \"{version}\" cannot be handled as a {wanted}: {why}")]
+    Unhandled {
+        /// The kind of the object.
+        kind: String,
+        /// Its version, without the group.
+        version: String,
+        /// The requested kind.
+        wanted: String,
+        /// The error.
+        why: String,
+    },
+}
+
+/// An object of another kind than that of its custom resource.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("must be {wanted}")]
+pub struct OtherKind {
+    /// The kind of the object.
+    pub kind: String,
+    /// The kind of the resource.
+    pub wanted: String,
+    /// The group of the resource.
+    pub group: String,
+    /// The name of the object.
+    pub name: String,
+}
+
+impl OtherKind {
+    /// Returns the error for an object of this kind and name.
+    pub fn new(kind: &str, name: &str, definition: &ResourceDefinition) -> OtherKind {
+        OtherKind {
+            kind: kind.to_owned(),
+            wanted: definition.kind.clone(),
+            group: definition.group.clone(),
+            name: name.to_owned(),
         }
-        FieldValidation::Warn => faults
-            .iter()
-            .for_each(|fault| warnings.add(fault.to_string())),
-        FieldValidation::Strict | FieldValidation::Ignore => {}
     }
-    Ok(())
 }
 
-/// Reads an object of a resource. Missing kind and apiVersion are filled in.
+/// Decodes an object of a resource. Sets kind and apiVersion if they are missing.
 ///
 /// # Errors
-/// 400 for an unreadable body, for another kind or version (API-88, API-89), and for members of a
-/// wrong type.
+/// An unreadable body, another kind or version (API-88, API-89), and members of a wrong type.
 pub fn decode_object(
     body: &[u8],
     format: BodyFormat,
     definition: &ResourceDefinition,
-) -> Result<Decoded, Box<Status>> {
+) -> Result<Decoded, DecodeError> {
     let unrecognized = |why: &str| unrecognized(body, why, definition);
     let no_type = |why: &str| {
         unrecognized(&format!(
@@ -94,16 +130,18 @@ pub fn decode_object(
     };
     let TypedDocument {
         value,
-        faults,
+        mut faults,
         refusal,
         managed_fields,
-    } = decode_typed(body, format, definition.object_type.found()).map_err(|why| match format {
-        BodyFormat::Json => no_type(&why),
-        BodyFormat::Yaml => unrecognized(&why),
-    })?;
+    } = decode_typed(body, format, definition.object_type().found()).map_err(
+        |why| match format {
+            BodyFormat::Json => no_type(&why),
+            BodyFormat::Yaml => unrecognized(&why),
+        },
+    )?;
     let mut object = match value {
         Value::Object(members) => Object::of(members),
-        // An empty document is an empty object.
+        // An empty document counts as an empty object.
         Value::Null => Object::default(),
         other => {
             let found = json_type(&other);
@@ -127,56 +165,75 @@ pub fn decode_object(
             "unexpected GroupVersion string: {version}"
         )));
     }
-    check_kind(&kind, &version, definition, |of| {
-        let read = decode_typed(body, format, Some(of));
-        read.map_or_else(Some, |read| read.refusal)
-    })?;
-    if let Some(why) = refusal.or_else(|| definition.why_unreadable(&object)) {
-        let (kind, version) = (&definition.kind, &definition.version);
-        return Err(Box::new(Status::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
-        ))));
+    match definition.rules().is_unstructured {
+        true => check_unstructured_kind(&kind, &version, body, (definition, object.name()))?,
+        false => check_kind(&kind, &version, definition, |of| {
+            let read = decode_typed(body, format, Some(of));
+            read.map_or_else(Some, |read| read.refusal)
+        })?,
+    }
+    let is_unstructured = definition.rules().is_unstructured;
+    // The converter of unstructured metadata does not know where in the object it is.
+    let refusal = refusal.map(|why| match is_unstructured {
+        true => why.replacen("ObjectMeta.metadata.", "ObjectMeta.", 1),
+        false => why,
+    });
+    if let Some(why) = refusal.or_else(|| definition.behaviour.why_unreadable(&object)) {
+        return Err(DecodeError::Unhandled {
+            kind: definition.kind.clone(),
+            version: definition.version.clone(),
+            wanted: definition.kind.clone(),
+            why,
+        });
     }
     object.set_type(&definition.kind, &own_version);
+    faults.extend(definition.behaviour.prune(&mut object));
+    if is_unstructured {
+        // Duplicates are found first (CRD-225).
+        faults.sort_by_key(|fault| !matches!(fault, StrictDecodingError::Duplicate(_)));
+    }
     if let Some(text) = managed_fields {
         object.set_managed_fields(Some(text.into()));
     }
     if format == BodyFormat::Json {
-        object.keep_texts(body, definition.object_type);
+        keep_texts(&mut object, body, definition.object_type());
     }
     Ok(Decoded { object, faults })
 }
 
-/// The refusal of a body that is no object for this reason (API-89).
-pub fn unrecognized(body: &[u8], why: &str, definition: &ResourceDefinition) -> Box<Status> {
-    let (kind, summary) = (&definition.kind, summary(body));
-    Box::new(Status::bad_request(format!(
-        "the object provided is unrecognized (must be of type {kind}): {why} ({summary})"
-    )))
+/// Returns the error for a body that is not an object for this reason (API-89).
+pub fn unrecognized(body: &[u8], why: &str, definition: &ResourceDefinition) -> DecodeError {
+    DecodeError::Unrecognized {
+        kind: definition.kind.clone(),
+        why: why.to_owned(),
+        summary: summary(body),
+    }
 }
 
-/// The type of Go that bodies are read into for their kind and version, as refusals name it.
+/// The Go type into which kube-apiserver first decodes a body for kind and version, as its errors
+/// name it.
 pub(crate) const TYPE_OF_ANY: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                            Kind string \"json:\\\"kind,omitempty\\\"\" }";
 
-/// What is wrong with a JSON document, in the words of Go where Go refuses it too.
+/// Returns the error for invalid JSON, in Go's words if Go refuses it too.
 fn json_fault(body: &[u8], error: &serde_json::Error) -> String {
     syntax_error(body).unwrap_or_else(|| error.to_string())
 }
 
-/// A type that was found in its schema.
-type FoundType = (&'static Schema, StructId);
+/// A type together with its schema.
+type FoundType<'s> = (&'s Schema, StructId);
 
-/// Reads a body by the type of its object.
+/// Decodes a body by the type of its object.
 fn decode_typed(
     body: &[u8],
     format: BodyFormat,
-    of: Option<FoundType>,
+    of: Option<FoundType<'_>>,
 ) -> Result<TypedDocument, String> {
     let fault = |error: serde_json::Error| json_fault(body, &error);
     match format {
         BodyFormat::Json => {
-            // Members that are not kept are not looked into, however deep they are.
+            // serde_json skips unknown members without checking their depth, but Go limits it
+            // there, too.
             if may_be_too_deep(body)
                 && let Some(why) = syntax_error(body)
             {
@@ -197,40 +254,70 @@ fn decode_typed(
             let document = read_yaml::<MAX_TREE_BYTES>(body)?;
             let read = TypedSeed::of_tree(of, Numbers::ByValue).deserialize(&document.value);
             let mut read = read.map_err(|error| format!("yaml: {error}"))?;
-            // YAML becomes JSON before anything knows its type.
+            // Kubernetes converts YAML to JSON before it decodes it by type, so duplicates come
+            // first.
             read.faults.splice(..0, document.duplicates);
             Ok(read)
         }
     }
 }
 
-/// Reads a tree by the type of its object, as a patch or YAML leaves it.
+/// Reads a JSON tree by the type of its object, after a patch or a YAML decoder.
 ///
 /// # Errors
 /// The tree is too deep.
-pub fn type_value(value: &Value, of: ObjectType) -> Result<TypedDocument, serde_json::Error> {
+pub fn type_value(value: &Value, of: &ObjectType) -> Result<TypedDocument, serde_json::Error> {
     TypedSeed::of_tree(of.found(), Numbers::ByValue).deserialize(value)
 }
 
-/// As [`type_value`], where numbers count as they are written.
+/// As [`type_value`], with numbers as they are spelled: `1.0` is not an integer.
 ///
 /// # Errors
 /// The tree is too deep.
 pub fn type_patched(
     value: &Value,
-    of: Option<FoundType>,
+    of: Option<FoundType<'_>>,
 ) -> Result<TypedDocument, serde_json::Error> {
     TypedSeed::of_tree(of, Numbers::AsWritten).deserialize(value)
 }
 
-/// Checks that the body has the kind and version of its path (API-88). `refusal` says what is wrong
-/// with it as an object of another type.
+/// As [`check_kind`], for a kind that kube-apiserver decodes without a type of Go (CRD-153).
+/// `object` is the definition, and the name in the body.
+fn check_unstructured_kind(
+    kind: &str,
+    version: &str,
+    body: &[u8],
+    object: (&ResourceDefinition, &str),
+) -> Result<(), DecodeError> {
+    let (definition, name) = object;
+    if kind.is_empty() {
+        let shown = String::from_utf8_lossy(body);
+        let why = format!("Object 'Kind' is missing in '{shown}'");
+        return Err(unrecognized(body, &why, definition));
+    }
+    let expected = definition.api_version();
+    if version != expected {
+        return Err(DecodeError::OtherVersion {
+            given: version.to_owned(),
+            expected,
+        });
+    }
+    match kind == definition.kind {
+        true => Ok(()),
+        false => Err(DecodeError::OtherKind(OtherKind::new(
+            kind, name, definition,
+        ))),
+    }
+}
+
+/// Checks that the body has the kind and version of the request path (API-88). `refusal` returns
+/// the decoding error, if any, for the body as an object of its own kind.
 fn check_kind(
     kind: &str,
     version: &str,
     definition: &ResourceDefinition,
-    refusal: impl FnOnce(FoundType) -> Option<String>,
-) -> Result<(), Box<Status>> {
+    refusal: impl FnOnce(FoundType<'_>) -> Option<String>,
+) -> Result<(), DecodeError> {
     let (wanted, own_version) = (&definition.kind, definition.api_version());
     let kind = if kind.is_empty() { wanted } else { kind };
     let version = if version.is_empty() {
@@ -239,37 +326,49 @@ fn check_kind(
         version
     };
     let (group, bare) = version.split_once('/').unwrap_or(("", version));
-    let is_accepted = group == definition.group && definition.accepts.contains(&bare);
+    let is_accepted = group == definition.group
+        && definition
+            .rules()
+            .accepts
+            .iter()
+            .any(|accepted| accepted == bare);
     if kind == wanted && (version == own_version || is_accepted) {
         return Ok(());
     }
     if kind == wanted && is_known(kind, version, definition) {
-        return Err(Box::new(Status::bad_request(format!(
-            "the API version in the data ({version}) does not match the expected API version \
-             ({own_version})"
-        ))));
+        return Err(DecodeError::OtherVersion {
+            given: version.to_owned(),
+            expected: own_version,
+        });
     }
     let why = of_other_kind(kind, version, definition, refusal);
-    Err(Box::new(Status::bad_request(format!(
-        "{kind} in version \"{bare}\" cannot be handled as a {wanted}: {why}"
-    ))))
+    Err(DecodeError::Unhandled {
+        kind: kind.to_owned(),
+        version: bare.to_owned(),
+        wanted: wanted.clone(),
+        why,
+    })
 }
 
-/// Why an object of this kind and version can't be taken for one of the definition. Who knows the
-/// kind reads it first: `refusal` says what is wrong with it as an object of its own type.
+/// Returns the error for an object whose kind and version are not those of the definition.
+/// kube-apiserver decodes a kind that it knows first: `refusal` returns the decoding error, if any,
+/// for the body as an object of its own kind.
 pub(crate) fn of_other_kind(
     kind: &str,
     version: &str,
     definition: &ResourceDefinition,
-    refusal: impl FnOnce(FoundType) -> Option<String>,
+    refusal: impl FnOnce(FoundType<'_>) -> Option<String>,
 ) -> String {
     if !is_known(kind, version, definition) {
-        let scheme = scheme_of(&definition.group);
+        let scheme = definition
+            .object_type()
+            .schema()
+            .scheme_of(&definition.group);
         return format!(
             "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\""
         );
     }
-    let found = definition.object_type.found().and_then(|(schema, _)| {
+    let found = definition.object_type().found().and_then(|(schema, _)| {
         let id = schema.object_kind(version, kind)?;
         refusal((schema, id))
     });
@@ -284,10 +383,10 @@ fn no_conversion(from: &str, kind: &str, definition: &ResourceDefinition) -> Str
     format!("converting ({from}.{kind}) to ({package}.{wanted}): unknown conversion")
 }
 
-/// Why an object of this kind without a version, which kube-apiserver looks for among the types
-/// that it has in memory, can't be taken for one of the definition.
+/// Returns the error for an object without apiVersion, for which kube-apiserver looks among its
+/// internal types, and whose kind is not that of the definition.
 pub(crate) fn of_other_internal_kind(kind: &str, definition: &ResourceDefinition) -> String {
-    let found = definition.object_type.found();
+    let found = definition.object_type().found();
     let mut kinds = found.into_iter().flat_map(|(schema, _)| schema.structs());
     let is_known = kinds.any(|of| {
         let name = of.kind.as_ref();
@@ -296,32 +395,24 @@ pub(crate) fn of_other_internal_kind(kind: &str, definition: &ResourceDefinition
     if is_known {
         return no_conversion(definition.internal_package(), kind, definition);
     }
-    let (group, scheme) = (&definition.group, scheme_of(&definition.group));
+    let group = &definition.group;
+    let scheme = definition.object_type().schema().scheme_of(group);
     format!(
         "no kind \"{kind}\" is registered for the internal version of group \"{group}\" in \
          scheme \"{scheme}\""
     )
 }
 
-/// Whether Kubernetes has a kind in this version.
+/// Returns whether Kubernetes has a kind in this version.
 fn is_known(kind: &str, version: &str, definition: &ResourceDefinition) -> bool {
     let group = version.split_once('/').map_or("", |(group, _)| group);
-    let is_in_scheme = scheme_of(group) == scheme_of(&definition.group)
+    let schema = definition.object_type().schema();
+    let is_in_scheme = schema.scheme_of(group) == schema.scheme_of(&definition.group)
         || group.is_empty() && KINDS_OF_ALL_VERSIONS.contains(&kind);
-    is_in_scheme && is_registered(definition.object_type, kind, version)
+    is_in_scheme && is_registered(definition.object_type(), kind, version)
 }
 
-/// The place in Kubernetes' sources of what knows the kinds of a group, as refusals name it. Two
-/// groups are served by parts of their own.
-fn scheme_of(group: &str) -> &'static str {
-    match group {
-        "apiregistration.k8s.io" => "pkg/apiserver/scheme/scheme.go:28",
-        "apiextensions.k8s.io" => "pkg/apiserver/apiserver.go:55",
-        _ => "pkg/api/legacyscheme/scheme.go:30",
-    }
-}
-
-/// The kinds that each version of each group has.
+/// The kinds that every version of every group has.
 const KINDS_OF_ALL_VERSIONS: [&str; 8] = [
     "CreateOptions",
     "DeleteOptions",
@@ -333,9 +424,9 @@ const KINDS_OF_ALL_VERSIONS: [&str; 8] = [
     "WatchEvent",
 ];
 
-/// Whether there is a kind of this name in this version, with or without a resource, served or not.
-/// Types of which little is known know no other kinds, so each version of their own may exist.
-fn is_registered(of: ObjectType, kind: &str, version: &str) -> bool {
+/// Returns whether a kind exists in this version, with or without a resource, served or not. An
+/// open type, of which only the metadata is known, lists no other kinds, so any of them may exist.
+fn is_registered(of: &ObjectType, kind: &str, version: &str) -> bool {
     let Some((schema, own)) = of.found() else {
         return false;
     };
@@ -352,8 +443,8 @@ fn is_registered(of: ObjectType, kind: &str, version: &str) -> bool {
         || schema.unserved().iter().any(is_this)
 }
 
-/// The part of a body that a refusal shows: its first 30 bytes, as text when it looks like JSON
-/// (API-89).
+/// Returns the part of a body that the error shows: its first 30 bytes, as text if it looks like
+/// JSON (API-89).
 fn summary(body: &[u8]) -> String {
     const SHOWN: usize = 30;
     if body.is_empty() {
@@ -374,12 +465,15 @@ fn summary(body: &[u8]) -> String {
     text
 }
 
-/// Reads any document, and its duplicate members. Whole numbers are exact as int64 and
-/// uint64, other numbers are float64 (API-63).
+/// Decodes any document, with its duplicate members. Integers are exact in the ranges of int64 and
+/// uint64; other numbers are float64 (API-63).
 ///
 /// # Errors
 /// The fault in the text.
-pub fn decode_value(body: &[u8], format: BodyFormat) -> Result<(Value, Vec<FieldFault>), String> {
+pub fn decode_value(
+    body: &[u8],
+    format: BodyFormat,
+) -> Result<(Value, Vec<StrictDecodingError>), String> {
     let document = match format {
         BodyFormat::Json => read_json::<tree::Document<MAX_TREE_BYTES>>(body)?,
         BodyFormat::Yaml => read_yaml(body)?,
@@ -387,12 +481,12 @@ pub fn decode_value(body: &[u8], format: BodyFormat) -> Result<(Value, Vec<Field
     Ok((document.value, document.duplicates))
 }
 
-/// As [`decode_value`], of JSON that is put into an object: numbers that are written as no whole
-/// ones stay so.
+/// As [`decode_value`], for JSON that is put into an object: numbers keep their spelling as integer
+/// or float.
 ///
 /// # Errors
 /// The fault in the text.
-pub fn decode_part(body: &[u8]) -> Result<(Value, Vec<FieldFault>), String> {
+pub fn decode_part(body: &[u8]) -> Result<(Value, Vec<StrictDecodingError>), String> {
     let document = read_json::<tree::Part<MAX_TREE_BYTES>>(body)?.0;
     Ok((document.value, document.duplicates))
 }
@@ -402,7 +496,7 @@ fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     read.map_err(|error| json_fault(body, &error))
 }
 
-/// Reads stored YAML. It has no limit on the size of the tree, because stored documents must stay
+/// Decodes stored YAML without a limit on the size of the tree, because stored documents must stay
 /// readable.
 ///
 /// # Errors
@@ -411,8 +505,9 @@ pub fn decode_stored_yaml(text: &[u8]) -> Result<Value, String> {
     read_yaml::<{ usize::MAX }>(text).map(|document| document.value)
 }
 
-/// The first document of a YAML stream. It ends at the second start marker or at an end marker. A
-/// line that begins with a marker counts even inside a block of text.
+/// Returns the first document of a YAML stream. It ends at the second start marker or at an end
+/// marker. As in Kubernetes' reader, a marker at the start of a line counts even inside a block of
+/// text.
 fn first_document(text: &str) -> &str {
     let is_marker = |line: &str, marker: &str| {
         line.strip_prefix(marker)
@@ -430,16 +525,17 @@ fn first_document(text: &str) -> &str {
     text
 }
 
-/// The limit on parser events that the aliases and merge keys of a document may repeat. A value is
-/// one or two events.
+/// The limit on parser events that the aliases and merge keys of a document may repeat. A value
+/// takes one or two events.
 const MAX_ALIASED_EVENTS: usize = 200_000;
 
-/// Reads YAML. Without optimization the parser needs up to 20 KiB per level, so it has a stack of
-/// its own even for documents that are shallow. Only the touched part of the stack uses memory.
+/// Decodes YAML. In a build without optimization the parser needs up to 20 KiB per level, so it
+/// runs on a separate stack even for shallow documents. Only the touched part of that stack uses
+/// memory.
 fn read_yaml<const TREE_BYTES: usize>(body: &[u8]) -> Result<tree::Document<TREE_BYTES>, String> {
     let text = std::str::from_utf8(body).map_err(|_| "yaml: not UTF-8 text".to_owned())?;
     let (text, stand_in) = yaml_text::without_marks(first_document(text));
-    // The parser accepts a tab here, other YAML readers do not.
+    // The parser accepts a tab here, but other YAML readers do not.
     if text
         .trim_start_matches([' ', '\r', '\n', '\u{feff}'])
         .starts_with('\t')
@@ -447,7 +543,7 @@ fn read_yaml<const TREE_BYTES: usize>(body: &[u8]) -> Result<tree::Document<TREE
         return Err("yaml: found a tab where a document begins".to_owned());
     }
     deep::with_room_for_yaml(|levels| {
-        // A document that makes the parser panic is refused. Other requests are not affected.
+        // If a document makes the parser panic, only its request fails.
         let read = std::panic::catch_unwind(|| parse_yaml(&text, levels))
             .unwrap_or_else(|_| Err("yaml: the parser failed".to_owned()));
         read.map(|mut document: tree::Document<TREE_BYTES>| {
@@ -455,8 +551,8 @@ fn read_yaml<const TREE_BYTES: usize>(body: &[u8]) -> Result<tree::Document<TREE
                 yaml_text::put_marks_back(&mut document.value, letter);
             }
             for fault in &mut document.duplicates {
-                if let FieldFault::Repeated(text_of_fault) = fault {
-                    tell_line_of_value(text_of_fault, &text);
+                if let StrictDecodingError::Repeated(text_of_fault) = fault {
+                    report_line_of_value(text_of_fault, &text);
                 }
             }
             document
@@ -464,8 +560,8 @@ fn read_yaml<const TREE_BYTES: usize>(body: &[u8]) -> Result<tree::Document<TREE
     })
 }
 
-/// Says of a name that is given again the line of its value instead of its own place.
-fn tell_line_of_value(fault: &mut String, text: &str) {
+/// Replaces the place of a duplicate name by the line of its value, which Kubernetes reports.
+fn report_line_of_value(fault: &mut String, text: &str) {
     let place = fault.split_once(' ').and_then(|(place, rest)| {
         let mut numbers = place.split(':').map(str::parse::<u64>);
         let mut next = || numbers.next()?.ok();
@@ -477,8 +573,8 @@ fn tell_line_of_value(fault: &mut String, text: &str) {
     }
 }
 
-/// Reads YAML as Kubernetes clients write it: 1.1 booleans and octals, merge keys, and the last of
-/// two equal keys.
+/// Decodes YAML in the dialect of Kubernetes' clients: 1.1 booleans and octals, merge keys, and the
+/// last of duplicate members.
 fn parse_yaml<const TREE_BYTES: usize>(
     text: &str,
     levels: usize,
@@ -487,11 +583,11 @@ fn parse_yaml<const TREE_BYTES: usize>(
         // The tree refuses one level too many with a better message.
         max_depth: levels + 1,
         flow_nesting_limit: levels + 1,
-        // More than any object has, but few enough to take less than a second.
+        // More than any real object has, but few enough to take less than a second.
         max_events: 3_000_000,
         max_nodes: 1_500_000,
         max_recorded_anchor_events: MAX_ALIASED_EVENTS,
-        // The ratio of aliases to anchors says nothing. The limits below bound the expanded size.
+        // A ratio of aliases to anchors does not bound the expanded size; the limits below do.
         enforce_alias_anchor_ratio: false,
         max_documents: 1,
     };
@@ -504,7 +600,7 @@ fn parse_yaml<const TREE_BYTES: usize>(
         duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins,
         legacy_octal_numbers: true,
         strict_booleans: false,
-        // Names may be such numbers. Values are refused where they are read.
+        // Names may be such numbers. Values are refused by the tree.
         non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::PassThrough,
         with_snippet: false,
         emit_comments: false,
@@ -521,7 +617,7 @@ fn parse_yaml<const TREE_BYTES: usize>(
             return format!("yaml: {text}");
         }
         deep::note();
-        // The reader of Kubernetes tells no first line.
+        // Kubernetes' reader reports no line if it is the first.
         let line = error.location().map_or(1, |location| location.line());
         match line {
             ..=1 => format!("yaml: exceeded max depth of {levels}"),

@@ -2,8 +2,9 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::field_validation::strict_decoding_error;
 use crate::samples::{configmaps, deployments, leases};
-use crate::status::StatusReason;
+use crate::status::{Status, StatusReason};
 
 fn json_value(text: &str) -> Result<Value, String> {
     decode_value(text.as_bytes(), BodyFormat::Json).map(|(value, _)| value)
@@ -14,7 +15,8 @@ fn yaml(text: &str) -> Result<Value, String> {
 }
 
 fn refusal(body: &str, format: BodyFormat, definition: &ResourceDefinition) -> String {
-    let status = decode_object(body.as_bytes(), format, definition).unwrap_err();
+    let error = decode_object(body.as_bytes(), format, definition).unwrap_err();
+    let status = Status::from(error);
     assert_eq!(
         (status.code, status.reason),
         (400, StatusReason::BAD_REQUEST)
@@ -114,7 +116,7 @@ fn unreadable_json_is_unrecognized() {
     }
 }
 
-/// API-89, with the messages of kube-apiserver.
+/// API-89: the messages of kube-apiserver.
 #[test]
 fn members_of_a_wrong_type_are_named() {
     let cases = [
@@ -198,7 +200,7 @@ fn members_of_a_wrong_type_are_named() {
     }
 }
 
-/// API-89: the members that a definition types.
+/// API-89: members with types in the definition.
 #[test]
 fn typed_members_are_checked() {
     let cases = [
@@ -232,7 +234,7 @@ fn typed_members_are_checked() {
     assert_eq!((kept.get("other"), kept.get("data")), (None, None));
 }
 
-/// API-89: where Go finds the fault in base64.
+/// API-89: Go's position of a fault in base64.
 #[test]
 fn faults_in_base64_have_their_place() {
     let cases = [
@@ -296,8 +298,8 @@ fn lease_times_have_six_decimals() {
 #[test]
 fn times_of_metadata_are_whole_seconds_of_utc() {
     let created = |time: &str| format!(r#"{{"metadata":{{"creationTimestamp":"{time}"}}}}"#);
-    for good in ["2001-02-03T04:05:06Z", "2001-02-03T05:35:06.789+01:30"] {
-        let object = decoded(&created(good), &configmaps());
+    for accepted in ["2001-02-03T04:05:06Z", "2001-02-03T05:35:06.789+01:30"] {
+        let object = decoded(&created(accepted), &configmaps());
         assert_eq!(
             object["metadata"]["creationTimestamp"],
             "2001-02-03T04:05:06Z"
@@ -315,7 +317,7 @@ fn times_of_metadata_are_whole_seconds_of_utc() {
     }
 }
 
-/// Null members count as absent; inside maps and lists null is an empty value.
+/// Null members count as absent. Inside maps and lists null is the zero value.
 #[test]
 fn null_counts_as_absent() {
     let object = decoded(
@@ -341,12 +343,12 @@ fn duplicate_members_are_reported() {
     let body = r#"{"a":1,"a":2,"b":{"c":[0,{"d":1,"d":2,"d":3}],"c":[{"e":1,"e":2}]},"x":"y"}"#;
     let (value, duplicates) = decode_value(body.as_bytes(), BodyFormat::Json).unwrap();
     assert_eq!(value, json!({"a": 2, "b": {"c": [{"e": 2}]}, "x": "y"}));
-    let paths = |faults: Vec<FieldFault>| -> Vec<String> {
+    let paths = |faults: Vec<StrictDecodingError>| -> Vec<String> {
         let path = |fault| match fault {
-            FieldFault::Duplicate(path)
-            | FieldFault::Unknown(path)
-            | FieldFault::Repeated(path) => path,
-            FieldFault::OfJsonPatch(fault) => fault.to_string(),
+            StrictDecodingError::Duplicate(path)
+            | StrictDecodingError::Unknown(path)
+            | StrictDecodingError::Repeated(path) => path,
+            StrictDecodingError::OfJsonPatch(fault) => fault.to_string(),
         };
         faults.into_iter().map(path).collect()
     };
@@ -364,7 +366,7 @@ fn duplicate_members_are_reported() {
     assert_eq!(duplicates.len(), 100);
 }
 
-/// Numbers are exact as int64 and uint64, whole floats become whole numbers, others are float64.
+/// Integers are exact as int64 and uint64, whole floats become integers, and others are float64.
 #[test]
 fn numbers_keep_their_value() {
     let cases = [
@@ -389,7 +391,7 @@ fn numbers_keep_their_value() {
         );
     }
     assert!(json_value("1e400").is_err());
-    // Members that are not kept are not read.
+    // Members that are not kept are not decoded.
     let unknown = r#"{"metadata":{"name":"a"},"unknown":[1e400,{"a":-1e400}]}"#;
     decoded(unknown, &configmaps());
     assert!(yaml("a: .inf").is_err());
@@ -430,9 +432,9 @@ fn deep_yaml_is_read_in_place_on_a_small_stack() {
     assert_eq!(reader.join().unwrap(), Ok(()));
 }
 
-/// Kubernetes' YAML reader and the words of YAML 1.1, as recorded from kube-apiserver.
+/// Kubernetes' YAML reader and the booleans of YAML 1.1, as recorded from kube-apiserver.
 #[test]
-fn yaml_is_read_as_kubernetes_reads_it() {
+fn yaml_is_decoded_as_in_kubernetes() {
     let cases = [
         ("a: 0644", json!({"a": 420})),
         ("a: 0o644", json!({"a": 420})),
@@ -497,7 +499,7 @@ fn yaml_is_read_as_kubernetes_reads_it() {
     }
 }
 
-/// Only the first document of a stream is read.
+/// Only the first document of a stream is decoded.
 #[test]
 fn the_first_document_of_a_stream_counts() {
     let cases = [
@@ -517,7 +519,7 @@ fn the_first_document_of_a_stream_counts() {
     );
 }
 
-/// Depth is limited in both forms, here by the room of the thread.
+/// Depth is limited in both formats, here by the stack of the thread.
 #[test]
 fn nesting_is_limited() {
     let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
@@ -541,7 +543,7 @@ fn nesting_is_limited() {
     assert!(yaml(&blocks).is_err());
 }
 
-/// Aliases cannot expand a body beyond its limit, neither with many small values nor with a few
+/// Aliases cannot expand a body beyond the limit, neither with many small values nor with a few
 /// large ones.
 #[test]
 fn alias_bombs_are_refused() {
@@ -572,7 +574,7 @@ fn alias_bombs_are_refused() {
     assert_eq!(value["b"].as_array().map(Vec::len), Some(500));
 }
 
-/// A body of the maximum size is read in both forms.
+/// A body of the maximum size is decoded in both formats.
 #[test]
 fn large_bodies_are_read() {
     let text = "x".repeat(3 << 20);
@@ -605,7 +607,7 @@ fn tree() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Equal, except that whole floats may become whole numbers.
+/// Returns whether values are equal. A float that is whole equals the integer.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {
@@ -626,7 +628,7 @@ fn same(one: &Value, other: &Value) -> bool {
 }
 
 proptest! {
-    /// API-63: every JSON document is read unchanged.
+    /// API-63: decoding keeps every JSON document unchanged.
     #[test]
     fn documents_survive(value in tree()) {
         let text = value.to_string();
@@ -636,7 +638,7 @@ proptest! {
         prop_assert_eq!(again, read);
     }
 
-    /// API-89: no bytes cause a panic, in either form.
+    /// API-89: no bytes cause a panic, in either format.
     #[test]
     fn any_bytes_are_read_or_refused(
         bytes in prop_oneof![
@@ -649,8 +651,8 @@ proptest! {
             if let Ok((value, _)) = decode_value(&bytes, format) {
                 prop_assert!(!is_deeper_than(&value, deep::SHALLOW));
             }
-            if let Err(status) = decode_object(&bytes, format, &configmaps()) {
-                prop_assert_eq!(status.code, 400);
+            if let Err(error) = decode_object(&bytes, format, &configmaps()) {
+                prop_assert_eq!(Status::from(error).code, 400);
             }
         }
     }
@@ -678,12 +680,16 @@ proptest! {
 
 /// Paths of duplicates can be as long as the names in them, and their number has no natural limit.
 #[test]
-fn faults_take_no_more_than_an_answer_has_room_for_api_90() {
+fn faults_are_limited_by_the_room_in_a_response_api_90() {
     let name = "n".repeat(1 << 20);
     let members: String = (0..200).map(|n| format!(r#""{n}":1,"{n}":1,"#)).collect();
     let body = format!(r#"{{"{name}":{{"{name}":{{{members}"x":1}}}},"metadata":{{"{name}":1}}}}"#);
     let decoded = decode_object(body.as_bytes(), BodyFormat::Json, &configmaps()).unwrap();
-    let faults: Vec<String> = decoded.faults.iter().map(FieldFault::to_string).collect();
+    let faults: Vec<String> = decoded
+        .faults
+        .iter()
+        .map(StrictDecodingError::to_string)
+        .collect();
     let bytes: usize = faults.iter().map(String::len).sum();
     assert!(
         !faults.is_empty() && bytes < 32 * 1024,
@@ -693,13 +699,17 @@ fn faults_take_no_more_than_an_answer_has_room_for_api_90() {
     assert!(faults.iter().all(|fault| fault.len() < 2 * 1024));
 }
 
-/// The same path is reported once, wherever its members are. Names are quoted as in Go.
+/// The same path is reported once. Names are quoted as in Go.
 #[test]
 fn paths_of_duplicates_are_whole_and_quoted_api_90() {
     let body = r#"{"a":{"x":1,"x":2},"a":{"x":1,"x":2,"y\"":[{"z":1,"z":1}]}}"#;
     let untyped = ResourceDefinition::named("ex.com", "v1", "Thing", "things");
     let decoded = decode_object(body.as_bytes(), BodyFormat::Json, &untyped).unwrap();
-    let faults: Vec<String> = decoded.faults.iter().map(FieldFault::to_string).collect();
+    let faults: Vec<String> = decoded
+        .faults
+        .iter()
+        .map(StrictDecodingError::to_string)
+        .collect();
     assert_eq!(
         faults,
         [
@@ -710,8 +720,8 @@ fn paths_of_duplicates_are_whole_and_quoted_api_90() {
     );
 }
 
-/// The texts of kube-apiserver 1.36: lines of values in the whole body, inner members first, and
-/// unknown ones after all that are given twice.
+/// The texts of kube-apiserver 1.36: line numbers of values in the whole body, duplicates of inner
+/// members first, and unknown members after all duplicates.
 #[test]
 fn duplicates_of_yaml_have_lines_api_90() {
     let body = "# c\n---\nmetadata: {name: b}\ndata:\n  k: v\ndata:\n  k: c\n  \"k\": d\n\
@@ -725,7 +735,7 @@ fn duplicates_of_yaml_have_lines_api_90() {
     );
 }
 
-/// A body of some megabytes may expand to a tree of hundreds of megabytes.
+/// A body of some megabytes can expand to a tree of hundreds of megabytes.
 #[test]
 fn a_document_of_countless_small_objects_is_refused() {
     let body = |item: &str| {
@@ -753,7 +763,7 @@ fn a_document_of_countless_small_objects_is_refused() {
             );
         }
     }
-    // A short document may take forty times its size, and not much more.
+    // The tree of a short document may take forty times its size, and little more.
     let short = |item: &str, bytes: usize| format!("[{}0]", item.repeat(bytes / item.len()));
     assert!(json_value(&short(r#"[{"a":{}}],"#, 600 << 10)).is_ok());
     assert!(json_value(&short(r#"[{"a":{}}],"#, 900 << 10)).is_err());
@@ -764,8 +774,8 @@ fn a_document_of_countless_small_objects_is_refused() {
     );
 }
 
-/// As recorded from kube-apiserver 1.36: a name in YAML that is a number or a truth value becomes
-/// the text of its value, and a float one of 32 bits (API-63).
+/// As recorded from kube-apiserver 1.36: a YAML name that is a number or a boolean becomes the text
+/// of its value, and a float becomes a 32-bit one (API-63).
 #[test]
 fn names_in_yaml_are_texts_of_their_values() {
     let cases = [
@@ -812,12 +822,15 @@ fn names_in_yaml_are_texts_of_their_values() {
     }
 }
 
-/// API-90: names are the same if their values are, of the same type.
+/// API-90: two names are duplicates if their values and types are equal.
 #[test]
 fn names_in_yaml_are_compared_by_value() {
     let of = |text: &str| {
         let (_, faults) = decode_value(text.as_bytes(), BodyFormat::Yaml).unwrap();
-        faults.iter().map(FieldFault::to_string).collect::<Vec<_>>()
+        faults
+            .iter()
+            .map(StrictDecodingError::to_string)
+            .collect::<Vec<_>>()
     };
     let cases = [
         ("on: 1\nyes: 2", vec!["line 2: key true already set in map"]),
@@ -834,8 +847,8 @@ fn names_in_yaml_are_compared_by_value() {
     }
 }
 
-/// API-90, as recorded from kube-apiserver 1.36: a struct, a map and a list are read into what the
-/// earlier member of the name left; all else replaces it.
+/// API-90, as recorded from kube-apiserver 1.36: a struct, a map or a list is decoded into the
+/// value of an earlier member of the same name; other values replace it.
 #[test]
 fn a_later_member_is_read_into_the_earlier_one() {
     let cases = [
@@ -911,7 +924,7 @@ fn a_later_member_is_read_into_the_earlier_one() {
     assert_eq!(read["x"], json!({"b": 2}));
 }
 
-/// Each small part was merged with all that was given before.
+/// Each small part used to be merged with all earlier ones.
 #[test]
 fn many_small_parts_of_a_large_map_are_merged_once_each() {
     let members = |begin: usize, end: usize| {
@@ -929,7 +942,7 @@ fn many_small_parts_of_a_large_map_are_merged_once_each() {
     assert!(counts.nodes < 100_000, "{counts:?}");
 }
 
-/// API-62: the zero time is none (D-50), and a year may have five digits.
+/// API-62: the zero time becomes null (D-50), and a year may have five digits.
 #[test]
 fn the_first_and_the_last_times_are_read() {
     let renewed = |time: &str| {
@@ -949,7 +962,7 @@ fn the_first_and_the_last_times_are_read() {
     assert_eq!(last, "10000-01-01T00:59:59.500000Z");
 }
 
-/// API-89: an integer has no point and no exponent, but it may be `-0`.
+/// API-89: an integer has no decimal point and no exponent, but it may be `-0`.
 #[test]
 fn integers_are_written_as_whole_numbers() {
     let of = |number: &str| format!(r#"{{"spec":{{"leaseDurationSeconds":{number}}}}}"#);
@@ -963,7 +976,7 @@ fn integers_are_written_as_whole_numbers() {
 }
 
 #[test]
-fn a_long_body_that_nobody_waits_for_is_not_read_to_its_end() {
+fn decoding_a_long_body_stops_when_the_client_is_gone() {
     let request = std::sync::Arc::default();
     let list = |items: usize| format!("[{}1]", "1,".repeat(items));
     let read = |text: &str| crate::abandoned::within(Some(&request), || json_value(text));
@@ -971,8 +984,8 @@ fn a_long_body_that_nobody_waits_for_is_not_read_to_its_end() {
     request.give_up();
     assert!(read(&list(10)).is_ok());
     let stopped = read(&list(5_000)).unwrap_err();
-    assert!(stopped.contains(crate::abandoned::NOBODY), "{stopped}");
+    assert!(stopped.contains("the client is gone"), "{stopped}");
     let yaml = || yaml(&list(5_000));
     let stopped = crate::abandoned::within(Some(&request), yaml).unwrap_err();
-    assert!(stopped.contains(crate::abandoned::NOBODY), "{stopped}");
+    assert!(stopped.contains("the client is gone"), "{stopped}");
 }

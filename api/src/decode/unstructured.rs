@@ -1,47 +1,47 @@
-//! An object of any members as one of its type, as Kubernetes converts what an apply or a
-//! strategic merge patch has merged (API-156, API-168).
+//! Conversion of an unstructured object into its type, as Kubernetes does after an apply or a
+//! strategic merge patch (API-156, API-168).
 //!
-//! Refusals are those of that conversion, which are others than those of its JSON decoder: numbers
-//! of another size are cut, whole floats are accepted, and nothing names the field.
+//! The errors are those of that conversion, which differ from those of the JSON decoder: integers
+//! that are too large are truncated, whole floats are accepted, and no error names the field.
 
 use serde_json::{Map, Value};
 
-use super::scalars;
-use super::tree::read_schema_or;
-use crate::document_paths::{FieldFault, FieldFaults, Place, go_kind, json_type};
+use super::tree::{read_schema_or, zero};
+use crate::field_validation::{Place, StrictDecodingError, StrictDecodingErrors};
 use crate::quantity;
 use crate::schema::{Scalar, Schema, Shape, Struct, StructId, Type, is_zero};
+use crate::text::go_time::{self, Decimals};
+use crate::text::{base64, floats, go_duration, go_kind, json_type};
 
 type Members = Map<String, Value>;
 
-/// Brings an object into its type. The members that it doesn't have are dropped and returned in
-/// the order of their paths.
+/// Converts an object into its type. Drops unknown members and returns them, sorted by path.
 ///
 /// # Errors
-/// The first value that is not of its type, in the order in which the fields are declared.
+/// The first value that does not fit its type, in the order in which the fields are declared.
 pub fn from_unstructured(
     schema: &Schema,
     id: StructId,
     members: &mut Members,
-) -> Result<Vec<FieldFault>, String> {
+) -> Result<Vec<StrictDecodingError>, String> {
     let mut conversion = Conversion {
         schema,
-        faults: FieldFaults::default(),
+        faults: StrictDecodingErrors::default(),
     };
     if let Some(of) = schema.get(id) {
         conversion.members(of, members, &Place::Top)?;
     }
     let mut faults = conversion.faults.into_vec();
-    faults.sort_by_cached_key(FieldFault::to_string);
+    faults.sort_by_cached_key(StrictDecodingError::to_string);
     Ok(faults)
 }
 
 struct Conversion<'s> {
     schema: &'s Schema,
-    faults: FieldFaults,
+    faults: StrictDecodingErrors,
 }
 
-/// The first refusal by the place of its field.
+/// The first error, in the order of the declared fields.
 #[derive(Default)]
 struct First(Option<(usize, String)>);
 
@@ -66,7 +66,7 @@ impl Conversion<'_> {
             let Some(field) = of.field(name) else {
                 let is_type = of.kind.is_some() && matches!(&**name, "kind" | "apiVersion");
                 if is_type {
-                    // They are declared in front of all other fields.
+                    // Go declares these before all other fields.
                     return match text(value, "string") {
                         Ok(()) => !value.is_null(),
                         Err(why) => {
@@ -76,7 +76,7 @@ impl Conversion<'_> {
                     };
                 }
                 if !of.is_open {
-                    self.faults.note(FieldFault::Unknown, place);
+                    self.faults.note(StrictDecodingError::Unknown, place);
                 }
                 return of.is_open;
             };
@@ -87,7 +87,7 @@ impl Conversion<'_> {
                 first.note(field.position + 1, why);
                 return false;
             }
-            let is_kept = field.tells_empty() || field.of.is_pointer;
+            let is_kept = field.keeps_empty() || field.of.is_pointer;
             !value.is_null() && (is_kept || !is_zero(&field.of, value))
         });
         match first.0 {
@@ -96,7 +96,7 @@ impl Conversion<'_> {
         }
     }
 
-    /// A value in a field of `owner`, or in a list or map there.
+    /// Converts a value in a field of `owner`, or in a list or map there.
     fn value(
         &mut self,
         of: &Type,
@@ -106,8 +106,8 @@ impl Conversion<'_> {
     ) -> Result<(), String> {
         let kind = go_kind(value);
         match (&of.shape, value) {
-            (Shape::Any, value) => match of.schema_or() {
-                Some(or) => read_schema_or(or, self.schema, owner, value),
+            (Shape::Any, value) => match of.schema_or {
+                Some((_, or)) => read_schema_or(or, self.schema, owner, value),
                 None => Ok(()),
             },
             (Shape::Object, _) => Ok(()),
@@ -122,7 +122,7 @@ impl Conversion<'_> {
                 Ok(())
             }
             (Shape::Map(item), Value::Object(members)) => {
-                // Kubernetes names no places in maps here.
+                // Kubernetes' paths do not name map keys here.
                 for value in members.values_mut() {
                     self.item(item, owner, value, at)?;
                 }
@@ -135,7 +135,7 @@ impl Conversion<'_> {
         }
     }
 
-    /// An item of a list or a map, where null is the value that Go has without being given any.
+    /// Converts an item of a list or map, where null becomes Go's zero value.
     fn item(
         &mut self,
         of: &Type,
@@ -144,7 +144,7 @@ impl Conversion<'_> {
         at: &Place<'_>,
     ) -> Result<(), String> {
         if value.is_null() {
-            *value = scalars::zero(of);
+            *value = zero(of);
             return Ok(());
         }
         self.value(of, owner, value, at)
@@ -161,15 +161,15 @@ fn convert_scalar(scalar: Scalar, of: &Type, value: &mut Value) -> Result<(), St
         Scalar::Int64 => whole(value, of, "int64", |number| number),
         Scalar::Float64 => match value.take() {
             Value::Number(number) => {
-                *value = scalars::as_float(number).into();
+                *value = floats::as_float(number).into();
                 Ok(())
             }
             _ => Err("unrecognized type: float64".to_owned()),
         },
         Scalar::Bytes => bytes(value),
-        Scalar::Time => parsed(value, scalars::time),
-        Scalar::MicroTime => parsed(value, scalars::micro_time),
-        Scalar::Duration => parsed(value, scalars::duration),
+        Scalar::Time => parsed(value, |text| go_time::canonical(text, Decimals::Any)),
+        Scalar::MicroTime => parsed(value, |text| go_time::canonical(text, Decimals::Six)),
+        Scalar::Duration => parsed(value, go_duration::canonical),
         Scalar::Quantity => {
             let text = quantity::written(value);
             let printed = quantity::printed(&text).map_err(|error| error.to_string())?;
@@ -190,7 +190,7 @@ fn text(value: &Value, go_name: &str) -> Result<(), String> {
     }
 }
 
-/// A whole number, cut to the size of its type.
+/// Converts an integer, truncated to the size of its type.
 fn whole(value: &mut Value, of: &Type, kind: &str, cut: fn(i64) -> i64) -> Result<(), String> {
     let Value::Number(number) = &*value else {
         return Err(format!("unrecognized type: {kind}"));
@@ -207,8 +207,8 @@ fn whole(value: &mut Value, of: &Type, kind: &str, cut: fn(i64) -> i64) -> Resul
     Ok(())
 }
 
-/// A whole float as a whole number; one that is too large becomes the least, as on most machines
-/// that run kube-apiserver.
+/// Converts a whole float to an integer. One that is too large becomes the smallest integer, as on
+/// most machines that run kube-apiserver.
 fn from_float(float: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0; // 2^63
     if (-LIMIT..LIMIT).contains(&float) {
@@ -221,7 +221,7 @@ fn from_float(float: f64) -> i64 {
 fn bytes(value: &mut Value) -> Result<(), String> {
     match value {
         Value::String(text) => {
-            let text = scalars::base64(std::mem::take(text));
+            let text = base64::canonical(std::mem::take(text));
             *value = text
                 .map_err(|why| format!("error decoding from json: {why}"))?
                 .into();

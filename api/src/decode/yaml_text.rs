@@ -1,5 +1,5 @@
-//! Facts in YAML's text that its parser doesn't give: the lines of values, and byte order marks
-//! within a document, which are letters to Kubernetes' reader. Pure.
+//! Two facts about YAML text that the parser does not report: the lines of values, and byte order
+//! marks inside a document, which Kubernetes' reader takes for letters. Pure.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,16 +9,16 @@ use serde_json::{Map, Value};
 
 const MARK: char = '\u{feff}';
 
-/// A text without byte order marks behind its start, and the letter that stands for them in it.
+/// Returns a text without byte order marks after its start, and the letter that replaces them.
 ///
-/// Kubernetes' reader skips one that begins a line, and takes all others for letters. The parser
-/// refuses them.
+/// Kubernetes' reader skips a mark at the start of a line, and takes all others for letters. The
+/// parser refuses them.
 pub(super) fn without_marks(text: &str) -> (Cow<'_, str>, Option<char>) {
     let start = text.len() - text.trim_start_matches(MARK).len();
     if !text.get(start..).is_some_and(|text| text.contains(MARK)) {
         return (Cow::Borrowed(text), None);
     }
-    // Nobody writes these.
+    // Unicode's private use area, of which documents have no letters as a rule.
     const PRIVATE: RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
     let written: HashSet<char> = text.chars().filter(|one| PRIVATE.contains(one)).collect();
     let Some(stand_in) = PRIVATE.into_iter().find(|letter| !written.contains(letter)) else {
@@ -27,12 +27,12 @@ pub(super) fn without_marks(text: &str) -> (Cow<'_, str>, Option<char>) {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         let rest = match line.strip_prefix(MARK) {
-            // Behind it there is nothing, so its place doesn't matter.
+            // Nothing but a comment may follow, so the column does not matter.
             Some(rest) if rest.trim_start().is_empty() || rest.trim_start().starts_with('#') => {
                 out.push(' ');
                 rest
             }
-            // It begins the text, or nothing may come at this place.
+            // The mark begins the text, or is not allowed at this place.
             Some(rest) => {
                 out.push(MARK);
                 rest
@@ -47,7 +47,7 @@ pub(super) fn without_marks(text: &str) -> (Cow<'_, str>, Option<char>) {
     (Cow::Owned(out), Some(stand_in))
 }
 
-/// Puts the marks back.
+/// Replaces the stand-in letter by the byte order mark again.
 pub(super) fn put_marks_back(value: &mut Value, stand_in: char) {
     let replaced = |text: &str| text.replace(stand_in, "\u{feff}");
     match value {
@@ -72,15 +72,16 @@ pub(super) fn put_marks_back(value: &mut Value, stand_in: char) {
     }
 }
 
-/// The line of a value, by the place of its name: where its first letter is, or what stands before
-/// it. `is_null` says that there may be no value. Places count from 1.
-pub(super) fn line_of_value(text: &str, (line, column): (u64, u64), is_null: bool) -> u64 {
+/// Returns the line of a value, from the line and column of its name, which count from 1: the line
+/// of its first letter, or of the mark before it. `is_null` means that the value may be absent.
+pub(super) fn line_of_value(text: &str, place: (u64, u64), is_null: bool) -> u64 {
+    let (line, column) = place;
     let mut at = At::new(text, line, column);
     let name_column = at.column;
     at.name();
     at.space();
     if !at.rest.starts_with(':') {
-        // `? a` without a value.
+        // `? a` has no value.
         return at.line;
     }
     let colon = at.line;
@@ -90,14 +91,14 @@ pub(super) fn line_of_value(text: &str, (line, column): (u64, u64), is_null: boo
     let begins_list = at.rest.starts_with("- ") || at.rest.starts_with("-\n");
     let is_below = at.line == colon || at.column > name_column;
     match next {
-        // In braces the value would stand before these.
+        // In braces the value would be before these.
         Some(',' | '}' | ']') if is_null => at.line,
         Some(_) if !is_null || is_below || begins_list => at.line,
         _ => colon,
     }
 }
 
-/// A place in a text.
+/// A position in a text.
 struct At<'t> {
     rest: &'t str,
     line: u64,
@@ -126,7 +127,7 @@ impl<'t> At<'t> {
         at
     }
 
-    /// Goes on by so many letters.
+    /// Advances by a number of letters.
     fn skip(&mut self, letters: usize) {
         let mut rest = self.rest.chars();
         for letter in rest.by_ref().take(letters) {
@@ -138,7 +139,7 @@ impl<'t> At<'t> {
         self.rest = rest.as_str();
     }
 
-    /// Goes on while letters are so.
+    /// Advances as long as letters satisfy the predicate.
     fn skip_while(&mut self, is_so: impl Fn(char) -> bool) {
         let letters = self
             .rest
@@ -148,9 +149,9 @@ impl<'t> At<'t> {
         self.skip(letters);
     }
 
-    /// Goes behind a name.
+    /// Advances past a name.
     fn name(&mut self) {
-        // Its name and type may come first.
+        // An anchor and a tag may come first.
         while self.rest.starts_with(['&', '!']) {
             self.skip_while(|letter| !letter.is_whitespace());
             self.space();
@@ -169,9 +170,9 @@ impl<'t> At<'t> {
             }
             _ => {
                 while let Some(letter) = self.rest.chars().next() {
-                    let behind = self.rest.chars().nth(1);
+                    let following = self.rest.chars().nth(1);
                     let ends = matches!(
-                        behind,
+                        following,
                         None | Some(' ' | '\t' | '\r' | '\n' | ',' | '}' | ']')
                     );
                     if letter == '\n' || matches!(letter, ',' | '}' | ']') || letter == ':' && ends
@@ -184,7 +185,7 @@ impl<'t> At<'t> {
         }
     }
 
-    /// Goes behind spaces, ends of lines and comments.
+    /// Advances past spaces, line ends and comments.
     fn space(&mut self) {
         loop {
             self.skip_while(|letter| matches!(letter, ' ' | '\t' | '\r' | '\n'));
@@ -200,8 +201,8 @@ impl<'t> At<'t> {
 mod tests {
     use super::*;
 
-    /// The lines are those of the reader of Kubernetes: a value that is not there is where the
-    /// colon is, or in braces where the next mark is.
+    /// The lines are those of Kubernetes' reader: an absent value is at the colon, or in braces at
+    /// the next mark.
     #[test]
     fn lines_are_those_of_values() {
         for (text, place, is_null, line) in [

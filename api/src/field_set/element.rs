@@ -1,4 +1,4 @@
-//! Steps of paths: which child of a value is meant.
+//! Path elements: the steps from a value to one of its children.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,29 +7,28 @@ use std::sync::Arc;
 use serde_json::{Number, Value};
 use smol_str::SmolStr;
 
-use crate::field_error::GoQuoted;
+use crate::text::quoting::GoQuoted;
 
-/// A step of a path (API-182). Steps are ordered as Kubernetes orders them: fields, keys, values,
-/// indexes.
+/// A step of a field path (API-182). Sorted as in Kubernetes: fields, keys, values, indexes.
 #[derive(Clone, Debug)]
 pub enum PathElement {
-    /// The member of a map or a struct.
+    /// The member of a map or struct with this name.
     Field(SmolStr),
-    /// The item of a list whose key fields have these values. They are sorted by name.
+    /// The item of a list whose key fields have these values, sorted by name.
     Key(Arc<[(SmolStr, Value)]>),
     /// The item of a set with this value.
     Value(Arc<Value>),
-    /// The item of a list at this place.
+    /// The item of a list at this index.
     Index(i64),
 }
 
 impl PathElement {
-    /// The member with this name.
+    /// Returns the element for the member with this name.
     pub fn field(name: &str) -> PathElement {
         PathElement::Field(SmolStr::new(name))
     }
 
-    /// The item with these key fields, in any order.
+    /// Returns the element for the item with these key fields, given in any order.
     pub fn key(mut fields: Vec<(SmolStr, Value)>) -> PathElement {
         fields.sort_by(|(one, _), (other, _)| one.cmp(other));
         PathElement::Key(fields.into())
@@ -75,7 +74,7 @@ impl PartialEq for PathElement {
 
 impl Eq for PathElement {}
 
-/// As conflicts and refusals show it: `.spec`, `[name="a"]`, `[="v"]`, `[0]`.
+/// Formats an element as conflicts and errors show it: `.spec`, `[name="a"]`, `[="v"]`, `[0]`.
 impl fmt::Display for PathElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -94,7 +93,7 @@ impl fmt::Display for PathElement {
     }
 }
 
-/// A value as paths show it.
+/// A value, formatted as in paths.
 struct Shown<'v>(&'v Value);
 
 impl fmt::Display for Shown<'_> {
@@ -120,7 +119,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// A number as Go's `%v` shows it: floats have an exponent below 0.0001 and from 1e+06 on.
+/// Formats a number like Go's `%v`: floats below 0.0001 and from 1e+06 on have an exponent.
 pub(crate) fn shown_number(number: &Number) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() => go_float(float),
@@ -132,7 +131,8 @@ fn go_float(float: f64) -> String {
     let scientific = format!("{float:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     match exponent.parse::<i32>().unwrap_or_default() {
-        // Rust's shortest digits are Go's. Its exponents have no sign and one digit.
+        // Rust and Go print the same shortest digits, but Rust's exponents have no plus sign and
+        // may have one digit.
         small @ ..-4 => format!("{digits}e-{:02}", small.unsigned_abs()),
         large @ 6.. => format!("{digits}e+{large:02}"),
         _ => float.to_string(),
@@ -150,8 +150,8 @@ fn compare_keys(one: &[(SmolStr, Value)], other: &[(SmolStr, Value)]) -> Orderin
     one.len().cmp(&other.len())
 }
 
-/// The order of values: numbers, texts, truth values, lists, maps, null. It is total, and whole
-/// numbers are compared with others by what they are worth.
+/// Compares values: numbers, texts, booleans, lists, maps, null. The order is total, and compares
+/// integers with floats by their numeric values.
 pub(super) fn compare_values(one: &Value, other: &Value) -> Ordering {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => compare_numbers(one, other),
@@ -195,11 +195,12 @@ fn compare_numbers(one: &Number, other: &Number) -> Ordering {
         one.as_f64().unwrap_or_default(),
         other.as_f64().unwrap_or_default(),
     );
-    // Large whole numbers may be equal as floats. Where they are, no float has a fraction.
+    // Large integers may be equal as floats. Such floats have no fraction.
     let order = floats.0.total_cmp(&floats.1);
-    match floats.0 == floats.1 {
-        true => whole(one).cmp(&whole(other)),
-        false => order,
+    if floats.0 == floats.1 {
+        whole(one).cmp(&whole(other))
+    } else {
+        order
     }
 }
 
@@ -211,7 +212,7 @@ fn whole(number: &Number) -> i128 {
     }
 }
 
-/// Whether values are equal. 1 and 1.0 are.
+/// Returns whether values are equal. 1 equals 1.0.
 pub(crate) fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {
@@ -238,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_shown_as_go_shows_them() {
+    fn numbers_are_formatted_as_in_go() {
         for (number, shown) in [
             (json!(80), "80"),
             (json!(-1), "-1"),

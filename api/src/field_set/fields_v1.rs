@@ -1,5 +1,5 @@
-//! FieldsV1, the text that sets have in managedFields (API-182), as structured-merge-diff reads and
-//! writes it.
+//! FieldsV1, the text form of field sets in managedFields (API-182), as structured-merge-diff reads
+//! and writes it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,32 +10,32 @@ use smol_str::SmolStr;
 
 use super::{FieldSet, Node, PathElement};
 use crate::deep::{self, levels};
-use crate::field_error::go_quote;
+use crate::text::quoting::go_quote;
 
-/// A text that is no FieldsV1.
+/// A text that is not valid FieldsV1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FieldsV1Error(String);
 
 impl FieldSet {
-    /// Reads the text of FieldsV1.
+    /// Parses FieldsV1.
     ///
     /// # Errors
-    /// Text that is no JSON object, names that can't be understood, and what is nested too deep.
+    /// The text is not a JSON object, has invalid names, or is nested too deeply.
     pub fn from_fields_v1(text: &str) -> Result<FieldSet, FieldsV1Error> {
         let mut deserializer = deep::reader(text.as_bytes());
         let read = whole().deserialize(&mut deserializer);
         if let (Ok((_, set)), Ok(())) = (read, deserializer.end()) {
             return Ok(set);
         }
-        // Errors of a tree have no line and no column, which managedFields have not either.
+        // Errors of a tree name no line and column, as errors about managedFields do not either.
         let value: Value =
             deep::from_json(text.as_bytes()).map_err(|error| FieldsV1Error(error.to_string()))?;
         FieldSet::from_fields_v1_value(&value)
     }
 
-    /// Reads FieldsV1 from parsed JSON. Names of kinds that nobody knows are left out, as a later
-    /// version may know them. `null` is the empty set.
+    /// Reads FieldsV1 from parsed JSON. Skips unknown kinds of path elements, which a later version
+    /// may define. `null` is the empty set.
     ///
     /// # Errors
     /// As [`FieldSet::from_fields_v1`].
@@ -46,20 +46,20 @@ impl FieldSet {
         }
     }
 
-    /// The text of FieldsV1, byte for byte as Kubernetes writes it.
+    /// Returns the set as FieldsV1, byte for byte as Kubernetes writes it.
     pub fn to_fields_v1(&self) -> String {
         let mut text = String::with_capacity(64 * self.nodes.len());
         self.write_fields_v1(&mut text);
         text
     }
 
-    /// Writes the text of FieldsV1 behind another.
+    /// Appends the set as FieldsV1.
     pub(crate) fn write_fields_v1(&self, text: &mut String) {
         write_set(self, false, text);
     }
 }
 
-/// Reads a whole set.
+/// Returns the reader of a whole set.
 fn whole() -> Below<'static> {
     Below {
         name: None,
@@ -68,19 +68,23 @@ fn whole() -> Below<'static> {
     }
 }
 
-/// Reads the value of a name: whether it has a member `.`, and the set below. No tree is made.
+/// Reads the value of a name without building a JSON tree: whether it has a member `.`, and the set
+/// below it.
 struct Below<'n> {
-    /// The name. `None` for the whole set.
+    /// The name, `None` for the whole set.
     name: Option<&'n str>,
     depth: usize,
-    /// How many levels there may be.
+    /// The number of further levels that are allowed.
     levels: usize,
 }
 
 impl Below<'_> {
     fn no_object<E: Error>(&self) -> E {
         E::custom(match self.name {
-            Some(name) => format!("FieldsV1 has no object for {}", go_quote(name)),
+            Some(name) => format!(
+                "FieldsV1 has a value that is not an object for {}",
+                go_quote(name)
+            ),
             None => "FieldsV1 is not an object".to_owned(),
         })
     }
@@ -163,7 +167,7 @@ impl<'de> Visitor<'de> for Below<'_> {
     }
 }
 
-/// Reads a name into a text that is used again for the next one.
+/// Reads a name into a buffer that is reused for the next one.
 struct Name<'n>(&'n mut String);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {
@@ -188,7 +192,7 @@ impl Visitor<'_> for Name<'_> {
     }
 }
 
-/// `None` for a kind of step that nobody knows.
+/// Parses a name. Returns `None` for an unknown kind of path element.
 fn element(name: &str) -> Result<Option<PathElement>, FieldsV1Error> {
     let refuse = |problem: &str| FieldsV1Error(format!("{problem}: {}", go_quote(name)));
     let (kind, rest) = match name.as_bytes() {
@@ -199,17 +203,17 @@ fn element(name: &str) -> Result<Option<PathElement>, FieldsV1Error> {
     let element = match kind {
         b'f' => PathElement::field(rest),
         b'v' => {
-            let value = serde_json::from_str(rest).map_err(|_| refuse("no JSON value"))?;
+            let value = serde_json::from_str(rest).map_err(|_| refuse("not a JSON value"))?;
             PathElement::Value(Arc::new(value))
         }
         b'k' => {
             let fields: Map<String, Value> =
-                serde_json::from_str(rest).map_err(|_| refuse("no JSON object"))?;
+                serde_json::from_str(rest).map_err(|_| refuse("not a JSON object"))?;
             let fields = fields.into_iter();
             let fields = fields.map(|(name, value)| (SmolStr::new(name), value));
             PathElement::key(fields.collect())
         }
-        b'i' => PathElement::Index(rest.parse().map_err(|_| refuse("no index"))?),
+        b'i' => PathElement::Index(rest.parse().map_err(|_| refuse("not an index"))?),
         _ => return Ok(None),
     };
     Ok(Some(element))
@@ -234,7 +238,7 @@ pub(crate) fn write_set(set: &FieldSet, is_member: bool, text: &mut String) {
     text.push('}');
 }
 
-/// The name of a member, as a JSON text.
+/// Appends the name of a member, as JSON text.
 pub(crate) fn write_name(element: &PathElement, text: &mut String) {
     text.push('"');
     match element {
@@ -266,10 +270,10 @@ pub(crate) fn write_name(element: &PathElement, text: &mut String) {
     text.push('"');
 }
 
-/// The inside of a JSON text. Unlike serde_json, Kubernetes has no short escapes but those of lines
-/// and tabs.
+/// Appends the inside of a JSON text. Unlike serde_json, Kubernetes has no short escapes except
+/// those of line breaks and tabs.
 fn escape(raw: &str, text: &mut String) {
-    // Most names have nothing to escape.
+    // Most names need no escapes.
     let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
     if raw.bytes().all(is_plain) {
         text.push_str(raw);
@@ -294,7 +298,7 @@ fn escape(raw: &str, text: &mut String) {
     text.push_str(rest);
 }
 
-/// JSON of a value within a name. Texts are safe for HTML there.
+/// Appends the JSON of a value within a name. HTML characters are escaped there.
 fn write_value(value: &Value, text: &mut String) {
     match value {
         Value::String(raw) => {
@@ -342,7 +346,8 @@ fn write_html_safe(raw: &str, text: &mut String) {
     }
 }
 
-/// A float as Go's JSON has it: digits, or an exponent where there would be very many.
+/// Formats a float as Go's JSON encoder does: digits, with an exponent for very large and very
+/// small numbers.
 fn go_json_float(float: f64) -> String {
     let size = float.abs();
     if float == 0.0 || (1e-6..1e21).contains(&size) {

@@ -1,18 +1,18 @@
-//! Which fields count for ownership (API-179).
+//! The fields that count for ownership at an endpoint (API-179).
 
 use super::{FieldSet, Node, PathElement};
 
-/// A choice of fields.
+/// A selection of fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// All but these and what is below them.
+    /// All fields except these and those below them.
     Exclude(FieldSet),
-    /// Those on one of these paths and below. `None` stands for any step.
+    /// The fields on one of these paths and below. `None` matches any element.
     Include(Vec<Vec<Option<PathElement>>>),
 }
 
 impl Filter {
-    /// The fields of a set that are chosen.
+    /// Returns the selected fields of a set.
     pub fn of(&self, set: &FieldSet) -> FieldSet {
         match self {
             Filter::Exclude(fields) => set.recursive_difference(fields),

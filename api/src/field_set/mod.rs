@@ -1,8 +1,7 @@
-//! Sets of fields: what a manager owns of an object (http.md 4.6).
+//! Field sets: the fields that a manager owns (http.md 4.6).
 //!
-//! This folder owns paths, sets of them, and the form FieldsV1 that they have in managedFields.
-//! Paths and texts of FieldsV1 enter; sets, their differences and texts leave. This folder must
-//! not know schemas or managers.
+//! Contains field paths, sets of them, and their text form FieldsV1 in managedFields, as in
+//! structured-merge-diff's `fieldpath` package. Nothing here knows schemas or managers.
 
 mod element;
 mod fields_v1;
@@ -23,18 +22,18 @@ pub use path::FieldPath;
 /// not be in the set.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    /// Sorted by element, each once. A node is a member or has members below it.
+    /// Sorted by element, without repetitions. Each node is a member or has members below it.
     nodes: Vec<Node>,
 }
 
 /// A node of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
-    /// The step that leads here.
+    /// The element that leads here from the parent.
     pub(crate) element: PathElement,
     /// Whether the field itself is in the set.
     pub(crate) is_member: bool,
-    /// What is in the set below it.
+    /// The members below this field.
     pub(crate) below: FieldSet,
 }
 
@@ -45,7 +44,7 @@ impl Node {
 }
 
 impl FieldSet {
-    /// A set of these paths.
+    /// Returns the set of these paths.
     pub fn of<'p>(paths: impl IntoIterator<Item = &'p [PathElement]>) -> FieldSet {
         let mut set = FieldSet::default();
         for path in paths {
@@ -54,8 +53,8 @@ impl FieldSet {
         set
     }
 
-    /// Adds a field. What is above it is not added. The empty path, which means the whole object,
-    /// is never in a set.
+    /// Adds a field, without its parents. The empty path, which means the whole object, is never in
+    /// a set.
     pub fn insert(&mut self, path: &[PathElement]) {
         let Some((first, rest)) = path.split_first() else {
             return;
@@ -69,8 +68,8 @@ impl FieldSet {
         }
     }
 
-    /// The node for an element, which is added if it is not there. The caller makes it a member or
-    /// adds something below it.
+    /// Returns the node for an element, adding it if it is absent. The caller must make it a member
+    /// or add something below it.
     fn node_mut(&mut self, element: &PathElement) -> Option<&mut Node> {
         let place = match self.place(element) {
             Ok(place) => place,
@@ -92,7 +91,7 @@ impl FieldSet {
             .binary_search_by(|node| node.element.cmp(element))
     }
 
-    /// Adds a node behind the others, or where it belongs. An empty one is left out.
+    /// Adds a node, at the end or at its sorted position. Ignores an empty one.
     pub(crate) fn push(&mut self, node: Node) {
         if node.is_empty() {
             return;
@@ -116,7 +115,7 @@ impl FieldSet {
         }
     }
 
-    /// A set of nodes in any order. Those of one element become one.
+    /// Builds a set from nodes in any order. Merges nodes with the same element.
     pub(crate) fn of_nodes(mut nodes: Vec<Node>) -> FieldSet {
         nodes.retain(|node| !node.is_empty());
         nodes.sort_by(|one, other| one.element.cmp(&other.element));
@@ -133,7 +132,7 @@ impl FieldSet {
         &self.nodes
     }
 
-    /// Whether a field is in the set.
+    /// Returns whether a field is in the set.
     pub fn has(&self, path: &[PathElement]) -> bool {
         match path {
             [] => false,
@@ -142,12 +141,12 @@ impl FieldSet {
         }
     }
 
-    /// Whether the child itself is in the set.
+    /// Returns whether the child itself is in the set.
     pub fn has_element(&self, element: &PathElement) -> bool {
         self.node(element).is_some_and(|node| node.is_member)
     }
 
-    /// What is in the set below a child. `None` if nothing is.
+    /// Returns the set below a child. `None` if it is empty.
     pub fn below(&self, element: &PathElement) -> Option<&FieldSet> {
         let below = &self.node(element)?.below;
         (!below.is_empty()).then_some(below)
@@ -157,12 +156,12 @@ impl FieldSet {
         self.nodes.get(self.place(element).ok()?)
     }
 
-    /// Whether nothing is in the set.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// How many fields are in the set.
+    /// Returns the number of fields in the set.
     pub fn len(&self) -> usize {
         let counts = self.nodes.iter();
         counts
@@ -170,8 +169,8 @@ impl FieldSet {
             .sum()
     }
 
-    /// All paths in the order of Kubernetes: the children that are in the set, then what is below
-    /// each of them.
+    /// Returns all paths in the order of Kubernetes: first the children that are in the set, then
+    /// the members below each of them.
     pub fn paths(&self) -> Vec<FieldPath> {
         let mut paths = Vec::new();
         self.add_paths(&mut FieldPath::default(), &mut paths);

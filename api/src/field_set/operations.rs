@@ -1,12 +1,12 @@
-//! What is done with sets. Unions walk both trees at once. All else takes as long as the tree of
-//! the own set, and a little more where the other one is larger.
+//! Set operations. Unions walk both trees in parallel. The others take time proportional to this
+//! set's tree, and look elements up in the other one, which may be larger.
 
 use std::cmp::Ordering;
 
 use super::{FieldSet, Node};
 
 impl FieldSet {
-    /// What is in either set.
+    /// Returns the union with another set.
     pub fn union(&self, other: &FieldSet) -> FieldSet {
         if self.is_empty() {
             return other.clone();
@@ -24,7 +24,7 @@ impl FieldSet {
         FieldSet { nodes }
     }
 
-    /// What is in any of these sets.
+    /// Returns the union of sets.
     pub fn union_of(sets: &[&FieldSet]) -> FieldSet {
         let mut nodes: Vec<&Node> = sets.iter().flat_map(|set| &set.nodes).collect();
         nodes.sort_by(|one, other| one.element.cmp(&other.element));
@@ -45,13 +45,13 @@ impl FieldSet {
         }
     }
 
-    /// Adds what is in the other set.
+    /// Adds the fields of the other set.
     pub fn add(&mut self, other: &FieldSet) {
         if self.is_empty() {
             self.nodes.clone_from(&other.nodes);
             return;
         }
-        // Each new node moves those behind it, so many of them are merged instead.
+        // An insertion moves all later nodes, so many nodes are merged instead.
         if other.nodes.len() > 8 {
             *self = self.union(other);
             return;
@@ -64,7 +64,7 @@ impl FieldSet {
         }
     }
 
-    /// What is in both sets.
+    /// Returns the fields in both sets.
     pub fn intersection(&self, other: &FieldSet) -> FieldSet {
         let mut nodes = Vec::new();
         look_up(self, other, |one, other| {
@@ -77,7 +77,7 @@ impl FieldSet {
         FieldSet { nodes }
     }
 
-    /// What is in this set and not in the other one. What is below a field of the other set stays.
+    /// Returns the fields that are not in the other set. Fields below those of the other set stay.
     pub fn difference(&self, other: &FieldSet) -> FieldSet {
         let mut nodes = Vec::with_capacity(self.nodes.len());
         look_up(self, other, |one, other| match other {
@@ -94,7 +94,7 @@ impl FieldSet {
         FieldSet { nodes }
     }
 
-    /// What is in this set, and neither in the other one nor below a field of it.
+    /// Returns the fields that are neither in the other set nor below a field of it.
     pub fn recursive_difference(&self, other: &FieldSet) -> FieldSet {
         let mut nodes = Vec::with_capacity(self.nodes.len());
         look_up(self, other, |one, other| match other {
@@ -109,7 +109,7 @@ impl FieldSet {
         FieldSet { nodes }
     }
 
-    /// Whether the other set has all that is in this one.
+    /// Returns whether all fields are in the other set, too.
     pub fn is_subset(&self, other: &FieldSet) -> bool {
         self.nodes
             .iter()
@@ -121,7 +121,7 @@ impl FieldSet {
             })
     }
 
-    /// The fields below which no other is in the set.
+    /// Returns the fields without others of the set below them.
     pub fn leaves(&self) -> FieldSet {
         let nodes = self.nodes.iter().map(|node| Node {
             element: node.element.clone(),
@@ -153,9 +153,9 @@ fn push(
     }
 }
 
-/// Visits the nodes of one set, each with that of the other set that has its element. The other set
-/// may be much larger, as what a write changes beside what one of thousands of managers owns, so it
-/// is searched.
+/// Visits the nodes of one set, each with the node of the other set for the same element. Searches
+/// the other set, because it may be much larger: few fields change, while a manager may own
+/// thousands.
 fn look_up<'s>(
     one: &'s FieldSet,
     other: &'s FieldSet,
@@ -176,7 +176,7 @@ fn look_up<'s>(
     }
 }
 
-/// Visits the nodes of both sets in order, those of one element together.
+/// Visits the nodes of both sets in order, those with the same element together.
 fn walk<'s>(
     one: &'s FieldSet,
     other: &'s FieldSet,

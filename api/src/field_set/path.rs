@@ -1,26 +1,26 @@
-//! Paths of fields.
+//! Field paths.
 
 use std::fmt;
 use std::ops::Deref;
 
 use super::PathElement;
 
-/// The way from the root of an object to a field.
+/// The path from the root of an object to a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldPath(Vec<PathElement>);
 
 impl FieldPath {
-    /// A path of fields alone.
+    /// Returns a path of member names.
     pub fn of(names: &[&str]) -> FieldPath {
         FieldPath(names.iter().map(|name| PathElement::field(name)).collect())
     }
 
-    /// Goes a step down.
+    /// Appends an element.
     pub fn push(&mut self, element: PathElement) {
         self.0.push(element);
     }
 
-    /// Goes a step up.
+    /// Removes the last element.
     pub fn pop(&mut self) {
         self.0.pop();
     }
@@ -40,7 +40,7 @@ impl Deref for FieldPath {
     }
 }
 
-/// As conflicts show it (API-174): `.spec.template.spec.containers[name="a"].image`.
+/// Formats a path as conflicts show it (API-174): `.spec.template.spec.containers[name="a"].image`.
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|element| element.fmt(f))

@@ -19,7 +19,7 @@ fn set(text: &str) -> FieldSet {
 
 /// API-182.
 #[test]
-fn a_text_is_written_as_kubernetes_writes_it() {
+fn texts_are_written_as_in_kubernetes() {
     let text = concat!(
         r#"{"f:metadata":{"f:labels":{".":{},"f:app":{}}},"#,
         r#""f:spec":{"f:finalizers":{"v:\"a\"":{}},"f:list":{"i:1":{},"i:10":{}},"#,
@@ -46,9 +46,9 @@ fn a_text_is_written_as_kubernetes_writes_it() {
     assert_eq!(FieldSet::default().to_fields_v1(), "{}");
 }
 
-/// API-182: as jsoniter escapes, within and without.
+/// API-182: the same escapes as in jsoniter, inside of names and outside.
 #[test]
-fn special_characters_are_escaped_as_kubernetes_does_it() {
+fn special_characters_are_escaped_as_in_kubernetes() {
     let mut set = FieldSet::default();
     set.insert(&[field("a<\u{8}\"\n")]);
     set.insert(&[name_key("<&\u{1}é\"")]);
@@ -62,7 +62,7 @@ fn special_characters_are_escaped_as_kubernetes_does_it() {
 }
 
 #[test]
-fn what_is_no_fields_v1_is_refused() {
+fn invalid_fields_v1_is_refused() {
     for text in [
         "",
         "[]",
@@ -79,7 +79,7 @@ fn what_is_no_fields_v1_is_refused() {
     }
     let deep = format!("{}{}", "{\"f:a\":".repeat(130) + "{}", "}".repeat(130));
     assert!(FieldSet::from_fields_v1(&deep).is_err());
-    // What a later version may know is left out; null is a leaf.
+    // Elements of unknown kinds are skipped; null is a leaf.
     assert_eq!(set("{\"x:a\":{},\"f:a\":null}"), set("{\"f:a\":{}}"));
     assert_eq!(set("null"), FieldSet::default());
 }
@@ -96,7 +96,7 @@ fn sets_are_combined() {
         set(r#"{"f:a":{".":{},"f:c":{}},"f:d":{}}"#)
     );
     assert_eq!(one.difference(&one), FieldSet::default());
-    // What is below a member goes with it only where that is asked for.
+    // Fields below a member are removed with it only in the recursive difference.
     let above = set(r#"{"f:a":{}}"#);
     assert_eq!(
         one.difference(&above),
@@ -131,7 +131,7 @@ fn of(paths: &[Vec<PathElement>]) -> FieldSet {
     FieldSet::of(paths.iter().map(Vec::as_slice))
 }
 
-/// What a few fields have in common with many is searched for.
+/// The intersection of few fields with many looks the few up.
 #[test]
 fn small_sets_are_looked_up_in_large_ones() {
     let numbers = |numbers: &mut dyn Iterator<Item = i64>| {
@@ -158,7 +158,7 @@ fn small_sets_are_looked_up_in_large_ones() {
     }
 }
 
-/// With and without a tree the same is read.
+/// Reading with and without a JSON tree has the same result.
 #[test]
 fn both_ways_of_reading_agree() {
     for text in [
@@ -216,7 +216,7 @@ proptest! {
             let is_covered = (1..=path.len()).any(|end| other.has(&path[..end]));
             prop_assert_eq!(recursive.has(path), in_one && !is_covered);
         }
-        // No set has nodes with nothing in them, so equal sets are equal trees.
+        // Sets have no empty nodes, so equal sets are equal trees.
         for set in [&intersection, &difference, &recursive, &union, &one.leaves()] {
             let paths = set.paths();
             prop_assert_eq!(&FieldSet::of(paths.iter().map(|path| &**path)), set);
@@ -226,7 +226,7 @@ proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in "[{}\":,.fkvi0\\[\\]]{0,40}") {
         let read = FieldSet::from_fields_v1(&text);
-        // A tree knows the last of equal names only.
+        // A tree keeps only the last of equal names.
         let tree: Result<Value, _> = serde_json::from_str(&text);
         let written = tree.as_ref().map(Value::to_string).unwrap_or_default();
         if let (Ok(tree), true) = (&tree, written == text) {

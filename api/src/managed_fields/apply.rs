@@ -2,10 +2,9 @@
 
 use serde_json::Value;
 
-use super::conflicts::{refused, without};
-use super::entry::{
-    Entry, EntryError, Identity, Operation, kept_entries, unreadable, write_entries,
-};
+use super::conflicts::{Conflicts, without};
+use super::entry::{Entry, EntryError, Identity, Operation, kept_entries, write_entries};
+use super::error::ApplyError;
 use super::field_manager::{FieldManager, NEVER_OWNED};
 use super::last_applied::{self, LAST_APPLIER};
 use super::updater::{
@@ -16,53 +15,51 @@ use crate::field_set::Filter;
 use crate::object::{Object, whole_seconds};
 use crate::resource::converted;
 use crate::schema::Empty;
-use crate::status::Status;
 use crate::typed::ValueType;
 
-/// The manager of everything in an object that nobody owned before the first apply (API-176).
+/// The manager that is given all fields of an object without managedFields before the first apply
+/// (API-176).
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// An object that is applied.
+/// An object to apply.
 #[derive(Clone, Copy, Debug)]
 pub struct Application<'a> {
-    /// What the manager wants.
+    /// The applied configuration.
     pub object: &'a Object,
-    /// The manager.
+    /// The field manager.
     pub manager: &'a str,
-    /// Whether it takes fields from others that own them with other values.
+    /// Whether to take over fields from other managers that own them with other values.
     pub force: bool,
 }
 
 impl FieldManager<'_> {
-    /// Applies an object to the live one, or to none (API-172). Both have the version of the
-    /// request. The result has managedFields and the form that objects have until they are stored
-    /// ([`Empty::Told`]), filled in by `fill_in`.
+    /// Applies an object to the live one, or creates it (API-172). Both have the version of the
+    /// request. The result has managedFields, is defaulted by `fill_in`, and is in the canonical
+    /// form that objects have until they are stored ([`Empty::Distinguished`]).
     ///
     /// # Errors
-    /// 400 for an object of another kind, 409 for conflicts, 500 for what has not the types of the
-    /// kind (API-170, API-171, API-174).
+    /// 400 for an object of another kind, 409 for conflicts, 500 for fields that do not fit the
+    /// type of the kind (API-170, API-171, API-174).
     pub fn apply(
         &self,
         live: Option<&Object>,
         application: Application<'_>,
         fill_in: impl FnOnce(&mut Object),
-    ) -> Result<Object, Box<Status>> {
+    ) -> Result<Object, ApplyError> {
         let applied = application.object;
-        let entries = live.map_or(Ok(Vec::new()), kept_entries);
-        let mut entries = entries.map_err(unreadable)?;
+        let mut entries = live.map_or(Ok(Vec::new()), kept_entries)?;
         self.check(applied)?;
         let live = match live {
             Some(live) => {
                 if entries.is_empty() {
-                    let owned = self.updated(entries, None, live, BEFORE_FIRST_APPLY);
-                    entries = owned.map_err(unreadable)?;
+                    entries = self.updated(entries, None, live, BEFORE_FIRST_APPLY)?;
                 }
                 live
             }
             None => self.empty(),
         };
         let identity = self.identity(application.manager, Operation::Apply, "");
-        let managers = owners(&mut entries).map_err(unreadable)?;
+        let managers = owners(&mut entries)?;
         let Applied { object, managers } = self.merged(live, application, managers, &identity)?;
         let is_same = object.is_none();
         let mut object = match object {
@@ -73,7 +70,8 @@ impl FieldManager<'_> {
         if !is_same {
             fill_in(&mut object);
         }
-        self.definition.canonicalize_with(&mut object, Empty::Told);
+        self.definition
+            .canonicalize_with(&mut object, Empty::Distinguished);
         let entries = self.entries_after(entries, managers, &identity, is_same);
         object.set_managed_fields(write_entries(entries));
         if application.manager == LAST_APPLIER {
@@ -82,91 +80,97 @@ impl FieldManager<'_> {
         Ok(object)
     }
 
-    /// Checks what is applied before it is compared with anything (API-170, API-171).
-    fn check(&self, applied: &Object) -> Result<(), Box<Status>> {
+    /// Checks the applied object before it is compared with the live one (API-170, API-171).
+    fn check(&self, applied: &Object) -> Result<(), ApplyError> {
         let own = self.definition;
         if applied.kind() != own.kind || applied.api_version() != own.api_version() {
             let given = shown_type(applied);
-            return Err(Box::new(Status::bad_request(format!(
+            return Err(ApplyError::BadObject(format!(
                 "invalid object type: {given}"
-            ))));
+            )));
         }
         if let Some(Value::Array(_)) = applied.at(&["metadata", "managedFields"]) {
-            let problem = "metadata.managedFields must be nil";
-            return Err(Box::new(Status::bad_request(problem)));
+            let problem = "metadata.managedFields must be nil".to_owned();
+            return Err(ApplyError::BadObject(problem));
         }
-        let of = ValueType::of_objects(own.object_type);
+        let of = own.value_type();
         of.validate(applied, false).map_err(|errors| {
-            Box::new(Status::unknown(format!(
+            ApplyError::Failed(format!(
                 "failed to create typed patch object ({}): {errors}",
                 shown(applied)
-            )))
+            ))
         })
     }
 
-    /// Merges, and forgives the conflicts that client-side apply has left (API-177).
+    /// Merges the objects, and ignores conflicts that come from earlier client-side applies by
+    /// kubectl (API-177).
     fn merged(
         &self,
         live: &Object,
         application: Application<'_>,
         managers: Managers,
         identity: &Identity,
-    ) -> Result<Applied, Box<Status>> {
+    ) -> Result<Applied, ApplyError> {
         let Application {
             object,
             manager,
             force,
         } = application;
+        let refused = |conflicts| ApplyError::Conflicts(Conflicts::of(conflicts));
         let version = self.definition.api_version();
         let key = identity.key();
         let updater = Updater { versions: self };
         let is_last_applier = manager == LAST_APPLIER && !force;
         let again = is_last_applier.then(|| managers.clone());
-        let conflicts = match updater.apply(live, object, &version, managers, (&key, force)) {
+        let conflicts = match updater.apply(live, object, &version, managers, &key, force) {
             Ok(applied) => return Ok(applied),
             Err(UpdateError::NoSuchVersion(NoSuchVersion)) => {
-                return Err(Box::new(Status::unknown(format!("no version {version}"))));
+                return Err(ApplyError::Failed(format!(
+                    "version {version} does not exist"
+                )));
             }
             Err(UpdateError::Conflicts(conflicts)) => conflicts,
         };
         let Some((managers, forgiven)) = again.zip(last_applied::owned(live, self.definition))
         else {
-            return Err(refused(&conflicts));
+            return Err(refused(conflicts));
         };
         let left: Vec<Conflict> = without(conflicts, &forgiven);
         if !left.is_empty() {
-            return Err(refused(&left));
+            return Err(refused(left));
         }
         updater
-            .apply(live, object, &version, managers, (&key, true))
-            .map_err(|_| refused(&left))
+            .apply(live, object, &version, managers, &key, true)
+            .map_err(|_| refused(left))
     }
 
-    /// The merged object as one of its kind, with the types of its fields.
-    fn typed(&self, merged: Object, applied: &Object) -> Result<Object, Box<Status>> {
+    /// Converts the merged object to the type of its kind.
+    fn typed(&self, merged: Object, applied: &Object) -> Result<Object, ApplyError> {
         let failed = |problem: &str| {
             let of = shown(applied);
             let kind = shown_type(applied);
-            Box::new(Status::unknown(format!(
+            ApplyError::Failed(format!(
                 "failed to convert new object ({of}) to proper version: unable to convert \
                  unstructured object to {kind}: {problem}"
-            )))
+            ))
         };
-        let Some((schema, id)) = self.definition.object_type.found() else {
+        let Some((schema, id)) = self.definition.object_type().found() else {
             return Err(failed("its type is unknown"));
         };
         let mut members = merged.0;
         from_unstructured(schema, id, &mut members).map_err(|problem| failed(&problem))?;
-        let object = Object::of(members);
-        if let Some(problem) = self.definition.why_unreadable(&object) {
+        let mut object = Object::of(members);
+        self.definition.behaviour.prune(&mut object);
+        if let Some(problem) = self.definition.behaviour.why_unreadable(&object) {
             let of = shown(applied);
             let problem = format!("failed to convert to unversioned ({of}): {problem}");
-            return Err(Box::new(Status::unknown(problem)));
+            return Err(ApplyError::Failed(problem));
         }
         Ok(object)
     }
 
-    /// The entries of these managers. Those that own what they owned stay as they are.
+    /// Returns the entries for these managers. Entries whose owned fields stay the same are kept as
+    /// they are.
     fn entries_after(
         &self,
         before: Vec<Entry>,
@@ -207,7 +211,7 @@ impl FieldManager<'_> {
 impl Versions for FieldManager<'_> {
     fn value_type(&self, api_version: &str) -> Option<ValueType<'_>> {
         let definition = self.version(api_version)?;
-        Some(ValueType::of_objects(definition.object_type))
+        Some(definition.value_type())
     }
 
     fn convert(&self, object: &Object, api_version: &str) -> Result<Object, NoSuchVersion> {
@@ -221,7 +225,7 @@ impl Versions for FieldManager<'_> {
     }
 }
 
-/// What each manager owns, by the texts that identify them.
+/// Returns the owned fields of each manager, by the key of the manager's identity.
 fn owners(entries: &mut [Entry]) -> Result<Managers, EntryError> {
     let owners = entries.iter_mut().map(|entry| {
         let owned = VersionedSet {
@@ -234,14 +238,14 @@ fn owners(entries: &mut [Entry]) -> Result<Managers, EntryError> {
     owners.collect()
 }
 
-/// Kind and version of an object as refusals show them: `apps/v1, Kind=Deployment`.
+/// Returns kind and version of an object as error messages show them: `apps/v1, Kind=Deployment`.
 fn shown_type(object: &Object) -> String {
     let version = object.api_version();
     let slash = if version.contains('/') { "" } else { "/" };
     format!("{slash}{version}, Kind={}", object.kind())
 }
 
-/// An object as refusals show it: `namespace/name; apps/v1, Kind=Deployment`.
+/// Returns an object as error messages show it: `namespace/name; apps/v1, Kind=Deployment`.
 fn shown(object: &Object) -> String {
     format!(
         "{}/{}; {}",

@@ -1,21 +1,21 @@
-//! The limit on entries of updaters (API-187).
+//! The limit on Update entries (API-187).
 
 use std::collections::HashMap;
 
 use super::entry::{Entry, EntryError, Identity, Operation};
 use crate::field_set::FieldSet;
 
-/// More updaters than these are merged.
+/// Kubernetes' limit on Update entries. Beyond it, the oldest are merged.
 const MAX_UPDATERS: usize = 10;
 
-/// The manager of what the oldest updaters own.
+/// The manager of the merged entries.
 const OF_THE_OLDEST: &str = "ancient-changes";
 
-/// Merges the oldest updaters of each version into one, until there are few enough. One that is
-/// alone in its version stays.
+/// Merges the oldest Update entries of each version into one, until at most [`MAX_UPDATERS`] are
+/// left. The only entry of a version stays as it is.
 ///
 /// # Errors
-/// Fields that can't be read.
+/// The fields of an entry can't be read.
 pub(super) fn cap_updaters(mut entries: Vec<Entry>) -> Result<Vec<Entry>, EntryError> {
     let is_updater = |entry: &&Entry| entry.operation() == Operation::Update;
     let mut left = entries.iter().filter(is_updater).count();
@@ -23,7 +23,7 @@ pub(super) fn cap_updaters(mut entries: Vec<Entry>) -> Result<Vec<Entry>, EntryE
         return Ok(entries);
     }
     entries.sort_by_cached_key(|entry| (entry.time().to_owned(), entry.identity().key()));
-    // The merged entry of each version, and the oldest one before there is a merged one.
+    // By version: the merged entry, and the oldest entry until there is a merged one.
     let mut merged: HashMap<String, Entry> = HashMap::new();
     let mut oldest: HashMap<String, Entry> = HashMap::new();
     let mut kept = Vec::with_capacity(entries.len());
@@ -38,7 +38,8 @@ pub(super) fn cap_updaters(mut entries: Vec<Entry>) -> Result<Vec<Entry>, EntryE
         }
     }
     let mut updaters = updaters.into_iter();
-    // What the merged entries are given. Each is written once.
+    // The fields to add to each merged entry. They are collected, so that each entry is written
+    // once.
     let mut given: HashMap<String, Vec<FieldSet>> = HashMap::new();
     while left > MAX_UPDATERS {
         let Some(mut entry) = updaters.next() else {
@@ -58,7 +59,7 @@ pub(super) fn cap_updaters(mut entries: Vec<Entry>) -> Result<Vec<Entry>, EntryE
             let fields = entry.fields()?.clone();
             bucket.fields()?;
             given.entry(version).or_default().push(fields);
-            // It is the more recent one.
+            // The merged entry takes the time of its most recent part.
             bucket.set_time(entry.time());
             left -= 1;
         }
@@ -101,7 +102,7 @@ mod tests {
         entry
     }
 
-    /// API-187: the oldest updaters become one, with the time of the last of them.
+    /// API-187: the oldest Update entries become one, with the time of the last of them.
     #[test]
     fn the_oldest_updaters_are_merged() {
         let entries = |count: usize| -> Vec<Entry> {
@@ -118,7 +119,7 @@ mod tests {
         assert_eq!(oldest.time(), "2024-01-02T03:04:02Z");
         let fields = oldest.fields().unwrap().to_fields_v1();
         assert_eq!(fields, r#"{"f:data":{"f:f0":{},"f:f1":{},"f:f2":{}}}"#);
-        // The next one joins them.
+        // Further entries are merged into the same one.
         capped.push(entry("m12", "f12", 12));
         let mut capped = cap_updaters(capped).unwrap();
         let mut oldest = capped

@@ -1,48 +1,55 @@
-//! Conflicts of appliers, as clients see them (API-174).
+//! Conflicts of server-side apply, as clients see them (API-174).
+
+use std::fmt;
 
 use super::entry::{Identity, Operation};
 use super::updater::Conflict;
-use crate::field_error::go_quote;
 use crate::field_set::FieldSet;
-use crate::status::{Status, StatusCause, StatusDetails, StatusReason};
+use crate::text::quoting::go_quote;
 
-/// The refusal of an application. The conflicts are in order of their managers.
-pub(super) fn refused(conflicts: &[Conflict]) -> Box<Status> {
-    let causes = conflicts.iter().map(|conflict| StatusCause {
-        reason: "FieldManagerConflict".to_owned(),
-        message: format!("conflict with {}", shown(&conflict.manager)),
-        field: conflict.path.to_string(),
-    });
-    let details = StatusDetails {
-        causes: causes.collect(),
-        ..StatusDetails::default()
-    };
-    let status = Status::failure(409, StatusReason::CONFLICT, message(conflicts));
-    Box::new(status.with_details(details))
+/// The conflicts of an apply, sorted by manager.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflicts(Vec<Conflict>);
+
+impl Conflicts {
+    /// Returns conflicts that are sorted by manager.
+    pub(super) fn of(sorted: Vec<Conflict>) -> Conflicts {
+        Conflicts(sorted)
+    }
+
+    /// Returns the message and the field of each conflict.
+    pub fn causes(&self) -> impl Iterator<Item = (String, String)> {
+        self.0.iter().map(|conflict| {
+            let message = format!("conflict with {}", shown(&conflict.manager));
+            (message, conflict.path.to_string())
+        })
+    }
 }
 
-fn message(conflicts: &[Conflict]) -> String {
-    if let [only] = conflicts {
-        let manager = shown(&only.manager);
-        return format!(
-            "Apply failed with 1 conflict: conflict with {manager}: {}",
-            only.path
-        );
-    }
-    let mut lines = Vec::with_capacity(conflicts.len() + 1);
-    let mut of = None;
-    for conflict in conflicts {
-        if of != Some(&conflict.manager) {
-            of = Some(&conflict.manager);
-            lines.push(format!("conflicts with {}:", shown(&conflict.manager)));
+impl fmt::Display for Conflicts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [only] = &*self.0 {
+            let (manager, path) = (shown(&only.manager), &only.path);
+            return write!(
+                f,
+                "Apply failed with 1 conflict: conflict with {manager}: {path}"
+            );
         }
-        lines.push(format!("- {}", conflict.path));
+        write!(f, "Apply failed with {} conflicts: ", self.0.len())?;
+        let mut of = None;
+        for conflict in &self.0 {
+            if of != Some(&conflict.manager) {
+                let line = if of.is_none() { "" } else { "\n" };
+                write!(f, "{line}conflicts with {}:", shown(&conflict.manager))?;
+                of = Some(&conflict.manager);
+            }
+            write!(f, "\n- {}", conflict.path)?;
+        }
+        Ok(())
     }
-    let number = conflicts.len();
-    format!("Apply failed with {number} conflicts: {}", lines.join("\n"))
 }
 
-/// A manager as messages show it.
+/// Returns a manager as messages show it.
 fn shown(key: &str) -> String {
     let Some(identity) = Identity::of_key(key) else {
         return go_quote(key);
@@ -57,7 +64,7 @@ fn shown(key: &str) -> String {
     text
 }
 
-/// The conflicts about other fields than these.
+/// Returns the conflicts about fields that are not in the set.
 pub(super) fn without(conflicts: Vec<Conflict>, fields: &FieldSet) -> Vec<Conflict> {
     let is_other = |conflict: &Conflict| !fields.has(&conflict.path);
     conflicts.into_iter().filter(is_other).collect()

@@ -1,4 +1,5 @@
-//! Entries of managedFields (API-181, API-184): who owns which fields, since when.
+//! Entries of managedFields (API-181, API-184): the fields of each field owner, and the time of the
+//! last change.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -9,18 +10,17 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::field_error::go_quote;
 use crate::field_set::FieldSet;
-use crate::go_json::{write_text, write_value};
-use crate::object::Object;
-use crate::status::Status;
+use crate::go_json::write_value;
+use crate::object::{EntryTexts, Object};
+use crate::text::quoting::go_quote;
 
-/// How a manager came to own its fields.
+/// How a manager became the owner of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
-    /// By server-side apply.
+    /// Through server-side apply.
     Apply,
-    /// By any other write.
+    /// Through any other write.
     Update,
 }
 
@@ -33,7 +33,7 @@ impl Operation {
         }
     }
 
-    /// Its name in an entry.
+    /// Returns its name in an entry.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Apply => "Apply",
@@ -42,21 +42,22 @@ impl Operation {
     }
 }
 
-/// What tells one entry from another (API-184).
+/// The identity of an entry among those of an object (API-184).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Identity {
     /// The name of the manager.
     pub manager: String,
-    /// How it writes.
+    /// The operation of its writes.
     pub operation: Operation,
-    /// The version in which it writes, of updaters. Appliers have one entry for all versions.
+    /// The version of its writes, for Update entries. Empty for Apply entries, of which a manager
+    /// has one for all versions.
     pub api_version: String,
-    /// The subresource through which it writes; empty for the object itself.
+    /// The subresource of its writes; empty for the object itself.
     pub subresource: String,
 }
 
 impl Identity {
-    /// The text that identifies the manager, as Kubernetes orders managers by it.
+    /// Returns the text that identifies the manager. Kubernetes sorts managers by it.
     pub fn key(&self) -> String {
         let mut key = String::from("{");
         let members = [
@@ -75,7 +76,7 @@ impl Identity {
         key
     }
 
-    /// The identity with this key.
+    /// Parses the identity from its key.
     pub fn of_key(key: &str) -> Option<Identity> {
         let members: Map<String, Value> = serde_json::from_str(key).ok()?;
         let text = |name: &str| {
@@ -93,7 +94,7 @@ impl Identity {
     }
 }
 
-/// An entry. Its fields are kept as they are stored until something of them changes.
+/// An entry. Its fields stay text until they are read or changed.
 #[derive(Clone, Debug)]
 pub struct Entry {
     manager: String,
@@ -101,47 +102,13 @@ pub struct Entry {
     api_version: String,
     subresource: String,
     time: String,
-    /// The text of the fields. `None` once they differ from it.
+    /// The fields as FieldsV1 text. `None` once they were changed.
     text: Option<Box<str>>,
-    /// The fields, once they were read.
+    /// The fields, once they were parsed or set.
     fields: Option<FieldSet>,
 }
 
-/// The members of an entry but for its fields. Those that are empty are not written.
-pub(crate) struct EntryTexts<'t> {
-    pub api_version: &'t str,
-    pub manager: &'t str,
-    pub operation: &'t str,
-    pub subresource: &'t str,
-    pub time: &'t str,
-}
-
-impl EntryTexts<'_> {
-    /// Writes the entry as JSON with sorted members. `fields` writes its FieldsV1.
-    pub(crate) fn write(&self, text: &mut String, fields: impl FnOnce(&mut String)) {
-        let member = |text: &mut String, name: &str, value: &str| {
-            if !value.is_empty() {
-                let mut printed = Vec::with_capacity(value.len() + 2);
-                write_text(&mut printed, value);
-                let parts = ["\"", name, "\":", &String::from_utf8_lossy(&printed), ","];
-                parts.into_iter().for_each(|part| text.push_str(part));
-            }
-        };
-        text.push('{');
-        member(text, "apiVersion", self.api_version);
-        text.push_str("\"fieldsType\":\"FieldsV1\",\"fieldsV1\":");
-        fields(text);
-        text.push(',');
-        member(text, "manager", self.manager);
-        member(text, "operation", self.operation);
-        member(text, "subresource", self.subresource);
-        member(text, "time", self.time);
-        text.pop();
-        text.push('}');
-    }
-}
-
-/// Why a list of entries can't be used.
+/// The reason why a list of entries can't be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct EntryError(String);
@@ -160,15 +127,8 @@ struct Members<'t> {
     fields: Option<&'t RawValue>,
 }
 
-/// The refusal of a write to an object whose entries can't be used: a plain 500.
-pub fn unreadable(error: EntryError) -> Box<Status> {
-    Box::new(Status::unknown(format!(
-        "failed to decode managed fields: {error}"
-    )))
-}
-
 impl Entry {
-    /// A new entry. `api_version` is the version of the fields' names.
+    /// Returns a new entry. `api_version` is the version of the field names.
     pub fn new(identity: &Identity, api_version: &str, fields: FieldSet) -> Entry {
         Entry {
             fields: Some(fields),
@@ -176,7 +136,7 @@ impl Entry {
         }
     }
 
-    /// A new entry whose fields have this text of FieldsV1.
+    /// Returns a new entry whose fields are FieldsV1 text.
     pub fn of_text(identity: &Identity, api_version: &str, text: Option<Box<str>>) -> Entry {
         Entry {
             manager: identity.manager.clone(),
@@ -189,10 +149,10 @@ impl Entry {
         }
     }
 
-    /// Reads an entry without its fields.
+    /// Reads an entry without parsing its fields.
     ///
     /// # Errors
-    /// An operation or a form of fields that nobody knows, and an entry without version.
+    /// An unknown operation or fieldsType, or a missing apiVersion.
     fn read(members: Members<'_>, place: usize) -> Result<Entry, EntryError> {
         let operation = members.operation.unwrap_or_default();
         let Some(operation) = Operation::named(&operation) else {
@@ -227,17 +187,17 @@ impl Entry {
         })
     }
 
-    /// How it writes.
+    /// Returns the operation of its writes.
     pub fn operation(&self) -> Operation {
         self.operation
     }
 
-    /// The version of the fields' names.
+    /// Returns the version of the field names.
     pub fn api_version(&self) -> &str {
         &self.api_version
     }
 
-    /// When it last changed. Empty if nobody has written that down.
+    /// Returns the time of the last change, empty if unknown.
     pub fn time(&self) -> &str {
         &self.time
     }
@@ -247,7 +207,7 @@ impl Entry {
         time.clone_into(&mut self.time);
     }
 
-    /// What tells it from other entries.
+    /// Returns the identity of the entry.
     pub fn identity(&self) -> Identity {
         Identity {
             manager: self.manager.clone(),
@@ -260,7 +220,7 @@ impl Entry {
         }
     }
 
-    /// Whether it is the entry with this identity.
+    /// Returns whether the entry has this identity.
     pub fn is(&self, identity: &Identity) -> bool {
         self.operation == identity.operation
             && self.manager == identity.manager
@@ -268,7 +228,7 @@ impl Entry {
             && (self.operation == Operation::Apply || self.api_version == identity.api_version)
     }
 
-    /// Whether two entries have one identity.
+    /// Returns whether two entries have the same identity.
     fn is_of(&self, other: &Entry) -> bool {
         self.operation == other.operation
             && self.manager == other.manager
@@ -276,15 +236,15 @@ impl Entry {
             && (self.operation == Operation::Apply || self.api_version == other.api_version)
     }
 
-    /// Whether entries differ in their times at most.
+    /// Returns whether entries differ at most in their times.
     pub fn is_same_but_time(&self, other: &Entry) -> bool {
         self.is_of(other) && self.api_version == other.api_version && self.text == other.text
     }
 
-    /// The fields that the manager owns.
+    /// Returns the fields that the manager owns. Parses them first if they are still text.
     ///
     /// # Errors
-    /// Text that is no FieldsV1.
+    /// The text is not valid FieldsV1.
     pub fn fields(&mut self) -> Result<&FieldSet, EntryError> {
         let set = match (self.fields.take(), &self.text) {
             (Some(set), _) => set,
@@ -296,13 +256,13 @@ impl Entry {
         Ok(self.fields.insert(set))
     }
 
-    /// Gives the manager these fields.
+    /// Replaces the fields.
     pub fn set_fields(&mut self, fields: FieldSet) {
         self.fields = Some(fields);
         self.text = None;
     }
 
-    /// Gives the manager these fields, of this version. Nothing changes if it has them already.
+    /// Replaces the fields and their version. Keeps the text if the fields are the same.
     pub fn own(&mut self, fields: FieldSet, api_version: &str) {
         if self.api_version != api_version {
             api_version.clone_into(&mut self.api_version);
@@ -312,7 +272,7 @@ impl Entry {
         }
     }
 
-    /// Whether the manager owns nothing.
+    /// Returns whether the manager owns no fields.
     pub fn is_empty(&self) -> bool {
         match (&self.fields, &self.text) {
             (Some(fields), _) => fields.is_empty(),
@@ -321,7 +281,7 @@ impl Entry {
         }
     }
 
-    /// Writes the entry as a client gets it.
+    /// Writes the entry as clients see it.
     fn write(&self, text: &mut String) {
         let texts = EntryTexts {
             api_version: &self.api_version,
@@ -337,8 +297,8 @@ impl Entry {
         });
     }
 
-    /// The order of entries in a list (API-184). Times have whole seconds, all in UTC, so their
-    /// texts are ordered as they are.
+    /// Compares entries by their order in a list (API-184). Times are in whole seconds and UTC, so
+    /// their texts sort like times.
     fn compare(&self, other: &Entry) -> Ordering {
         self.operation
             .cmp(&other.operation)
@@ -349,7 +309,8 @@ impl Entry {
     }
 }
 
-/// The entries that the server keeps with an object. Their fields are read when they are needed.
+/// Returns the entries that the server keeps with an object. Their fields are parsed when they are
+/// needed.
 ///
 /// # Errors
 /// The first entry that can't be used.
@@ -357,7 +318,7 @@ pub fn kept_entries(object: &Object) -> Result<Vec<Entry>, EntryError> {
     written_entries(object).map(without_repeated)
 }
 
-/// All entries that an object has, also several with one identity.
+/// Returns all entries of an object, including repeated identities.
 ///
 /// # Errors
 /// The first entry that can't be used.
@@ -368,15 +329,15 @@ pub fn written_entries(object: &Object) -> Result<Vec<Entry>, EntryError> {
     }
 }
 
-/// The text of entries that a client has sent.
+/// Returns the JSON text of entries that a client has sent.
 pub fn sent_text(list: &Value) -> String {
     let mut text = Vec::new();
     write_value(&mut text, list);
     String::from_utf8(text).unwrap_or_default()
 }
 
-/// Reads the entries that a client has sent. Those that are kept at the same place of `known` stay
-/// as they are; the others are written again in the form of Kubernetes.
+/// Reads entries that a client has sent. An entry that equals the one at the same place of `known`
+/// is taken from there; the others are written again in Kubernetes' form.
 ///
 /// # Errors
 /// The first entry that can't be used.
@@ -402,7 +363,7 @@ fn read_list(text: &str) -> Result<Vec<Entry>, EntryError> {
         .collect()
 }
 
-/// Of several entries with one identity the last one counts.
+/// Removes repeated identities. The last entry counts, and takes the place of the first.
 fn without_repeated(list: Vec<Entry>) -> Vec<Entry> {
     if list.len() < 2 {
         return list;
@@ -425,7 +386,7 @@ fn without_repeated(list: Vec<Entry>) -> Vec<Entry> {
     entries
 }
 
-/// The text of `managedFields`. `None` if there are no entries.
+/// Returns the JSON text of `managedFields`, or `None` without entries.
 pub fn write_entries(mut entries: Vec<Entry>) -> Option<Arc<str>> {
     if entries.is_empty() {
         return None;
@@ -444,24 +405,24 @@ pub fn write_entries(mut entries: Vec<Entry>) -> Option<Arc<str>> {
     Some(text.into())
 }
 
-/// Keeps the managedFields that admission has put into the tree of an object. Those that the server
-/// keeps stay if it has not.
+/// Moves managedFields that admission put into the tree of an object to where the server keeps
+/// them. Without any the kept ones stay.
 ///
 /// # Errors
-/// Why they can't be read. Then nothing has changed.
+/// They can't be read. The object is unchanged then.
 pub fn adopt(object: &mut Object) -> Result<(), EntryError> {
     let entries = match object.at(&["metadata", "managedFields"]) {
         None => return Ok(()),
         Some(Value::Null) => Vec::new(),
         Some(list @ Value::Array(_)) => sent_entries(&sent_text(list), &[])?,
-        Some(_) => return Err(EntryError("they are no list".to_owned())),
+        Some(_) => return Err(EntryError("they are not a list".to_owned())),
     };
     object.set_managed_fields(write_entries(entries));
     Ok(())
 }
 
-/// Whether a client asks to forget all entries (API-188): with an empty list, or one of an empty
-/// entry.
+/// Returns whether a client resets all entries (API-188): by an empty list, or by a list with one
+/// empty entry.
 pub fn is_reset(list: &[Value]) -> bool {
     match list {
         [] => true,

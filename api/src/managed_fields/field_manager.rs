@@ -1,4 +1,4 @@
-//! What a write makes of managedFields (API-185 to API-190).
+//! Updates of managedFields by a write (API-185 to API-190).
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -15,12 +15,12 @@ use crate::field_set::{FieldPath, FieldSet, Filter};
 use crate::object::{Object, whole_seconds};
 use crate::resource::{ResourceDefinition, converted};
 use crate::schema::Empty;
-use crate::typed::{Comparison, ValueType};
+use crate::typed::Comparison;
 
-/// The manager of a writer without a name.
+/// The manager of a write that names none.
 const NAMELESS: &str = "unknown";
 
-/// Fields that nobody owns (API-183).
+/// Fields that are never owned (API-183).
 pub(super) static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     let paths = [
         FieldPath::of(&["apiVersion"]),
@@ -39,18 +39,18 @@ pub(super) static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     FieldSet::of(paths.iter().map(|path| &**path))
 });
 
-/// What the writer of an object has sent as its managedFields.
+/// The managedFields that the writer of an object has sent.
 enum Sent {
     /// Entries, as text.
     Entries(Arc<str>),
-    /// What asks to forget all entries (API-188).
+    /// A request to forget all entries (API-188).
     Reset,
-    /// Nothing, or what is no list.
+    /// Absent, or not a list.
     Nothing,
 }
 
 impl Sent {
-    /// Takes them from an object, which has none then.
+    /// Removes the managedFields from an object and returns them.
     fn taken_from(object: &mut Object) -> Sent {
         let tree = object.metadata_mut().remove("managedFields");
         let text = object.managed_fields().cloned();
@@ -66,39 +66,40 @@ impl Sent {
 /// Keeps the managedFields of objects that are written through one endpoint.
 #[derive(Clone, Copy)]
 pub struct FieldManager<'m> {
-    /// The version in which the objects are written.
+    /// The version of the written objects.
     pub definition: &'m ResourceDefinition,
     /// All versions of the resource.
     pub versions: &'m [Arc<ResourceDefinition>],
     /// The subresource that is written; empty for the object itself.
     pub subresource: &'m str,
-    /// Which fields count at the endpoint (API-179). `None` if all do.
+    /// The fields that count at the endpoint (API-179). `None` if all do.
     pub filter: Option<&'m Filter>,
     /// The time of the write.
     pub now: Timestamp,
-    /// What Kubernetes prints of an object of this version of which nothing is set, once it was
+    /// The canonical form of an object of this version without any values. Made when it is first
     /// needed.
     pub empty: &'m OnceLock<Object>,
 }
 
 impl FieldManager<'_> {
-    /// Gives an object that replaces the live one, or that is new, its managedFields, and brings it
-    /// into the form that objects have until they are stored ([`Empty::Told`]). Both have the
-    /// version of the request and are filled in. A client's own managedFields count at the main
-    /// endpoint if they can be read (API-188). Nothing here fails: an object whose fields can't be
-    /// told has none (API-190). Whether the object has empty lists and maps leaves.
+    /// Sets the managedFields of a new object, or of one that replaces the live one, and brings the
+    /// object into the canonical form that it keeps until it is stored ([`Empty::Distinguished`]).
+    /// Both have the version of the request and are defaulted. A client's own managedFields count
+    /// at the main endpoint if they can be read (API-188). Never fails: if ownership cannot be
+    /// computed, managedFields is dropped (API-190). Returns whether the object has empty lists or
+    /// maps.
     pub fn update(&self, live: Option<&Object>, new: &mut Object, manager: &str) -> bool {
         let sent = Sent::taken_from(new);
-        let has_empty = self.definition.canonicalize_with(new, Empty::Told);
-        if !ValueType::of_objects(self.definition.object_type).has_keys(new) {
+        let has_empty = self.definition.canonicalize_with(new, Empty::Distinguished);
+        if !self.definition.value_type().has_keys(new) {
             return has_empty;
         }
         let entries = self.entries_of_write(sent, live);
         if entries.is_empty() && live.is_some() {
-            // Who is not tracked any more stays so (API-186).
+            // An object without managedFields stays untracked (API-186).
             return has_empty;
         }
-        // What is not printed is not owned.
+        // Fields that Go does not print are not owned.
         let printed = has_empty.then(|| {
             let mut printed = new.clone();
             self.definition
@@ -110,7 +111,7 @@ impl FieldManager<'_> {
         has_empty
     }
 
-    /// The entries that a write begins with: those that the client sent, else the stored ones.
+    /// Returns the entries before a write: those that the client sent, else the stored ones.
     fn entries_of_write(&self, sent: Sent, live: Option<&Object>) -> Vec<Entry> {
         let stored = live.and_then(|live| kept_entries(live).ok());
         let stored = stored.unwrap_or_default();
@@ -119,7 +120,7 @@ impl FieldManager<'_> {
             Sent::Reset if self.subresource.is_empty() => return Vec::new(),
             Sent::Entries(_) | Sent::Reset | Sent::Nothing => return stored,
         };
-        // Most clients send back what they have read.
+        // Most clients send back the entries that they have read.
         let known = live.and_then(Object::managed_fields);
         if known == Some(&sent) {
             return stored;
@@ -130,8 +131,8 @@ impl FieldManager<'_> {
         }
     }
 
-    /// The entries after an update: the writer owns what it has changed, and nobody else does
-    /// (API-185).
+    /// Returns the entries after an update: the writer becomes the only owner of the fields that it
+    /// changed (API-185).
     pub(super) fn updated(
         &self,
         mut entries: Vec<Entry>,
@@ -165,14 +166,14 @@ impl FieldManager<'_> {
         cap_updaters(entries)
     }
 
-    /// The entry of the creator of an object. `None` if it owns nothing.
+    /// Returns the entry of an object's creator. `None` if it owns nothing.
     fn of_creator(&self, new: &Object, manager: &str) -> Option<Entry> {
-        let of = ValueType::of_objects(self.definition.object_type);
-        let objects = (self.empty(), new);
+        let of = self.definition.value_type();
+        let empty = self.empty();
         let text = match self.filter {
-            None => of.created_fields_v1(objects, &NEVER_OWNED, None),
+            None => of.created_fields_v1(empty, new, &NEVER_OWNED, None),
             Some(Filter::Exclude(fields)) => {
-                of.created_fields_v1(objects, &NEVER_OWNED, Some(fields))
+                of.created_fields_v1(empty, new, &NEVER_OWNED, Some(fields))
             }
             Some(Filter::Include(_)) => {
                 let compared = self.compare(self.definition, self.empty(), new);
@@ -186,7 +187,7 @@ impl FieldManager<'_> {
         (!entry.is_empty()).then_some(entry)
     }
 
-    /// What Kubernetes prints of an object of which nothing is set.
+    /// Returns the canonical form of an object without any values.
     pub(super) fn empty(&self) -> &Object {
         self.empty.get_or_init(|| {
             let mut empty = Object::default();
@@ -196,7 +197,7 @@ impl FieldManager<'_> {
         })
     }
 
-    /// Takes fields from an entry, and gives it others.
+    /// Removes the touched fields from an entry, and adds others.
     fn change(
         &self,
         entry: &mut Entry,
@@ -207,7 +208,7 @@ impl FieldManager<'_> {
             return Ok(());
         }
         if let Some(definition) = self.version(entry.api_version()) {
-            let of = ValueType::of_objects(definition.object_type);
+            let of = definition.value_type();
             if let Some(fields) = of.reconciled(entry.fields()?) {
                 entry.set_fields(fields);
             }
@@ -243,9 +244,9 @@ impl FieldManager<'_> {
         }
     }
 
-    /// The definition of a version of the resource. `None` for versions that are not known, whose
-    /// entries are forgotten. The versions of another group count as unknown, although events are
-    /// served in two groups.
+    /// Returns the definition of a version of the resource. `None` for unknown versions, whose
+    /// entries are dropped. Versions of another group count as unknown, although events are served
+    /// in two groups.
     pub(super) fn version(&self, api_version: &str) -> Option<&ResourceDefinition> {
         let version = api_version.rsplit_once('/');
         let (group, version) = version.unwrap_or(("", api_version));
@@ -259,14 +260,14 @@ impl FieldManager<'_> {
         self.versions.iter().map(|row| &**row).find(|row| is(row))
     }
 
-    /// An object of the request's version in another version.
+    /// Converts an object from the request's version into another one.
     fn in_version(&self, object: &Object, definition: &ResourceDefinition) -> Object {
         converted(object, self.definition, definition, Empty::Printed)
     }
 
-    /// What differs between two objects of a version, without what nobody can own here.
+    /// Compares two objects of a version, without fields that cannot be owned at this endpoint.
     fn compare(&self, definition: &ResourceDefinition, live: &Object, new: &Object) -> Comparison {
-        let of = ValueType::of_objects(definition.object_type);
+        let of = definition.value_type();
         let Comparison {
             added,
             modified,
@@ -287,17 +288,17 @@ impl FieldManager<'_> {
     }
 }
 
-/// What a write changes.
+/// The changes of a write.
 struct Changes {
-    /// The fields of the request's version that the writer takes.
+    /// The fields, in the request's version, of which the writer becomes an owner.
     taken: FieldSet,
-    /// The changed fields by version.
+    /// All changed fields, removed ones included, by version.
     touched: HashMap<String, FieldSet>,
     nothing: FieldSet,
 }
 
 impl Changes {
-    /// The changes between two objects, in the version of the request and in those of the entries.
+    /// Compares two objects, in the version of the request and in those of the entries.
     fn between(
         manager: &FieldManager<'_>,
         live: Option<&Object>,
@@ -335,7 +336,7 @@ impl Changes {
     }
 }
 
-/// All fields that differ, and those that the new object has.
+/// Returns all fields that differ, and those of them that the new object has.
 fn all_of(comparison: Comparison) -> (FieldSet, FieldSet) {
     let mut taken = comparison.added;
     taken.add(&comparison.modified);

@@ -1,22 +1,21 @@
-//! The annotation of client-side apply, which server-side apply by kubectl keeps up (API-177).
+//! The annotation of client-side apply, which server-side apply by kubectl keeps up to date
+//! (API-177).
 
 use serde_json::Value;
 
 use crate::deep;
 use crate::field_set::FieldSet;
-use crate::metadata::MAX_ANNOTATION_BYTES;
-use crate::object::Object;
+use crate::object::{MAX_ANNOTATION_BYTES, Object};
 use crate::resource::ResourceDefinition;
-use crate::typed::ValueType;
 
-/// The manager that client-side apply is moved to.
+/// The manager of kubectl's server-side apply, which takes over from client-side apply.
 pub(super) const LAST_APPLIER: &str = "kubectl";
 
-/// The annotation with the object that was applied last.
+/// The annotation with the object of the last client-side apply.
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The fields that the last client-side apply has set and that still have its values. `None` if
-/// there was none in this version.
+/// Returns the fields that the last client-side apply set and whose values have not changed since.
+/// `None` if it used another version or did not happen.
 pub(super) fn owned(live: &Object, definition: &ResourceDefinition) -> Option<FieldSet> {
     let text = annotation(live)?;
     let Ok(Value::Object(members)) = deep::from_json(text.as_bytes()) else {
@@ -26,7 +25,7 @@ pub(super) fn owned(live: &Object, definition: &ResourceDefinition) -> Option<Fi
     if applied.api_version() != definition.api_version() {
         return None;
     }
-    let of = ValueType::of_objects(definition.object_type);
+    let of = definition.value_type();
     of.validate(&applied, false).ok()?;
     let compared = of.compare(&applied, live);
     let mut changed = compared.added;
@@ -35,7 +34,7 @@ pub(super) fn owned(live: &Object, definition: &ResourceDefinition) -> Option<Fi
     Some(of.field_set(&applied).difference(&changed))
 }
 
-/// Writes what was applied into the annotation, if there is one. One that is too large goes.
+/// Updates the annotation, if present, to the applied object. Removes it if it would be too large.
 pub(super) fn write(object: &mut Object, applied: &Object) {
     if annotation(object).is_none() {
         return;
@@ -59,8 +58,8 @@ fn annotation(object: &Object) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The applied object without the annotation, as Go prints it: characters that HTML knows are
-/// escaped, and a line ends it.
+/// Returns the applied object without the annotation, as Go prints it: with HTML characters escaped
+/// and a newline at the end.
 fn text_of(applied: &Object) -> String {
     let mut applied = applied.clone();
     if let Some(Value::Object(annotations)) = applied.metadata_mut().get_mut("annotations") {

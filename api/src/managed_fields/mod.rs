@@ -1,13 +1,14 @@
-//! Who owns which fields of an object (http.md 4.5, 4.6).
+//! Field ownership (http.md 4.5, 4.6).
 //!
-//! This folder owns managedFields: their entries, what writes make of them, and server-side apply.
-//! Objects and the name of a manager enter; objects with managedFields leave, or a `Status` that
-//! refuses to apply. This folder must not know HTTP or storage.
+//! Contains the entries of managedFields, their updates by writes, and server-side apply. Input is
+//! an object and the name of a manager; the result is an object with managedFields, or the error
+//! of a failed apply. Nothing here knows HTTP or storage.
 
 mod apply;
 mod cap;
 mod conflicts;
 mod entry;
+mod error;
 mod faults;
 mod field_manager;
 mod last_applied;
@@ -16,8 +17,9 @@ mod times;
 mod updater;
 
 pub use apply::Application;
-pub(crate) use entry::EntryTexts;
-pub use entry::adopt;
+pub use conflicts::Conflicts;
+pub use entry::{EntryError, adopt};
+pub use error::ApplyError;
 pub use faults::errors;
 pub use field_manager::FieldManager;
 pub use times::keep_times;

@@ -1,16 +1,16 @@
-//! Who owns the replicas of an object, as managedFields of its Scale (API-180).
+//! The owners of an object's replicas, as managedFields of its Scale (API-180).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, OnceLock};
 
-use super::entry::{Entry, EntryError, Identity, kept_entries, unreadable, write_entries};
+use super::entry::{Entry, EntryError, Identity, kept_entries, write_entries};
+use super::error::ApplyError;
 use super::field_manager::FieldManager;
 use crate::field_set::{FieldPath, FieldSet, Filter, PathElement};
 use crate::object::Object;
 use crate::resource::{REPLICAS, Scaling};
-use crate::status::Status;
 
-/// What the owners of replicas own of a Scale.
+/// The fields of a Scale that correspond to the object's replicas.
 static OF_SCALE: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of([&*FieldPath::of(&REPLICAS)]));
 
 /// The only field that counts when a Scale is written.
@@ -19,11 +19,11 @@ static COUNTED: LazyLock<Filter> = LazyLock::new(|| {
     Filter::Include(vec![path.into()])
 });
 
-/// A Scale of which nothing is set.
+/// The canonical form of a Scale without any values.
 static EMPTY: OnceLock<Object> = OnceLock::new();
 
 impl<'m> FieldManager<'m> {
-    /// The manager of the Scales of the objects. They have one version.
+    /// Returns the field manager for the Scales of the objects. Scales have one version.
     pub fn of_scales(&self, scaling: &'m Scaling) -> FieldManager<'m> {
         FieldManager {
             definition: &scaling.kind,
@@ -34,18 +34,19 @@ impl<'m> FieldManager<'m> {
         }
     }
 
-    /// The Scale of an object. Its managers are those who own the object's replicas.
+    /// Returns the Scale of an object. Its managers are the owners of the object's replicas.
     ///
     /// # Errors
     /// A plain 500 for managedFields that can't be read.
-    pub fn scale_of(&self, object: &Object, scaling: &Scaling) -> Result<Object, Box<Status>> {
-        let mut scale = scaling.scale_of(object);
+    pub fn scale_of(&self, object: &Object) -> Result<Object, ApplyError> {
+        let scale = self.definition.scale_of(object);
+        let mut scale = scale.ok_or(ApplyError::NoScale)?;
         let owners = self.owners_of_replicas(object, scale.api_version());
-        scale.set_managed_fields(write_entries(owners.map_err(unreadable)?));
+        scale.set_managed_fields(write_entries(owners?));
         Ok(scale)
     }
 
-    /// Writes what a Scale says into its object, and who owns the replicas then.
+    /// Writes the replicas of a Scale, and their owners, into the object.
     ///
     /// # Errors
     /// A plain 500 for managedFields that can't be read.
@@ -54,10 +55,8 @@ impl<'m> FieldManager<'m> {
         scale: &Object,
         scaling: &Scaling,
         object: &mut Object,
-    ) -> Result<(), Box<Status>> {
-        let entries = self
-            .entries_with_owners(object, scale)
-            .map_err(unreadable)?;
+    ) -> Result<(), ApplyError> {
+        let entries = self.entries_with_owners(object, scale)?;
         scaling.write(scale, object);
         object.set_managed_fields(write_entries(entries));
         Ok(())
@@ -81,9 +80,10 @@ impl<'m> FieldManager<'m> {
         Ok(owners)
     }
 
-    /// The entries of an object whose Scale has these owners. Whoever is not among them loses the
-    /// replicas. An owner gets an entry without a time. That an updater has several versions of its
-    /// name, so that its entry of other fields stays beside it, is as Kubernetes does it.
+    /// Returns the entries of an object after a write to its Scale with these owners. Other
+    /// managers lose the replicas. A new owner gets an entry without a time. A manager may get a
+    /// second Update entry of the same name for the replicas alone, next to the one for its other
+    /// fields, as in Kubernetes.
     fn entries_with_owners(
         &self,
         object: &Object,
@@ -96,7 +96,7 @@ impl<'m> FieldManager<'m> {
         let mut are_there = HashSet::new();
         for mut entry in kept_entries(object)? {
             let Some(path) = self.replicas(entry.api_version()) else {
-                // An entry of a version that is not known is forgotten.
+                // Entries of unknown versions are dropped.
                 continue;
             };
             if entry.fields()?.has(&path) {
@@ -135,10 +135,10 @@ impl<'m> FieldManager<'m> {
         Ok(entries.into_iter().flatten().collect())
     }
 
-    /// Where objects of a version have the number of replicas that are wanted.
+    /// Returns the path of the desired number of replicas in objects of a version.
     fn replicas(&self, api_version: &str) -> Option<FieldPath> {
         let definition = self.version(api_version)?;
-        let scaling = definition.subresource(self.subresource)?.scaling.as_ref()?;
+        let scaling = definition.behaviour.scaling()?;
         let names: Vec<&str> = scaling.replicas.iter().map(String::as_str).collect();
         Some(FieldPath::of(&names))
     }

@@ -1,4 +1,4 @@
-//! Writes that would change nothing but the times of entries (API-104, API-191).
+//! Writes that change nothing but the times of entries (API-104, API-191).
 
 use serde_json::{Map, Value};
 
@@ -7,8 +7,8 @@ use crate::object::Object;
 
 type Members = Map<String, Value>;
 
-/// Gives the entries of an object the times that they have in the stored one, if nothing else
-/// differs. So a write that changes nothing stays one that stores nothing.
+/// Restores the times of an object's entries from the stored object if nothing else differs, so
+/// that a write without changes stores nothing.
 pub fn keep_times(object: &mut Object, stored: &Object) {
     if object.managed_fields() == stored.managed_fields() || !is_rest_equal(object, stored) {
         return;
@@ -22,9 +22,9 @@ pub fn keep_times(object: &mut Object, stored: &Object) {
     }
 }
 
-/// Whether members are equal, but for these names.
+/// Returns whether members are equal, except those with these names.
 fn are_equal(one: &Members, other: &Members, but: &[&str]) -> bool {
-    // linear: one name is left out.
+    // linear: callers leave out one name.
     let counts = |name: &str| !but.contains(&name);
     let number = |members: &Members| members.keys().filter(|name| counts(name)).count();
     number(one) == number(other)
@@ -34,7 +34,8 @@ fn are_equal(one: &Members, other: &Members, but: &[&str]) -> bool {
             .all(|(name, value)| other.get(name) == Some(value))
 }
 
-/// Whether two objects are equal but for managedFields, and for the version that is not stored.
+/// Returns whether two objects are equal, except for managedFields and `resourceVersion`, which is
+/// not stored.
 fn is_rest_equal(one: &Object, other: &Object) -> bool {
     let (Some(ours), Some(theirs)) = (one.metadata(), other.metadata()) else {
         return false;

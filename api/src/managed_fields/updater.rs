@@ -1,4 +1,5 @@
-//! How ownership changes with an apply (API-172, API-173). Pure.
+//! Ownership changes of server-side apply (API-172, API-173), as structured-merge-diff's
+//! `merge.Updater`. Pure.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,54 +10,55 @@ use crate::field_set::{FieldPath, FieldSet, Filter};
 use crate::object::Object;
 use crate::typed::{Comparison, ValueType};
 
-/// What a manager owns.
+/// The fields of a manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionedSet {
     /// The fields.
     pub set: FieldSet,
-    /// The version that their names are of: `apps/v1`.
+    /// The version of the field names: `apps/v1`.
     pub api_version: SmolStr,
-    /// Whether the manager applied them.
+    /// Whether the manager owns them through server-side apply.
     pub applied: bool,
 }
 
-/// What each manager owns, by the text that identifies the manager. Conflicts are in its order.
+/// The owned fields of each manager, by the key of its identity. The order of the keys is that of
+/// conflicts.
 pub type Managers = BTreeMap<String, VersionedSet>;
 
-/// A version that is not served any more.
+/// The version does not exist, or not any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchVersion;
 
 /// The versions of a kind.
 pub trait Versions {
-    /// The type of objects in a version. `None` if there is no such version any more.
+    /// Returns the type of objects in a version. `None` if the version does not exist any more.
     fn value_type(&self, api_version: &str) -> Option<ValueType<'_>>;
 
-    /// Converts an object into another version. It is not called for the version it has.
+    /// Converts an object into another version than its own.
     ///
     /// # Errors
-    /// There is no such version any more.
+    /// The version does not exist any more.
     fn convert(&self, object: &Object, api_version: &str) -> Result<Object, NoSuchVersion>;
 
-    /// Which fields count in a version (API-179). `None` if all do.
+    /// Returns the fields that count in a version (API-179). `None` if all do.
     fn filter(&self, api_version: &str) -> Option<&Filter>;
 }
 
 /// A field that another manager owns with another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The text that identifies the manager.
+    /// The key of the manager's identity.
     pub manager: String,
     /// The field.
     pub path: FieldPath,
 }
 
-/// Why nothing was applied.
+/// The reason why an apply failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpdateError {
-    /// Others own fields with other values (API-174). They are in order of their managers.
+    /// Other managers own fields with other values (API-174). Sorted by manager.
     Conflicts(Vec<Conflict>),
-    /// There is no such version of the object.
+    /// The version of the object does not exist.
     NoSuchVersion(NoSuchVersion),
 }
 
@@ -69,13 +71,13 @@ impl From<NoSuchVersion> for UpdateError {
 /// The result of an apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Applied {
-    /// The merged object. `None` if it is the live one.
+    /// The merged object. `None` if it equals the live one.
     pub object: Option<Object>,
-    /// What each manager owns now.
+    /// The owned fields of each manager after the apply.
     pub managers: Managers,
 }
 
-/// Computes who owns what.
+/// Computes field ownership.
 #[derive(Clone, Copy)]
 pub struct Updater<'u> {
     /// The versions of the kind.
@@ -83,18 +85,19 @@ pub struct Updater<'u> {
 }
 
 impl Updater<'_> {
-    /// Applies an object (API-172). Both objects are of this version and have its type; what is
-    /// applied has no duplicates.
+    /// Applies an object (API-172). Both objects have this version and fit its type; the applied
+    /// one has no duplicate items.
     ///
     /// # Errors
-    /// Conflicts, unless it is forced. There is no such version.
+    /// Conflicts, unless forced. The version does not exist.
     pub fn apply(
         &self,
         live: &Object,
         applied: &Object,
         api_version: &str,
         managers: Managers,
-        (manager, force): (&str, bool),
+        manager: &str,
+        force: bool,
     ) -> Result<Applied, UpdateError> {
         let mut managers = self.reconciled(managers);
         let of = self.versions.value_type(api_version).ok_or(NoSuchVersion)?;
@@ -113,7 +116,7 @@ impl Updater<'_> {
             by: manager,
         };
         self.take_from_others(&change, &mut managers, force)?;
-        // Only the tree: the merged object has no managedFields.
+        // Compares only the trees: the merged object has no managedFields.
         let is_same = live.0 == new.0;
         Ok(Applied {
             object: (!is_same).then_some(new),
@@ -121,7 +124,8 @@ impl Updater<'_> {
         })
     }
 
-    /// The managers whose versions are there, with the fields of the types of today.
+    /// Drops managers of unknown versions, and adapts the fields of the others to types whose
+    /// atomicity has changed.
     fn reconciled(&self, mut managers: Managers) -> Managers {
         managers.retain(
             |_, owned| match self.versions.value_type(&owned.api_version) {
@@ -137,7 +141,7 @@ impl Updater<'_> {
         managers
     }
 
-    /// Takes from the other managers what has changed. Those that own nothing any more go.
+    /// Takes changed fields from the other managers. Drops managers that own nothing any more.
     fn take_from_others(
         &self,
         change: &Change<'_>,
@@ -195,7 +199,7 @@ impl Updater<'_> {
         Ok(())
     }
 
-    /// How the objects differ in a version.
+    /// Compares the objects in a version.
     fn compared(
         &self,
         change: &Change<'_>,
@@ -210,8 +214,8 @@ impl Updater<'_> {
         Ok(of.compare(&live, &new))
     }
 
-    /// How the objects differ in a version in the fields that count. `None` if there is no such
-    /// version.
+    /// Compares the objects in a version by the fields that count there. `None` if the version does
+    /// not exist.
     fn counting(&self, change: &Change<'_>, api_version: &str) -> Option<Comparison> {
         let compared = self.compared(change, api_version).ok()?;
         Some(match self.versions.filter(api_version) {
@@ -220,8 +224,8 @@ impl Updater<'_> {
         })
     }
 
-    /// The merged object without what the manager applied the last time and not this time, unless
-    /// others own it (API-173).
+    /// Removes fields from the merged object that the manager applied the last time and not this
+    /// time, unless others own them (API-173).
     fn pruned(
         &self,
         merged: Object,
@@ -237,7 +241,7 @@ impl Updater<'_> {
             && last.api_version == api_version
             && last.set.is_subset(&now.set)
         {
-            // Nothing was left out this time.
+            // This apply omits nothing.
             return Ok(merged);
         }
         let merged = Versioned {
@@ -253,7 +257,7 @@ impl Updater<'_> {
             api_version: last.api_version.clone(),
         };
         let pruned = self.with_owned(&converted, pruned, managers)?;
-        // Only what the manager owned may go.
+        // Only fields that the manager owned may be removed.
         let (pruned, _) = self.at(&pruned, &last.api_version)?;
         let gone = fields(of, &converted.object).difference(&fields(of, &pruned.object));
         let gone = gone.intersection(&last_set);
@@ -265,8 +269,8 @@ impl Updater<'_> {
         Ok(pruned.object.into_owned())
     }
 
-    /// The pruned object with everything that somebody owns. The version it has comes
-    /// first, as it may lack what conversion needs.
+    /// Adds back to the pruned object all fields that any manager owns. Starts with the version
+    /// that the object has, because it may lack fields that a conversion needs.
     fn with_owned<'o>(
         &self,
         merged: &'o Versioned<'o>,
@@ -303,7 +307,7 @@ impl Updater<'_> {
         Ok(pruned)
     }
 
-    /// An object in a version, and its type there.
+    /// Returns an object in a version, and its type there.
     fn at<'o>(
         &self,
         object: &'o Versioned<'_>,
@@ -322,7 +326,7 @@ impl Updater<'_> {
     }
 }
 
-/// A write.
+/// A change of an object by a manager.
 struct Change<'c> {
     live: &'c Object,
     new: &'c Object,
@@ -330,7 +334,7 @@ struct Change<'c> {
     by: &'c str,
 }
 
-/// An object and the version it has.
+/// An object with its version.
 #[derive(Clone)]
 struct Versioned<'o> {
     object: Cow<'o, Object>,

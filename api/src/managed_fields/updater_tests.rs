@@ -1,5 +1,5 @@
-//! Examples of each rule, with two versions of a kind of which the second calls a field by another
-//! name.
+//! Examples of each rule, with a kind of two versions. The second version has another name for a
+//! field.
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use super::{Application, FieldManager};
 use crate::field_set::{FieldSet, Filter, PathElement};
 use crate::object::Object;
-use crate::resource::{ConversionStrategy, ResourceDefinition, convert};
-use crate::schema::{META, ObjectType, Schema};
+use crate::resource::{
+    Behaviour, ConversionStrategy, Declared, ResourceDefinition, Rules, convert,
+};
+use crate::schema::{META, Schema, SharedSchema};
 use crate::status::Status;
 
 const V1: &str = "package a.v1 a/v1\n\n\
@@ -20,30 +22,44 @@ const V1: &str = "package a.v1 a/v1\n\n\
     type Item\n  1 name string always\n  2 value string\n  3 note string\n\n\
     type Part map=atomic\n  1 a string\n  2 b string\n";
 
-static FIRST: LazyLock<Schema> = LazyLock::new(|| Schema::read(&[META, V1]).unwrap());
-
-static SECOND: LazyLock<Schema> = LazyLock::new(|| {
-    let v2 = V1.replace("a.v1 a/v1", "a.v2 a/v2");
-    let v2 = v2.replace("2 image string", "2 picture string");
-    Schema::read(&[META, &v2]).unwrap()
-});
-
 static VERSIONS: LazyLock<[Arc<ResourceDefinition>; 2]> = LazyLock::new(|| {
-    let types = [("v1", &FIRST, "a.v1.Thing"), ("v2", &SECOND, "a.v2.Thing")];
-    types.map(|(version, schema, name)| {
-        Arc::new(ResourceDefinition {
+    let second = V1.replace("a.v1 a/v1", "a.v2 a/v2");
+    let second = second.replace("2 image string", "2 picture string");
+    [("v1", V1.to_owned()), ("v2", second)].map(|(version, text)| {
+        let schema = SharedSchema::new(move || Schema::read(&[META, &text]).unwrap());
+        let rules = Rules {
             conversion: match version {
                 "v1" => ConversionStrategy::TypeOnly,
-                _ => ConversionStrategy::Functions {
-                    to_hub: |object| rename(object, "picture", "image"),
-                    from_hub: |object| rename(object, "image", "picture"),
-                },
+                _ => ConversionStrategy::OwnForm,
             },
-            object_type: ObjectType { schema, name },
-            ..ResourceDefinition::named("a", version, "Thing", "things")
-        })
+            ..Rules::default()
+        };
+        let declared = Declared {
+            rules,
+            object_type: schema.object_type(&format!("a.{version}.Thing")),
+            ..Declared::default()
+        };
+        let thing = ResourceDefinition::named("a", version, "Thing", "things");
+        Arc::new(thing.with(OfVersion(declared)))
     })
 });
+
+/// A kind whose second version calls `image` `picture`.
+struct OfVersion(Declared);
+
+impl Behaviour for OfVersion {
+    fn declared(&self) -> &Declared {
+        &self.0
+    }
+
+    fn convert_to_hub(&self, _version: &str, object: &mut Object) {
+        rename(object, "picture", "image");
+    }
+
+    fn convert_from_hub(&self, _version: &str, object: &mut Object) {
+        rename(object, "image", "picture");
+    }
+}
 
 fn rename(object: &mut Object, from: &str, to: &str) {
     if let Some(Value::Object(spec)) = object.0.get_mut("spec")
@@ -58,14 +74,14 @@ fn of_version(version: &str) -> &'static ResourceDefinition {
     versions.find(|row| row.api_version() == version).unwrap()
 }
 
-/// An object of a version with these members.
+/// Returns an object of a version with these members.
 fn object(version: &str, members: Value) -> Object {
     let mut object = Object::of(members.as_object().unwrap().clone());
     object.set_type("Thing", version);
     object
 }
 
-/// A live object, which says who owns what of it.
+/// A live object with its field owners.
 #[derive(Default)]
 struct Live {
     object: Option<Object>,
@@ -140,7 +156,7 @@ impl Live {
         live.managed_fields().unwrap().to_string()
     }
 
-    /// Changes the text that says who owns what.
+    /// Replaces text in the managedFields.
     fn rewrite(&mut self, from: &str, to: &str) {
         let text = self.managed_fields();
         assert!(text.contains(from), "{text}");
@@ -182,7 +198,8 @@ fn conflicts(result: Result<(), Box<Status>>) -> Vec<String> {
     causes.collect()
 }
 
-/// API-172: what is applied is owned; what others own with another value is a conflict.
+/// API-172: the applier owns the applied fields; other values of fields that others own are
+/// conflicts.
 #[test]
 fn values_of_others_conflict() {
     let mut live = Live::default();
@@ -193,7 +210,7 @@ fn values_of_others_conflict() {
         r#""f:items":{"k:{\"name\":\"x\"}":{".":{},"f:name":{},"f:value":{}}}}}"#,
     );
     assert_eq!((live.spec(), live.owned("one")), (first, set.into()));
-    // Equal values are owned by both.
+    // Appliers of equal values share ownership.
     live.apply("two", "a/v1", json!({"count": 1})).unwrap();
     let other = json!({"count": 2, "image": "b", "items": [{"name": "x", "value": "2"}]});
     let found = conflicts(live.apply("three", "a/v1", other.clone()));
@@ -215,9 +232,9 @@ fn values_of_others_conflict() {
     );
 }
 
-/// API-173: what is left out goes, unless somebody else owns it.
+/// API-173: fields that an applier omits are removed, unless others own them.
 #[test]
-fn what_is_left_out_goes() {
+fn omitted_fields_are_removed() {
     let mut live = Live::default();
     let first = json!({
         "count": 1, "image": "a", "set": ["p", "q"], "labels": {"a": "1"},
@@ -240,7 +257,7 @@ fn what_is_left_out_goes() {
     });
     assert_eq!(live.spec(), left);
     assert_eq!(live.owned("one"), r#"{"f:spec":{"f:set":{"v:\"q\"":{}}}}"#);
-    // What a manager that does not apply has changed stays.
+    // A change by a manager that does not apply stays.
     live.update(
         "controller",
         "a/v1",
@@ -255,9 +272,9 @@ fn what_is_left_out_goes() {
     assert_eq!(live.owned("one"), r#"{"f:spec":{}}"#);
 }
 
-/// API-173: what others own below goes with an item; of what nothing is left, nothing stays.
+/// API-173: an item is removed with the fields that others own below it; empty parents are removed.
 #[test]
-fn what_is_emptied_goes() {
+fn emptied_parents_are_removed() {
     let mut live = Live::default();
     let item = json!({"items": [{"name": "x"}], "labels": {"a": "1"}, "set": ["p"], "count": 1});
     live.apply("one", "a/v1", item.clone()).unwrap();
@@ -269,7 +286,7 @@ fn what_is_emptied_goes() {
     live.update("controller", "a/v1", changed);
     live.apply("two", "a/v1", json!({"labels": {}})).unwrap();
     live.apply("one", "a/v1", json!({"count": 1})).unwrap();
-    // Go prints no empty map, even if somebody owns it.
+    // Go does not print an empty map, even if a manager owns it.
     assert_eq!(live.spec(), json!({"count": 1}));
     assert_eq!(live.owned("two"), r#"{"f:spec":{"f:labels":{}}}"#);
     assert_eq!(live.owned("controller"), "");
@@ -286,9 +303,9 @@ fn applying_again_changes_nothing() {
     assert_eq!(live.object, first);
 }
 
-/// API-185: who updates owns what changed, and nobody owns what is gone.
+/// API-185: an updater owns the fields that it changes, and removed fields have no owner.
 #[test]
-fn updates_take_what_they_change() {
+fn updaters_own_the_changed_fields() {
     let mut live = Live::default();
     live.apply(
         "one",
@@ -315,7 +332,7 @@ fn updates_take_what_they_change() {
     assert_eq!((live.owned("two").as_str(), live.managers().len()), ("", 1));
 }
 
-/// API-173: sets of other versions are compared in their versions.
+/// API-173: field sets of other versions are compared in those versions.
 #[test]
 fn managers_may_use_several_versions() {
     let mut live = Live::default();
@@ -327,14 +344,14 @@ fn managers_may_use_several_versions() {
     assert_eq!(found, ["one .spec.picture"]);
     live.update("three", "a/v1", json!({"image": "c", "count": 1}));
     assert_eq!(live.owned("one"), r#"{"f:spec":{"f:count":{}}}"#);
-    // A manager goes on in another version: what it applied before is known.
+    // A manager changes its version: fields that it applied before are known.
     live.apply("one", "a/v1", json!({"labels": {"a": "1"}}))
         .unwrap();
     assert_eq!(live.spec(), json!({"image": "c", "labels": {"a": "1"}}));
     let mut entries = live.entries().into_iter();
     let own = entries.find(|entry| entry["manager"] == "one").unwrap();
     assert_eq!(own["apiVersion"], "a/v1");
-    // What others apply in another version stays.
+    // Fields that others apply in another version stay.
     live.force("two", "a/v2", json!({"picture": "d", "count": 5}));
     live.apply("one", "a/v1", json!({"image": "d", "count": 5}))
         .unwrap();
@@ -342,7 +359,7 @@ fn managers_may_use_several_versions() {
     assert_eq!(live.spec(), json!({"image": "d", "count": 5}));
 }
 
-/// API-173: a version that is gone owns nothing.
+/// API-173: managers of a version that no longer exists own nothing.
 #[test]
 fn a_version_that_is_gone_owns_nothing() {
     let mut live = Live::default();
@@ -371,7 +388,7 @@ fn fields_that_do_not_count_are_ignored() {
     assert_eq!(live.owned("status"), status);
 }
 
-/// Parts that became atomic are owned as one field by who owned some of them.
+/// The owner of a part of a value that became atomic owns the whole value.
 #[test]
 fn sets_follow_the_types_of_today() {
     let mut live = Live::default();

@@ -1,8 +1,8 @@
 //! The rules for `metadata` on create and update (http.md 5).
 //!
-//! This folder owns the validation of names, labels, annotations, finalizers and owner references.
-//! A decoded object and its definition enter, on update also the stored object. A list of field
-//! errors leaves. This folder must not know requests or storage.
+//! Contains the validation of names, labels, annotations, finalizers and owner references. Input is
+//! a decoded object with its definition, and on update the stored object; the result is a list of
+//! field errors. Nothing here knows requests or storage.
 
 mod owners;
 
@@ -11,17 +11,15 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::field_error::{bounded, go_quote};
+use crate::field_error::bounded;
 use crate::managed_fields;
 use crate::names;
-use crate::object::Object;
+use crate::object::{MAX_ANNOTATION_BYTES, Object};
 use crate::resource::{NameRule, ResourceDefinition, UpdateCheck};
+use crate::text::quoting::go_quote;
 
 pub use crate::field_error::{FieldError, FieldErrorKind};
 pub use owners::{OwnersStage, deduplicate_owners};
-
-/// The limit on the keys and values of all annotations together (API-204).
-pub(crate) const MAX_ANNOTATION_BYTES: usize = 262_144;
 
 /// Finalizers that need no domain prefix (API-205).
 const STANDARD_FINALIZERS: [&str; 3] = [ORPHAN, FOREGROUND, "kubernetes"];
@@ -32,21 +30,20 @@ pub const ORPHAN: &str = "orphan";
 /// The finalizer of a deletion that waits for dependents (API-114).
 pub const FOREGROUND: &str = "foregroundDeletion";
 
-/// The faults in the metadata of a new object, in the order of Kubernetes' checks (API-94, API-199
-/// to API-208).
+/// Validates the metadata of a new object, in the order of Kubernetes' checks (API-94, API-199 to
+/// API-208).
 pub fn validate_create(object: &Object, definition: &ResourceDefinition) -> Vec<FieldError> {
     let meta = Meta::of(object);
     let errors = meta.kind_errors(definition);
-    match definition.name_rule {
+    match definition.rules().name_rule {
         NameRule::PathSegment => bounded(errors.into_iter().chain(meta.control_characters())),
         _ => bounded(errors),
     }
 }
 
-/// The faults in metadata that replaces the metadata of `old` (API-103, http.md 5.1), through an
-/// endpoint with these checks. The fields that an update can't change must already be copied from
-/// `old`. A fault that several rules find is listed once for each rule, because each is a separate
-/// cause.
+/// Validates metadata that replaces that of `old` (API-103, http.md 5.1), through an endpoint with
+/// these checks. Fields that an update can't change must already be copied from `old`. An error
+/// that several checks find is listed once for each, because each is a separate cause.
 pub fn validate_update(
     new: &Object,
     old: &Object,
@@ -69,8 +66,8 @@ pub fn validate_update(
     bounded(errors)
 }
 
-/// The faults in the metadata of an object inside another one, of which no kind is known (CRD-130).
-/// It needs no name.
+/// Validates the metadata of an object inside another one, whose kind is unknown (CRD-130). It
+/// needs no name.
 pub fn validate_embedded(object: &Object) -> Vec<FieldError> {
     let meta = Meta::of(object);
     let mut errors = meta.name_errors(NameRule::PathSegment);
@@ -87,8 +84,8 @@ pub fn validate_embedded(object: &Object) -> Vec<FieldError> {
     bounded(errors)
 }
 
-/// The metadata of an object. Decoding has checked its types. What several checks look for is
-/// looked for once.
+/// The metadata of an object, with types checked by decoding. Parts that several checks use are
+/// looked up once.
 struct Meta<'o> {
     object: &'o Object,
     members: Option<&'o Map<String, Value>>,
@@ -126,17 +123,18 @@ impl<'o> Meta<'o> {
             .unwrap_or_default()
     }
 
-    /// The checks of a kind's own validation: all common rules, its name rule, and stricter rules
-    /// for finalizers.
+    /// Runs the checks of a kind's own validation: all common rules, its name rule, and stricter
+    /// rules for finalizers.
     fn kind_errors(&self, definition: &ResourceDefinition) -> Vec<FieldError> {
-        let mut errors = self.object_errors(definition, definition.name_rule);
+        let mut errors = self.object_errors(definition, definition.rules().name_rule);
         errors.extend(self.strict_finalizer_errors(definition));
         errors
     }
 
-    /// Finalizers that are neither standard nor qualified, of kinds that refuse them (API-205).
+    /// Refuses finalizers that are neither standard nor qualified, for kinds with strict finalizers
+    /// (API-205).
     fn strict_finalizer_errors(&self, definition: &ResourceDefinition) -> Vec<FieldError> {
-        if !definition.strict_finalizers {
+        if !definition.rules().strict_finalizers {
             return Vec::new();
         }
         let detail = "name is neither a standard finalizer name nor is it fully qualified";
@@ -150,7 +148,7 @@ impl<'o> Meta<'o> {
         }))
     }
 
-    /// The checks that apply to every object.
+    /// Runs the checks that apply to every object.
     fn object_errors(&self, definition: &ResourceDefinition, rule: NameRule) -> Vec<FieldError> {
         let mut errors = self.name_errors(rule);
         errors.extend(self.namespace_errors(definition));
@@ -168,7 +166,7 @@ impl<'o> Meta<'o> {
         errors
     }
 
-    /// The faults in labels, annotations and owners.
+    /// Validates labels, annotations and owner references.
     fn description_errors(&self) -> &[FieldError] {
         self.described.get_or_init(|| {
             let mut errors = self.label_errors();
@@ -275,7 +273,7 @@ impl<'o> Meta<'o> {
         errors
     }
 
-    /// The checks of a change (http.md 5.1).
+    /// Runs the checks of a change (http.md 5.1).
     fn change_errors(&self, old: &Meta<'_>) -> Vec<FieldError> {
         let mut errors = Vec::new();
         if old.object.is_being_deleted() {
@@ -308,7 +306,7 @@ impl<'o> Meta<'o> {
         errors
     }
 
-    /// Checks for finalizers that were added to an object that is being deleted (API-205).
+    /// Refuses finalizers that are added to an object under deletion (API-205).
     fn added_finalizers(&self, old: &Meta<'_>) -> Option<FieldError> {
         let known = old.object.finalizers();
         let mut added = self.object.finalizers();
@@ -329,7 +327,7 @@ impl<'o> Meta<'o> {
     }
 }
 
-/// One error for each message about a value.
+/// Returns one error for each message about a value.
 fn each<'v>(
     wrong: Vec<String>,
     path: &'v str,

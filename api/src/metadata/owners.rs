@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use crate::field_error::{FieldError, bounded};
 use crate::object::Object;
+use crate::schema::untyped;
 
 const PATH: &str = "metadata.ownerReferences";
 
-/// An owner reference. The order of its members is the order in which messages print them.
+/// An owner reference. The order of its members is that in error messages.
 #[derive(Serialize)]
 struct Owner<'v> {
     #[serde(rename = "apiVersion")]
@@ -38,8 +39,8 @@ impl<'v> Owner<'v> {
         }
     }
 
-    /// The version in `apiVersion`. It is empty when there is none or when the text is not a group
-    /// and version.
+    /// Returns the version in `apiVersion`, empty if it is absent or the text is not a group and
+    /// version.
     fn version(&self) -> &'v str {
         match self.api_version.split_once('/') {
             None => self.api_version,
@@ -61,9 +62,17 @@ impl<'v> Owner<'v> {
                 errors.push(FieldError::invalid(path, text, "must not be empty"));
             }
         }
-        if self.kind == "Event" && matches!(self.api_version, "v1" | "/v1") {
-            let detail = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(FieldError::invalid_document(PATH, &document(self), detail));
+        // `/v1` is also the core group.
+        let api_version = self
+            .api_version
+            .strip_prefix('/')
+            .unwrap_or(self.api_version);
+        if untyped().schema().is_never_owner(api_version, self.kind) {
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            let kind = self.kind;
+            let detail =
+                format!("{group}/{version}, Kind={kind} is disallowed from being an owner");
+            errors.push(FieldError::invalid_document(PATH, &document(self), &detail));
         }
         errors
     }
@@ -73,14 +82,14 @@ fn document(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// The faults in owner references.
+/// Validates owner references.
 pub(super) fn errors(references: Option<&Value>) -> Vec<FieldError> {
     let Some(references) = references.and_then(Value::as_array) else {
         return Vec::new();
     };
     let owners: Vec<Owner<'_>> = references.iter().map(Owner::of).collect();
     let mut controller: Option<&Owner<'_>> = None;
-    // The text is the same for every error and may be long, so it is built once.
+    // The text is the same for every error and may be long, so it is formatted once.
     let mut all: Option<String> = None;
     bounded(owners.iter().flat_map(|owner| {
         let mut errors = owner.errors();
@@ -101,16 +110,17 @@ pub(super) fn errors(references: Option<&Value>) -> Vec<FieldError> {
     }))
 }
 
-/// When owner references are looked at.
+/// The stage at which owner references are deduplicated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnersStage {
-    /// When a whole object has been read.
+    /// After a whole object was decoded.
     Read,
-    /// Behind admission. What a patch makes is looked at only then.
+    /// After admission. The result of a patch is deduplicated only here.
     Admitted,
 }
 
-/// Drops owner references that equal an earlier one. Returns the warning for it, if any (API-207).
+/// Drops owner references that equal an earlier one. Returns the warning about them, if any
+/// (API-207).
 pub fn deduplicate_owners(object: &mut Object, stage: OwnersStage) -> Vec<String> {
     let present = object
         .metadata()

@@ -8,7 +8,7 @@ const QUALIFIED: &str = "name part must consist of alphanumeric characters, '-',
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// A configmap `a` in a namespace with these members of metadata.
+/// Returns a ConfigMap `a` in a namespace with these members of metadata.
 fn with(metadata: &str) -> Object {
     let mut object = object(&format!("{{\"metadata\":{metadata}}}"));
     if object.name().is_empty() {
@@ -18,9 +18,9 @@ fn with(metadata: &str) -> Object {
     object
 }
 
-/// The faults of an update at the kind's own endpoint.
+/// Returns the errors of an update at the kind's own endpoint.
 fn updated(new: &Object, old: &Object, definition: &ResourceDefinition) -> Vec<FieldError> {
-    validate_update(new, old, definition, definition.update_checks)
+    validate_update(new, old, definition, &definition.rules().update.checks)
 }
 
 fn texts(errors: &[FieldError]) -> Vec<String> {
@@ -33,7 +33,7 @@ fn created(metadata: &str) -> Vec<String> {
 
 /// API-94: valid metadata has no faults.
 #[test]
-fn a_plain_object_is_right() {
+fn valid_metadata_has_no_errors() {
     assert_eq!(created(r#"{"name":"a"}"#), [""; 0]);
     let full = r#"{"labels":{"a":"","b_.-c":"A_.-z","ex.com/B":"1"},
         "annotations":{"Upper.Prefix/b":"any text"},"generation":7,"generateName":"ok-",
@@ -260,9 +260,9 @@ fn system_fields_are_immutable() {
     );
 }
 
-/// API-148: the causes that kube-apiserver gives for one bad label, by kind.
+/// API-148: the causes that kube-apiserver reports for one invalid label, by kind.
 #[test]
-fn an_update_finds_a_fault_as_often_as_kubernetes_looks() {
+fn an_update_repeats_an_error_for_each_check() {
     let old = with("{}");
     let new = with(r#"{"labels":{"k":"-"},"finalizers":["plain"]}"#);
     let count = |definition: ResourceDefinition, field: &str| {
@@ -283,7 +283,7 @@ fn an_update_finds_a_fault_as_often_as_kubernetes_looks() {
 
 /// API-148, API-205: the checks of an endpoint, in their order.
 #[test]
-fn an_endpoint_repeats_the_checks_it_is_told_to() {
+fn an_endpoint_repeats_its_checks() {
     let old = with("{}");
     let new = with(r#"{"labels":{"k":"-"},"finalizers":["-","plain"]}"#);
     // L is the label, F the invalid finalizer, S a finalizer without a domain.
@@ -307,7 +307,7 @@ fn an_endpoint_repeats_the_checks_it_is_told_to() {
 
 /// API-205.
 #[test]
-fn no_finalizer_comes_to_an_object_that_goes() {
+fn no_finalizer_is_added_to_an_object_under_deletion() {
     let old = with(
         r#"{"finalizers":["ex.com/a","ex.com/b"],"deletionTimestamp":"2020-01-01T00:00:00Z"}"#,
     );
@@ -324,7 +324,7 @@ fn no_finalizer_comes_to_an_object_that_goes() {
     assert_eq!(texts(&updated(&new, &old, &configmaps())), [wanted, wanted]);
 }
 
-/// An answer stays small for any faults in a body of several megabytes.
+/// A response stays small however many errors a body of several megabytes has.
 #[test]
 fn the_number_of_faults_reported_is_limited() {
     let labels: Map<String, Value> = (0..50_000).map(|i| (format!("-{i}"), json!("-"))).collect();
@@ -363,7 +363,7 @@ fn names_of_new_objects_hold_no_control_characters() {
         );
         assert_eq!(errors, [wanted]);
         assert_eq!(updated(&new, &new, &events()), []);
-        // Other rules always refused them, with another message.
+        // Other rules have always refused them, with another message.
         let errors = texts(&validate_create(&new, &configmaps()));
         assert!(errors.concat().contains("RFC 1123"), "{errors:?}");
     }
@@ -374,7 +374,7 @@ fn names_of_new_objects_hold_no_control_characters() {
     }
 }
 
-/// The value is shown again for each of its faults.
+/// A value is shown again in each of its errors.
 #[test]
 fn the_text_of_faults_is_limited() {
     let long = "n".repeat(1 << 20);

@@ -2,20 +2,19 @@
 
 use serde_json::Value;
 
-use super::{Query, is_dry_run, is_yes, refuse, validate_dry_run};
+use super::{OptionsError, Query, is_dry_run, is_yes, refuse, validate_dry_run};
 use crate::decode::{BodyFormat, TYPE_OF_ANY, decode_value, type_value};
-use crate::document_paths::json_type;
 use crate::field_error::FieldError;
 use crate::schema;
-use crate::status::Status;
+use crate::text::json_type;
 use crate::version::Preconditions;
 
-/// What happens to dependents of a deleted object (API-114).
+/// The handling of a deleted object's dependents (API-114).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// The object stays until they are gone.
+    /// The object stays until the garbage collector has deleted them.
     Foreground,
-    /// They are collected afterwards.
+    /// The garbage collector deletes them afterwards.
     Background,
     /// They stay.
     Orphan,
@@ -32,11 +31,11 @@ pub struct DeleteOptions {
     pub propagation_policy: Option<Propagation>,
     /// `orphanDependents`.
     pub orphan_dependents: Option<bool>,
-    /// `preconditions` of a body, `uid` and `resourceVersion` of a query (API-83).
+    /// `preconditions` in a body, `uid` and `resourceVersion` in a query (API-83).
     pub preconditions: Preconditions,
 }
 
-/// The options of a deletion before they are checked.
+/// The options of a deletion before validation.
 #[derive(Debug, Default)]
 struct RawDeleteOptions {
     dry_run: Vec<String>,
@@ -47,7 +46,8 @@ struct RawDeleteOptions {
 }
 
 impl DeleteOptions {
-    /// Reads and checks the options. If there is a body, the query is ignored (API-82, API-83).
+    /// Parses and validates the options. A body replaces the query, as in kube-apiserver (API-82,
+    /// API-83).
     ///
     /// # Errors
     /// 400 for unreadable options, 422 with kind DeleteOptions for invalid ones.
@@ -55,19 +55,18 @@ impl DeleteOptions {
         query: &Query,
         body: &[u8],
         format: BodyFormat,
-    ) -> Result<DeleteOptions, Box<Status>> {
+    ) -> Result<DeleteOptions, OptionsError> {
         let raw = if body.is_empty() {
             RawDeleteOptions::of_query(query)?
         } else {
-            RawDeleteOptions::of_body(body, format)
-                .map_err(|message| Box::new(Status::bad_request(message)))?
+            RawDeleteOptions::of_body(body, format).map_err(OptionsError::Unreadable)?
         };
         raw.checked()
     }
 }
 
 impl RawDeleteOptions {
-    fn of_query(query: &Query) -> Result<RawDeleteOptions, Box<Status>> {
+    fn of_query(query: &Query) -> Result<RawDeleteOptions, OptionsError> {
         let text = |name: &str| {
             let given = query.first(name).filter(|text| !text.is_empty());
             given.map(str::to_owned)
@@ -89,7 +88,7 @@ impl RawDeleteOptions {
             BodyFormat::Json => format!("couldn't get version/kind; json parse error: {why}"),
             BodyFormat::Yaml => why,
         })?;
-        let read = type_value(&value, schema::delete_options()).map_err(|why| why.to_string())?;
+        let read = type_value(&value, &schema::delete_options()).map_err(|why| why.to_string())?;
         let members = match read.value {
             Value::Object(members) => members,
             Value::Null => serde_json::Map::new(),
@@ -113,7 +112,7 @@ impl RawDeleteOptions {
         }
         let text = |name: &str| members.get(name).and_then(Value::as_str);
         let kind = text("kind").unwrap_or_default();
-        // Clients send many versions of this type, and all versions are equal.
+        // Every version is accepted, because this type is the same in all of them.
         if !matches!(kind, "" | "DeleteOptions") {
             let version = text("apiVersion").unwrap_or_default();
             return Err(format!(
@@ -142,7 +141,7 @@ impl RawDeleteOptions {
         })
     }
 
-    fn checked(self) -> Result<DeleteOptions, Box<Status>> {
+    fn checked(self) -> Result<DeleteOptions, OptionsError> {
         let mut errors = Vec::new();
         let path = "propagationPolicy";
         let policy = match self.propagation_policy.as_deref() {
@@ -162,7 +161,7 @@ impl RawDeleteOptions {
         }
         let dry_run: Vec<&str> = self.dry_run.iter().map(String::as_str).collect();
         errors.extend(validate_dry_run(&dry_run));
-        refuse("DeleteOptions", &errors)?;
+        refuse("DeleteOptions", errors)?;
         Ok(DeleteOptions {
             dry_run: is_dry_run(&dry_run),
             grace_period_seconds: self.grace_period_seconds,

@@ -1,11 +1,10 @@
 //! The options of list and watch (LI-1, WA-3, WA-5).
 
-use super::{Query, is_yes, refuse};
+use super::{OptionsError, Query, is_yes, refuse};
 use crate::field_error::FieldError;
-use crate::status::Status;
 use crate::version::VersionMatch;
 
-/// `resourceVersionMatch` as given, so that validation can report an unknown value.
+/// `resourceVersionMatch` as the client sent it, so that validation can report an unknown value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionMatchText {
     /// `Exact`.
@@ -25,7 +24,7 @@ impl VersionMatchText {
         }
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         match self {
             VersionMatchText::Exact => "Exact",
@@ -34,7 +33,7 @@ impl VersionMatchText {
         }
     }
 
-    /// The value for storage, or `None` for a value that validation refuses.
+    /// Returns the value for storage, or `None` for a value that validation refuses.
     pub fn known(&self) -> Option<VersionMatch> {
         match self {
             VersionMatchText::Exact => Some(VersionMatch::Exact),
@@ -59,7 +58,7 @@ pub struct ListOptions {
     pub limit: usize,
     /// `continue`.
     pub continue_token: Option<String>,
-    /// `timeoutSeconds`. 0 means unset. A negative value becomes 0.
+    /// `timeoutSeconds`. 0 means unset. Negative values become 0.
     pub timeout_seconds: Option<u64>,
     /// `watch`.
     pub watch: bool,
@@ -70,11 +69,11 @@ pub struct ListOptions {
 }
 
 impl ListOptions {
-    /// Reads the parameters.
+    /// Parses the parameters.
     ///
     /// # Errors
     /// 400 for an invalid number (API-78).
-    pub fn parse(query: &Query) -> Result<ListOptions, Box<Status>> {
+    pub fn parse(query: &Query) -> Result<ListOptions, OptionsError> {
         let non_empty = |name: &str| query.first(name).filter(|text| !text.is_empty());
         let limit = query.integer("limit")?.unwrap_or(0);
         let timeout = query.integer("timeoutSeconds")?.filter(|&asked| asked != 0);
@@ -92,11 +91,11 @@ impl ListOptions {
         })
     }
 
-    /// The rules for a list (LI-1, API-84).
+    /// Validates the options of a list (LI-1, API-84).
     ///
     /// # Errors
     /// 422 with kind ListOptions.
-    pub fn validate_list(&self) -> Result<(), Box<Status>> {
+    pub fn validate_list(&self) -> Result<(), OptionsError> {
         let mut errors = Vec::new();
         let path = "resourceVersionMatch";
         if let Some(version_match) = &self.version_match {
@@ -123,15 +122,15 @@ impl ListOptions {
             let detail = "sendInitialEvents is forbidden for list";
             errors.push(FieldError::forbidden("sendInitialEvents", detail));
         }
-        refuse("ListOptions", &errors)
+        refuse("ListOptions", errors)
     }
 
-    /// The rules for a watch (WA-3, API-84), with the feature gate WatchList or without. With it,
-    /// call [`ListOptions::default_watch`] first.
+    /// Validates the options of a watch (WA-3, API-84), with or without the feature gate WatchList.
+    /// With it, call [`ListOptions::default_watch`] first.
     ///
     /// # Errors
     /// 422 with kind ListOptions.
-    pub fn validate_watch(&self, has_watch_list: bool) -> Result<(), Box<Status>> {
+    pub fn validate_watch(&self, has_watch_list: bool) -> Result<(), OptionsError> {
         let mut errors = Vec::new();
         let path = "resourceVersionMatch";
         let not_older = self.version_match == Some(VersionMatchText::NotOlderThan);
@@ -158,10 +157,11 @@ impl ListOptions {
             }
             errors.extend(self.match_with_continue());
         }
-        refuse("ListOptions", &errors)
+        refuse("ListOptions", errors)
     }
 
-    /// Makes a plain watch from no version or from 0 start with the current state (WA-5, API-85).
+    /// Sets `sendInitialEvents` for a plain watch without resourceVersion or from 0, so that it
+    /// starts with the current state (WA-5, API-85).
     pub fn default_watch(&mut self) {
         let plain = self.send_initial_events.is_none() && self.version_match.is_none();
         if plain && matches!(self.resource_version.as_str(), "" | "0") {

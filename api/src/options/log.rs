@@ -1,20 +1,19 @@
-//! The options for reading the log of a pod (API-221).
+//! The options for reading a pod's log (API-221).
 
-use super::Query;
-use crate::decode::go_time::{Decimals, GoTime};
+use super::{OptionsError, Query};
 use crate::field_error::FieldError;
-use crate::status::Status;
+use crate::text::go_time::{Decimals, GoTime};
 
-/// Checks the parameters of a log of this pod.
+/// Validates the parameters of a request for the log of this pod.
 ///
 /// # Errors
-/// 400 for what is no number or no time, 422 with all that is out of range.
-pub fn check_log_options(query: &Query, pod: &str) -> Result<(), Box<Status>> {
+/// 400 for invalid numbers and times, 422 with all values that are out of range.
+pub fn check_log_options(query: &Query, pod: &str) -> Result<(), OptionsError> {
     let since_seconds = query.integer("sinceSeconds")?;
     let since_time = query.first("sinceTime").filter(|time| !time.is_empty());
     if let Some(time) = since_time {
         let read = GoTime::read(time, Decimals::Any);
-        read.map_err(|fault| Box::new(Status::bad_request(fault)))?;
+        read.map_err(OptionsError::Unreadable)?;
     }
     let (tail_lines, limit_bytes) = (query.integer("tailLines")?, query.integer("limitBytes")?);
     let mut errors = Vec::new();
@@ -33,13 +32,18 @@ pub fn check_log_options(query: &Query, pod: &str) -> Result<(), Box<Status>> {
     } else {
         errors.extend(at_least_one("sinceSeconds", since_seconds));
     }
-    // It belongs to a feature that is off.
+    // The feature gate of `stream` is off.
     if query.first("stream").is_some() {
         let detail = "may not be specified";
         errors.push(FieldError::forbidden("stream", detail));
     }
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(Box::new(Status::invalid("", "PodLogOptions", pod, &errors))),
+    if errors.is_empty() {
+        return Ok(());
     }
+    Err(OptionsError::Invalid {
+        group: "",
+        kind: "PodLogOptions",
+        name: pod.to_owned(),
+        errors,
+    })
 }

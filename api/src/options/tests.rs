@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::decode::BodyFormat;
+use crate::status::Status;
 use crate::version::{Asked, Preconditions, VersionMatch};
 use actors::engine::Revision;
 
@@ -12,8 +13,8 @@ fn query(text: &str) -> Query {
     Query::parse(text)
 }
 
-fn refusal<T: std::fmt::Debug>(result: Result<T, Box<Status>>) -> (u16, String) {
-    let status = result.unwrap_err();
+fn refusal<T: std::fmt::Debug>(result: Result<T, impl Into<Status>>) -> (u16, String) {
+    let status = result.map_err(Into::into).unwrap_err();
     (status.code, status.message)
 }
 
@@ -72,9 +73,9 @@ fn list_options_are_read() {
     assert_eq!(VersionMatchText::Exact.known(), Some(VersionMatch::Exact));
 }
 
-/// API-78, with the messages of kube-apiserver.
+/// API-78: the messages of kube-apiserver.
 #[test]
-fn numbers_that_are_none_are_a_400() {
+fn invalid_numbers_are_a_400() {
     let parsed = |text| refusal(ListOptions::parse(&query(text)));
     let syntax = |text: &str| format!("strconv.ParseInt: parsing {text:?}: invalid syntax");
     assert_eq!(parsed("limit=x"), (400, syntax("x")));
@@ -96,9 +97,9 @@ fn list_refusal(text: &str) -> String {
         .to_owned()
 }
 
-/// LI-1, API-84, with the messages of kube-apiserver.
+/// LI-1, API-84: the messages of kube-apiserver.
 #[test]
-fn lists_refuse_what_makes_no_sense() {
+fn lists_refuse_contradictory_options() {
     let path = "resourceVersionMatch";
     let version =
         format!("{path}: Forbidden: {path} is forbidden unless resourceVersion is provided");
@@ -147,9 +148,9 @@ fn watch_refusal(text: &str) -> String {
         .to_owned()
 }
 
-/// WA-3, with the messages of kube-apiserver.
+/// WA-3: the messages of kube-apiserver.
 #[test]
-fn watches_refuse_what_makes_no_sense() {
+fn watches_refuse_contradictory_options() {
     let path = "resourceVersionMatch";
     let requires =
         format!("{path}: Forbidden: sendInitialEvents requires setting {path} to NotOlderThan");
@@ -176,15 +177,15 @@ fn watches_refuse_what_makes_no_sense() {
     assert_eq!(watch_refusal("continue=x&resourceVersion=0"), with_continue);
 }
 
-/// API-84, http.md 10.1: without the feature gate WatchList nobody asks for initial events.
+/// API-84, http.md 10.1: `sendInitialEvents` is refused without the feature gate WatchList.
 #[test]
-fn watches_ask_for_no_initial_events_without_the_feature() {
+fn watches_refuse_initial_events_without_the_feature() {
     let refused = |text: &str| {
         let options = ListOptions::parse(&query(text)).unwrap();
         options
             .validate_watch(false)
             .err()
-            .map(|status| status.message)
+            .map(|error| Status::from(error).message)
     };
     let invalid = "ListOptions.meta.k8s.io \"\" is invalid: ";
     let path = "resourceVersionMatch";
@@ -222,7 +223,7 @@ fn a_plain_watch_starts_with_the_state() {
     assert_eq!(defaulted(asked), Some(false));
 }
 
-/// API-80, API-81, with the messages of kube-apiserver.
+/// API-80, API-81: the messages of kube-apiserver.
 #[test]
 fn write_options_are_checked() {
     let parse = |text| WriteOptions::parse(&query(text), WriteVerb::Create);
@@ -265,7 +266,7 @@ fn write_options_are_checked() {
     assert_eq!(refused(&long), wanted);
 }
 
-/// API-81: `force` is only for apply, whatever its value.
+/// API-81: `force` is only for apply, regardless of its value.
 #[test]
 fn force_is_refused_on_other_patches() {
     for text in ["force=true", "force=false", "force="] {
@@ -287,7 +288,7 @@ fn force_is_refused_on_other_patches() {
     );
 }
 
-/// API-155: a named manager is recorded as given, except an invalid name.
+/// API-155: the field manager of the request is recorded, except an invalid one.
 #[test]
 fn the_user_agent_names_the_manager_unless_the_request_does() {
     let manager = |named: &str, agent: &str| field_manager(&query(named), agent);
@@ -302,11 +303,11 @@ fn the_user_agent_names_the_manager_unless_the_request_does() {
     assert_eq!(manager(&long, "kubectl/v1"), "kubectl");
 }
 
-/// Each unprintable character of a manager is a separate fault that shows the whole name.
+/// Each unprintable character of a manager is a separate error that shows the whole name.
 #[test]
 fn a_refused_manager_is_not_repeated_for_each_of_its_characters() {
     let text = format!("fieldManager={}", "%01".repeat(20_000));
-    let status = WriteOptions::parse(&query(&text), WriteVerb::Create).unwrap_err();
+    let status = Status::from(WriteOptions::parse(&query(&text), WriteVerb::Create).unwrap_err());
     assert!(
         status.to_json().len() < 96 * 1024,
         "{}",
@@ -314,7 +315,7 @@ fn a_refused_manager_is_not_repeated_for_each_of_its_characters() {
     );
 }
 
-fn deletion(text: &str, body: &str) -> Result<DeleteOptions, Box<Status>> {
+fn deletion(text: &str, body: &str) -> Result<DeleteOptions, OptionsError> {
     DeleteOptions::parse(&query(text), body.as_bytes(), BodyFormat::Json)
 }
 
@@ -362,7 +363,7 @@ fn delete_options_come_from_the_body_or_the_query() {
     assert_eq!(deletion("", "null").unwrap(), DeleteOptions::default());
 }
 
-/// API-82, with the messages of kube-apiserver.
+/// API-82: the messages of kube-apiserver.
 #[test]
 fn delete_options_are_checked() {
     let refused = |text, body| {
@@ -413,14 +414,14 @@ fn unreadable_delete_options_are_a_400() {
         r#"{"preconditions":{"uid":5}}"#,
     ];
     for body in bodies {
-        assert_eq!(deletion("", body).unwrap_err().code, 400, "{body}");
+        assert_eq!(refusal(deletion("", body)).0, 400, "{body}");
     }
     for text in ["gracePeriodSeconds=x", "gracePeriodSeconds="] {
-        assert_eq!(deletion(text, "").unwrap_err().code, 400);
+        assert_eq!(refusal(deletion(text, "")).0, 400);
     }
 }
 
-/// ST-6, ST-17, with the messages of kube-apiserver.
+/// ST-6, ST-17: the messages of kube-apiserver.
 #[test]
 fn versions_are_decimal_numbers() {
     assert_eq!(parse_version(""), Ok(Asked::Unset));
@@ -460,7 +461,7 @@ fn timeouts_are_cut_to_the_longest() {
 }
 
 proptest! {
-    /// API-78: no query string causes a panic, and encoded parameters are found again.
+    /// API-78: no query string causes a panic, and encoded parameters are decoded again.
     #[test]
     fn any_query_is_read(text in "[a-z%+&=;0-9]{0,40}|.{0,40}", value in ".{0,10}") {
         let _ = ListOptions::parse(&query(&text));

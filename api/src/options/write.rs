@@ -1,25 +1,14 @@
 //! The options of create, update and patch (API-80, API-81).
 
-use super::{Query, is_dry_run, refuse, validate_dry_run};
-use crate::field_error::{FieldError, bounded, is_go_printable};
-use crate::status::Status;
+use super::{OptionsError, Query, is_dry_run, refuse, validate_dry_run};
+use crate::field_error::{FieldError, bounded};
+use crate::field_validation::FieldValidation;
+use crate::text::quoting::is_go_printable;
 
-/// Longer field managers are refused (API-81).
+/// Kubernetes' limit on the length of a field manager, in bytes (API-81).
 pub const MAX_FIELD_MANAGER_BYTES: usize = 128;
 
-/// `fieldValidation` (API-90).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FieldValidation {
-    /// Unknown and duplicate members are accepted silently.
-    Ignore,
-    /// They are accepted with warnings.
-    #[default]
-    Warn,
-    /// They are refused.
-    Strict,
-}
-
-/// The verb of [`WriteOptions`], for the text of a refusal (API-80).
+/// The verb of [`WriteOptions`], for error messages (API-80).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteVerb {
     /// POST.
@@ -47,20 +36,20 @@ impl WriteVerb {
 pub struct WriteOptions {
     /// `dryRun=All`.
     pub dry_run: bool,
-    /// `fieldManager`; empty when not given (see [`default_manager`]).
+    /// `fieldManager`; empty if unset (see [`default_manager`]).
     pub field_manager: String,
     /// `fieldValidation`.
     pub field_validation: FieldValidation,
-    /// `force`, of server-side apply.
+    /// `force`, for server-side apply.
     pub force: bool,
 }
 
 impl WriteOptions {
-    /// Reads and checks the parameters (API-80, API-81).
+    /// Parses and validates the parameters (API-80, API-81).
     ///
     /// # Errors
     /// 422 with the kind of the verb's options.
-    pub fn parse(query: &Query, verb: WriteVerb) -> Result<WriteOptions, Box<Status>> {
+    pub fn parse(query: &Query, verb: WriteVerb) -> Result<WriteOptions, OptionsError> {
         let dry_run = query.all("dryRun");
         let field_manager = query.text("fieldManager");
         let mut errors = Vec::new();
@@ -91,7 +80,7 @@ impl WriteOptions {
                 FieldValidation::Warn
             }
         };
-        refuse(verb.kind(), &errors)?;
+        refuse(verb.kind(), errors)?;
         Ok(WriteOptions {
             dry_run: is_dry_run(&dry_run),
             field_manager,
@@ -101,8 +90,9 @@ impl WriteOptions {
     }
 }
 
-/// The field manager that a request names (API-155), if it is valid. Checked verbs refuse invalid
-/// names, and verbs that do not write record nothing else.
+/// Returns the field manager in the parameters of a request, or by default that of its User-Agent
+/// (API-155). Ignores an invalid one: verbs that record managers refuse it when they validate their
+/// options.
 pub fn field_manager(query: &Query, user_agent: &str) -> String {
     match query.first("fieldManager") {
         Some(named) if !named.is_empty() && manager_errors("fieldManager", named).is_empty() => {
@@ -112,8 +102,8 @@ pub fn field_manager(query: &Query, user_agent: &str) -> String {
     }
 }
 
-/// The field manager of a request that names none: its User-Agent up to the first slash, cut to the
-/// maximum length (API-155).
+/// Returns the default field manager: the User-Agent up to the first slash, cut to the maximum
+/// length (API-155).
 pub fn default_manager(user_agent: &str) -> String {
     let name = user_agent.split('/').next().unwrap_or_default();
     let mut manager = String::new();
@@ -126,7 +116,7 @@ pub fn default_manager(user_agent: &str) -> String {
     manager
 }
 
-/// The faults in the name of a manager at this place.
+/// Validates the name of a manager at this path.
 pub fn manager_errors(path: &str, manager: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if manager.len() > MAX_FIELD_MANAGER_BYTES {

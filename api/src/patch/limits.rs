@@ -1,5 +1,5 @@
-//! Limits on the cost of the operations of a JSON patch. They are checked before an operation runs,
-//! because the library runs any operation.
+//! Limits on the cost of JSON patch operations. They are checked before each operation, because the
+//! library runs any operation.
 
 use json_patch::PatchOperation;
 use json_patch::jsonptr::Pointer;
@@ -9,11 +9,12 @@ use crate::abandoned::is_abandoned;
 use crate::decode::{MAX_TREE_BYTES, is_deeper_than, tree_bytes};
 use crate::deep::{levels, note};
 
-/// The limit on the bytes of JSON that the copies of one patch may add (API-159, API-21).
+/// The limit on the bytes of JSON that the copies of one patch may add, kube-apiserver's default
+/// (API-159, API-21).
 const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
-/// The limit on steps for moving values inside lists and measuring moved values. Ten thousand
-/// insertions at the front of a long list exceed it, ordinary patches need a few steps.
+/// The limit on steps that move values inside lists and measure moved values. Ten thousand
+/// insertions at the front of a long list exceed it; ordinary patches need a few steps.
 const MAX_STEPS: usize = 20_000_000;
 
 /// The cost of the operations so far.
@@ -25,7 +26,8 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Whether an operation may run on the document. None may when nobody waits for the result.
+    /// Returns whether an operation may run on the document. Refuses all operations once the client
+    /// is gone.
     pub(super) fn admit(&mut self, document: &Value, operation: &PatchOperation) -> bool {
         self.steps = self.steps.saturating_add(moved_items(document, operation));
         let fits = match operation {
@@ -46,14 +48,15 @@ impl Limits {
         fits && self.steps <= MAX_STEPS && !is_abandoned()
     }
 
-    /// Whether a value may be moved, which is a removal and an addition that count as such.
+    /// Returns whether a value may be moved. The removal and the addition count like single
+    /// operations.
     pub(super) fn admit_moved(&mut self, value: &Value) -> bool {
         self.steps = self.steps.saturating_add(json_bytes(value));
         self.steps <= MAX_STEPS
     }
 }
 
-/// How many items of a list an operation moves: those behind one that comes or goes.
+/// Returns how many items of a list an operation shifts: those after an added or removed one.
 fn moved_items(document: &Value, operation: &PatchOperation) -> usize {
     if matches!(
         operation,
@@ -73,7 +76,8 @@ fn moved_items(document: &Value, operation: &PatchOperation) -> usize {
     }
 }
 
-/// Whether a value at a path keeps the document shallow enough to be read again.
+/// Returns whether the document stays shallow enough to be decoded again with the value at this
+/// path.
 fn fits_below(path: &Pointer, value: &Value) -> bool {
     let left = levels().checked_sub(path.count());
     let fits = left.is_some_and(|left| !is_deeper_than(value, left));
@@ -83,9 +87,9 @@ fn fits_below(path: &Pointer, value: &Value) -> bool {
     fits
 }
 
-/// The length of a value's JSON.
+/// Returns the length of a value's JSON.
 fn json_bytes(value: &Value) -> usize {
-    /// Counts the written bytes and stores none of them.
+    /// Counts the written bytes without storing them.
     struct Counter(usize);
 
     impl std::io::Write for Counter {

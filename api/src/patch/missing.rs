@@ -6,7 +6,7 @@
 use json_patch::{AddOperation, PatchOperation};
 use serde_json::Value;
 
-/// The operation that replaces another one.
+/// The operation to run instead of another one.
 #[derive(Debug, PartialEq)]
 pub(super) enum Instead {
     /// The same operation.
@@ -17,7 +17,8 @@ pub(super) enum Instead {
     Nothing,
 }
 
-/// For a missing member, `replace` sets it, `copy` copies null, and `test` compares with null.
+/// Returns the operation to run. For a missing member, `replace` sets it, `copy` copies null, and
+/// `test` compares with null.
 pub(super) fn instead(document: &Value, operation: &PatchOperation) -> Instead {
     let at = match operation {
         PatchOperation::Replace(_) | PatchOperation::Test(_) => operation.path(),

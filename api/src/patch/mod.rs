@@ -1,9 +1,10 @@
 //! JSON patches, JSON merge patches and strategic merge patches (http.md 4.2 to 4.4).
 //!
-//! This folder owns the parsing, limits and application of patches. The body of a patch and an
-//! object enter. The patched object leaves with the paths of unknown members, or a `Status` that
-//! refuses the patch. This folder must not know storage or retries.
+//! Contains the parsing, limits and application of patches. Input is the body of a patch and an
+//! object; the result is the patched object with its strict decoding errors, or the error of a
+//! failed patch. Nothing here knows storage or retries.
 
+mod error;
 mod limits;
 mod missing;
 mod patched_text;
@@ -17,25 +18,26 @@ use json_patch::{AddOperation, PatchOperation};
 use serde_json::{Map, Value};
 
 use crate::decode::{
-    FieldFault, TypedDocument, decode_part, of_other_internal_kind, of_other_kind,
-    strict_decoding_error, type_patched,
+    OtherKind, TypedDocument, decode_part, of_other_internal_kind, of_other_kind, type_patched,
 };
-use crate::document_paths::{FieldFaults, Place, json_type};
+use crate::field_validation::{
+    FieldValidation, Place, StrictDecodingError, StrictDecodingErrors, strict_decoding_error,
+};
 use crate::go_json::{Expected, document_error, object_error};
 use crate::object::Object;
-use crate::options::FieldValidation;
 use crate::resource::ResourceDefinition;
-use crate::status::Status;
+use crate::text::json_type;
 use limits::Limits;
 use missing::Instead;
 use patched_text::{PatchedText, Reached};
 
+pub use error::PatchError;
 pub use strategic::StrategicPatch;
 
-/// The maximum number of operations in a JSON patch (API-159).
+/// kube-apiserver's limit on the operations of a JSON patch (API-159).
 const MAX_OPERATIONS: usize = 10_000;
 
-/// The form of a patch, by its media type (http.md 4.1).
+/// The type of a patch, by its media type (http.md 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatchKind {
     /// `application/json-patch+json`.
@@ -51,9 +53,9 @@ pub enum PatchKind {
 pub enum Patch {
     /// Operations (RFC 6902), and their unknown and duplicate members. `None` stands for an
     /// operation that fails for every object.
-    Json(Vec<Option<PatchOperation>>, Vec<FieldFault>),
-    /// A document to merge (RFC 7386), and its duplicate members.
-    Merge(Value, Vec<FieldFault>),
+    Json(Vec<Option<PatchOperation>>, Vec<StrictDecodingError>),
+    /// A document to merge (RFC 7396), and its duplicate members.
+    Merge(Value, Vec<StrictDecodingError>),
     /// A document to merge by the types of its members.
     Strategic(StrategicPatch),
 }
@@ -61,19 +63,19 @@ pub enum Patch {
 /// The result of a patch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patched {
-    /// The object.
+    /// The patched object.
     pub object: Object,
     /// Unknown and duplicate members of the patch, and unknown ones of its result, which were
     /// dropped (API-156).
-    pub faults: Vec<FieldFault>,
+    pub faults: Vec<StrictDecodingError>,
 }
 
 impl Patch {
-    /// Reads a patch.
+    /// Parses a patch.
     ///
     /// # Errors
     /// 400 for an invalid patch (API-160, API-162), 413 for too many operations (API-159).
-    pub fn parse(kind: PatchKind, body: &[u8]) -> Result<Patch, Box<Status>> {
+    pub fn parse(kind: PatchKind, body: &[u8]) -> Result<Patch, PatchError> {
         match kind {
             PatchKind::Json => parse_operations(body),
             PatchKind::Merge => parse_merge(body),
@@ -81,13 +83,13 @@ impl Patch {
         }
     }
 
-    /// Whether the patch may read or write the object's `resourceVersion`. Then its result depends
-    /// on the version.
+    /// Returns whether the patch may read or write `resourceVersion`, so that its result depends on
+    /// it.
     pub fn touches_version(&self) -> bool {
         self.touches("resourceVersion")
     }
 
-    /// Whether the patch may read or write a member of the object's metadata.
+    /// Returns whether the patch may read or write a member of the object's metadata.
     fn touches(&self, member: &str) -> bool {
         let place = format!("/metadata/{member}");
         let contains = |path: &str| place.starts_with(path) || path.starts_with(&place);
@@ -108,29 +110,28 @@ impl Patch {
         }
     }
 
-    /// Applies the patch and checks the types of the result. A patch can remove kind and
-    /// apiVersion, and change the latter to another version of the kind that is read (KV-29).
-    /// Unknown members are dropped, and strict validation refuses them and the faults of the patch
-    /// itself.
+    /// Applies the patch and checks the types of the result. A patch may remove kind and
+    /// apiVersion, which are restored, and may set apiVersion to a former version of the kind
+    /// (KV-29). Unknown members are dropped; strict validation refuses them and the faults of the
+    /// patch itself.
     ///
     /// # Errors
-    /// 422 for an operation that fails, for one that costs too much, and for a result that is not
-    /// an object of the kind (API-156, API-159 to API-162).
+    /// 422 for an operation that fails or costs too much, and for a result that is not an object of
+    /// the kind (API-156, API-159 to API-162).
     pub fn apply(
         &self,
         object: &Object,
         definition: &ResourceDefinition,
         validation: FieldValidation,
-    ) -> Result<Patched, Box<Status>> {
-        // Only a patch of managedFields sees them. After others the stored ones count.
+    ) -> Result<Patched, PatchError> {
+        // Only a patch of managedFields sees them. All others keep the stored ones.
         let whole;
         let texts = object;
-        let object = match self.touches("managedFields") && object.managed_fields().is_some() {
-            true => {
-                whole = Object::of(whole_of(object));
-                &whole
-            }
-            false => object,
+        let object = if self.touches("managedFields") && object.managed_fields().is_some() {
+            whole = Object::of(whole_of(object));
+            &whole
+        } else {
+            object
         };
         let patched = match self {
             Patch::Strategic(patch) => return patch.apply(object, definition, validation),
@@ -138,7 +139,7 @@ impl Patch {
         };
         let mut patched = finish(patched, self.faults(), definition, validation)
             .map_err(|refusal| self.refused(refusal, whole_of(object), definition))?;
-        // What it does not reach into keeps its text.
+        // Values that the patch does not reach keep their texts.
         let reached = OnceCell::new();
         patched.object.take_texts(texts, |path| {
             let reached = reached.get_or_init(|| self.reached(&object.0));
@@ -147,7 +148,7 @@ impl Patch {
         Ok(patched)
     }
 
-    /// What the patch reaches in a document.
+    /// Returns the parts of a document that the patch reaches.
     fn reached(&self, document: &Map<String, Value>) -> Reached {
         match self {
             Patch::Json(operations, _) => Reached::by_operations(operations),
@@ -156,8 +157,8 @@ impl Patch {
         }
     }
 
-    /// What a JSON patch or a merge patch makes of a document.
-    fn patched(&self, members: Map<String, Value>) -> Result<Value, Box<Status>> {
+    /// Returns the result of a JSON patch or merge patch, without checks.
+    fn patched(&self, members: Map<String, Value>) -> Result<Value, PatchError> {
         let mut document = Value::Object(members);
         match self {
             Patch::Json(operations, _) => return apply_operations(document, operations),
@@ -167,55 +168,59 @@ impl Patch {
         Ok(document)
     }
 
-    /// The faults of the patch itself.
-    fn faults(&self) -> Vec<FieldFault> {
+    /// Returns the strict decoding errors of the patch itself.
+    fn faults(&self) -> Vec<StrictDecodingError> {
         match self {
             Patch::Json(_, faults) | Patch::Merge(_, faults) => faults.clone(),
             Patch::Strategic(_) => Vec::new(),
         }
     }
 
-    /// The refusal of what the patch makes of a whole object, with its managedFields.
+    /// Returns the error for the result of a patch on a whole object with its managedFields.
     fn refused(
         &self,
         refusal: Refusal,
         whole: Map<String, Value>,
         definition: &ResourceDefinition,
-    ) -> Box<Status> {
-        let Refusal::Invalid(why) = refusal else {
-            return Box::new(Status::patch_failed());
+    ) -> PatchError {
+        let why = match refusal {
+            Refusal::Invalid(why) => why,
+            Refusal::OtherKind(error) => return PatchError::OtherKind(error),
+            Refusal::Failed => return PatchError::Failed,
         };
         let reached = self.reached(&whole);
         match self.patched(whole) {
             Ok(document) => {
-                let of = definition.object_type;
+                let of = definition.object_type();
                 let shown = PatchedText {
                     document: &document,
                     of,
                     reached: &reached,
                 };
-                Box::new(Status::patch_result_invalid(shown, &why))
+                PatchError::invalid_result(shown, &why)
             }
             Err(refusal) => refusal,
         }
     }
 }
 
-/// The members of an object with its managedFields.
+/// Returns the members of an object with its managedFields.
 fn whole_of(object: &Object) -> Map<String, Value> {
     object.clone().into_document()
 }
 
-/// Why the result of a patch is refused.
+/// The reason why the result of a patch is refused.
 enum Refusal {
-    /// It is no object.
+    /// It is not an object.
     Failed,
-    /// It is no object of the kind, for this reason.
+    /// It is not an object of the kind, for this reason.
     Invalid(String),
+    /// It has another kind than that of its custom resource.
+    OtherKind(OtherKind),
 }
 
-/// Merges a merge patch (RFC 7396) into a document. Nulls of objects in lists are dropped, as
-/// kube-apiserver's library does: the text of the RFC keeps them.
+/// Merges a merge patch (RFC 7396) into a document. Drops null members of objects in lists, like
+/// kube-apiserver's library. The RFC keeps them.
 fn merge(document: &mut Value, patch: &Value) {
     let Value::Object(changes) = patch else {
         *document = patch.clone();
@@ -241,7 +246,7 @@ fn merge(document: &mut Value, patch: &Value) {
     }
 }
 
-/// Drops members that are null, at any depth.
+/// Drops null members at any depth.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -253,44 +258,41 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// A body that is no patch.
-fn unreadable(why: String) -> Box<Status> {
+/// Returns the error for a body that is not a patch.
+fn unreadable(why: String) -> PatchError {
     unreadable_as(format!("error decoding patch: {why}"))
 }
 
-/// As [`unreadable`], in these words alone.
-fn unreadable_as(why: String) -> Box<Status> {
-    Box::new(Status::bad_request(why))
+/// As [`unreadable`], with nothing but this text.
+fn unreadable_as(why: String) -> PatchError {
+    PatchError::Unreadable(why)
 }
 
-/// Reads a merge patch. What Go can't read either is refused in Go's words.
-fn parse_merge(body: &[u8]) -> Result<Patch, Box<Status>> {
+/// Parses a merge patch. If Go refuses it too, the error is Go's.
+fn parse_merge(body: &[u8]) -> Result<Patch, PatchError> {
     let decoded = decode_part(body);
     let (value, duplicates) =
         decoded.map_err(|why| unreadable(object_error(body).unwrap_or(why)))?;
     match value {
         Value::Object(_) => Ok(Patch::Merge(value, duplicates)),
-        Value::Null => Err(Box::new(Status::bad_request("Invalid JSON Patch"))),
+        Value::Null => Err(unreadable_as("Invalid JSON Patch".to_owned())),
         _ => Err(unreadable(object_error(body).unwrap_or_default())),
     }
 }
 
-/// Reads a JSON patch. What Go can't read either is refused in Go's words.
-fn parse_operations(body: &[u8]) -> Result<Patch, Box<Status>> {
+/// Parses a JSON patch. If Go refuses it too, the error is Go's.
+fn parse_operations(body: &[u8]) -> Result<Patch, PatchError> {
     let in_go = || document_error(body, Expected::List, "[]handlers.jsonPatchOp");
     let decoded = decode_part(body);
     let (value, duplicates) = decoded.map_err(|why| unreadable(in_go().unwrap_or(why)))?;
     match value {
         Value::Null => Ok(Patch::Json(Vec::new(), Vec::new())),
         Value::Array(items) if items.len() > MAX_OPERATIONS => {
-            Err(Box::new(Status::request_too_large_because(format!(
-                "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
-                items.len()
-            ))))
+            Err(PatchError::TooManyOperations(items.len()))
         }
         Value::Array(items) => {
             let faults = unknown_members(&items).into_iter().chain(duplicates);
-            let faults = faults.map(|fault| FieldFault::OfJsonPatch(Box::new(fault)));
+            let faults = faults.map(|fault| StrictDecodingError::OfJsonPatch(Box::new(fault)));
             let faults = faults.collect();
             let operations: Result<Vec<_>, String> =
                 items.into_iter().map(read_operation).collect();
@@ -303,22 +305,22 @@ fn parse_operations(body: &[u8]) -> Result<Patch, Box<Status>> {
     }
 }
 
-/// The members that operations don't have (API-156).
-fn unknown_members(items: &[Value]) -> Vec<FieldFault> {
+/// Returns the unknown members of operations (API-156).
+fn unknown_members(items: &[Value]) -> Vec<StrictDecodingError> {
     const KNOWN: [&str; 4] = ["op", "path", "from", "value"];
-    let mut faults = FieldFaults::default();
+    let mut faults = StrictDecodingErrors::default();
     for (index, item) in items.iter().enumerate() {
         let item_at = Place::Item(&Place::Top, index);
         for name in item.as_object().into_iter().flat_map(Map::keys) {
             if !KNOWN.contains(&name.as_str()) {
-                faults.note(FieldFault::Unknown, Place::Member(&item_at, name));
+                faults.note(StrictDecodingError::Unknown, Place::Member(&item_at, name));
             }
         }
     }
     faults.into_vec()
 }
 
-/// Reads one operation. An item that is not an object or has members of a wrong type makes the
+/// Reads one operation. An item that is not an object, or has members of a wrong type, makes the
 /// whole patch unreadable. An unknown or incomplete operation fails only when it runs (API-160).
 fn read_operation(item: Value) -> Result<Option<PatchOperation>, String> {
     let members = match &item {
@@ -342,7 +344,7 @@ fn read_operation(item: Value) -> Result<Option<PatchOperation>, String> {
     }
     let mut item = item;
     if let Value::Object(members) = &mut item {
-        // A missing value is null, as in Go.
+        // A missing value counts as null, as in Go.
         members.entry("value").or_insert(Value::Null);
         let replaces = members.get("op").and_then(Value::as_str) == Some("replace");
         for name in ["path", "from"] {
@@ -352,7 +354,7 @@ fn read_operation(item: Value) -> Result<Option<PatchOperation>, String> {
             match paths::as_pointer(path) {
                 Some(pointer) if pointer == *path => {}
                 Some(pointer) => *path = pointer.into_owned(),
-                // It is the whole object, which can be replaced.
+                // An empty path is the whole object, which only `replace` may name.
                 None if path.is_empty() && replaces => {}
                 None => return Ok(None),
             }
@@ -364,24 +366,24 @@ fn read_operation(item: Value) -> Result<Option<PatchOperation>, String> {
 fn apply_operations(
     mut document: Value,
     operations: &[Option<PatchOperation>],
-) -> Result<Value, Box<Status>> {
+) -> Result<Value, PatchError> {
     let mut limits = Limits::default();
     for operation in operations {
         let carried_out = operation
             .as_ref()
             .is_some_and(|operation| carry_out(operation, &mut document, &mut limits));
         if !carried_out {
-            return Err(Box::new(Status::patch_failed()));
+            return Err(PatchError::Failed);
         }
     }
     Ok(document)
 }
 
-/// Carries out an operation, or answers that it fails. A failed operation needs no undo, because
+/// Runs an operation and returns whether it succeeded. A failed operation needs no undo, because
 /// the document is a copy that is discarded.
 fn carry_out(operation: &PatchOperation, document: &mut Value, limits: &mut Limits) -> bool {
     if let PatchOperation::Move(moved) = operation {
-        // Indexes of the place where it goes are counted without it.
+        // Indexes in the target path count without the moved item.
         let removal = paths::removal(document, &moved.from);
         let Some(value) = document.pointer(removal.path().as_str()).cloned() else {
             return false;
@@ -404,12 +406,12 @@ fn carry_out(operation: &PatchOperation, document: &mut Value, limits: &mut Limi
         && json_patch::patch_unsafe(document, std::slice::from_ref(operation)).is_ok()
 }
 
-/// An object that has nothing but unknown members.
+/// Returns an object of which all members are unknown.
 fn nothing_known(members: &Map<String, Value>) -> TypedDocument {
-    let mut faults = FieldFaults::default();
+    let mut faults = StrictDecodingErrors::default();
     for name in members.keys() {
         if !["apiVersion", "kind"].contains(&name.as_str()) {
-            faults.note(FieldFault::Unknown, name);
+            faults.note(StrictDecodingError::Unknown, name);
         }
     }
     TypedDocument {
@@ -420,10 +422,10 @@ fn nothing_known(members: &Map<String, Value>) -> TypedDocument {
     }
 }
 
-/// Checks the result of a patch with these faults.
+/// Checks the types of a patch's result. `faults` are those of the patch.
 fn finish(
     patched: Value,
-    mut faults: Vec<FieldFault>,
+    mut faults: Vec<StrictDecodingError>,
     definition: &ResourceDefinition,
     validation: FieldValidation,
 ) -> Result<Patched, Refusal> {
@@ -441,7 +443,7 @@ fn finish(
             json_type(other)
         ))),
     };
-    let of = definition.object_type.found();
+    let of = definition.object_type().found();
     let (kind, version) = (text("kind")?, text("apiVersion")?);
     let kind = if kind.is_empty() {
         &definition.kind
@@ -459,22 +461,32 @@ fn finish(
         let why = format!("unexpected GroupVersion string: {version}");
         return Err(Refusal::Invalid(why));
     }
+    let rules = definition.rules();
+    if rules.is_unstructured && kind != definition.kind && version == own_version {
+        let name = members
+            .get("metadata")
+            .and_then(|metadata| metadata.get("name"));
+        let name = name.and_then(Value::as_str).unwrap_or_default();
+        return Err(Refusal::OtherKind(OtherKind::new(kind, name, definition)));
+    }
     let former = definition.former_version(kind, version);
+    // Former versions of custom resources are only read from the store.
+    let former = former.filter(|_| !rules.is_unstructured);
     if (kind != definition.kind || version != own_version) && former.is_none() {
-        return Err(Refusal::Invalid(match is_internal {
-            true => of_other_internal_kind(kind, definition),
-            false => of_other_kind(kind, version, definition, |of| {
+        return Err(Refusal::Invalid(if is_internal {
+            of_other_internal_kind(kind, definition)
+        } else {
+            of_other_kind(kind, version, definition, |of| {
                 type_patched(&patched, Some(of)).ok()?.refusal
-            }),
+            })
         }));
     }
-    let read = match is_internal {
-        // The type that kube-apiserver has in memory has no field of these names.
-        true => Ok(nothing_known(members)),
-        false => type_patched(
-            &patched,
-            former.map_or(of, |former| former.object_type.found()),
-        ),
+    let read = if is_internal {
+        // kube-apiserver's internal type has no JSON names, so all members are unknown.
+        Ok(nothing_known(members))
+    } else {
+        let of = former.map_or(of, |former| former.object_type.found());
+        type_patched(&patched, of)
     };
     let read = read.map_err(|_| Refusal::Invalid("exceeded max depth".to_owned()))?;
     let TypedDocument {
@@ -487,15 +499,18 @@ fn finish(
         return Err(Refusal::Invalid(read.refusal.unwrap_or_default()));
     };
     faults.extend(unknown);
+    let mut object = Object::of(members);
+    if former.is_none() {
+        object.set_type(&definition.kind, &own_version);
+        faults.extend(definition.behaviour.prune(&mut object));
+    }
     if validation == FieldValidation::Strict && !faults.is_empty() {
         return Err(Refusal::Invalid(strict_decoding_error(&faults)));
     }
-    let mut object = Object::of(members);
-    match former {
-        Some(former) => former.apply(&mut object, definition),
-        None => object.set_type(&definition.kind, &own_version),
+    if let Some(former) = former {
+        former.apply(&mut object, definition);
     }
-    if let Some(why) = definition.why_unreadable(&object) {
+    if let Some(why) = definition.behaviour.why_unreadable(&object) {
         return Err(Refusal::Invalid(why));
     }
     Ok(Patched { object, faults })

@@ -1,8 +1,8 @@
-//! The text of what a JSON patch or a merge patch made, which refusals show (API-156).
+//! The text of the result of a JSON patch or merge patch, which errors show (API-156).
 //!
-//! kube-apiserver patches the text of an object, which has its members in the order in which the
-//! type declares them. The objects that a patch reaches into are written anew, with their members
-//! sorted by name. All else keeps its text.
+//! kube-apiserver patches the text of an object, whose members are in the order in which the type
+//! declares them. It prints the objects that a patch reaches again, with members sorted by name.
+//! Everything else keeps its text.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,16 +13,16 @@ use serde_json::{Map, Value};
 use crate::go_json;
 use crate::schema::{ObjectType, Schema, Shape, StructId, Type};
 
-/// Which parts of a document a patch reaches into.
+/// The parts of a document that a patch reaches.
 #[derive(Debug, Default)]
 pub(super) struct Reached {
-    /// Everything below.
+    /// Whether the patch reaches everything below.
     is_whole: bool,
     parts: BTreeMap<String, Reached>,
 }
 
 impl Reached {
-    /// What operations reach.
+    /// Returns the parts that operations reach.
     pub(super) fn by_operations(operations: &[Option<PatchOperation>]) -> Reached {
         let mut reached = Reached::default();
         for operation in operations.iter().flatten() {
@@ -38,7 +38,7 @@ impl Reached {
         reached
     }
 
-    /// What a merge patch reaches in a document.
+    /// Returns the parts of a document that a merge patch reaches.
     pub(super) fn by_merge(document: &Map<String, Value>, patch: &Map<String, Value>) -> Reached {
         let part = |(name, change): (&String, &Value)| {
             let reached = match (document.get(name), change) {
@@ -58,7 +58,7 @@ impl Reached {
         }
     }
 
-    /// Whether the patch reaches the value that these names lead to, in whatever item of a list.
+    /// Returns whether the patch reaches the value at these names, in any item of a list.
     pub(super) fn is_within(&self, names: &[String]) -> bool {
         let Some((first, rest)) = names.split_first().filter(|_| !self.is_whole) else {
             return true;
@@ -69,7 +69,7 @@ impl Reached {
         })
     }
 
-    /// The part at the end of a JSON pointer, which reaches into all on its way.
+    /// Returns the part at the end of a JSON pointer. All parts on the way count as reached.
     fn along(&mut self, pointer: &str) -> &mut Reached {
         pointer.split('/').skip(1).fold(self, |reached, token| {
             let name = token.replace("~1", "/").replace("~0", "~");
@@ -78,16 +78,19 @@ impl Reached {
     }
 }
 
-/// A document of a type, printed as a patch that reaches these parts leaves it.
+/// A document of a type, formatted as after a patch that reached these parts.
 pub(super) struct PatchedText<'s> {
     pub document: &'s Value,
-    pub of: ObjectType,
+    pub of: &'s ObjectType,
     pub reached: &'s Reached,
 }
 
 impl fmt::Display for PatchedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = self.of.found();
+        // A document without a type of Go was never printed by one.
+        let is_struct =
+            |(schema, id): &(&Schema, StructId)| schema.get(*id).is_some_and(|of| !of.is_open);
+        let found = self.of.found().filter(is_struct);
         let of = found.map(|(schema, id)| (schema, Of::Struct(id)));
         print(self.document, of, Some(self.reached), f)
     }
@@ -99,8 +102,8 @@ enum Of<'t> {
     Type(&'t Type),
 }
 
-/// Prints a value of a type, which is none if nobody knows it. A patch did not reach into it if
-/// `reached` is none or has no parts.
+/// Prints a value. The type is `None` if unknown. Without parts in `reached` the patch did not
+/// reach the value.
 fn print(
     value: &Value,
     of: Option<(&Schema, Of<'_>)>,
@@ -140,10 +143,11 @@ fn part<'r>(reached: Option<&'r Reached>, name: &str) -> Option<&'r Reached> {
     part.or_else(|| reached.is_whole.then_some(reached))
 }
 
-/// The place of a member among those that its type declares. Its kind and version come first.
+/// Returns the position of a member among those that its type declares. Kind and apiVersion come
+/// first.
 fn position(of: Option<(&Schema, Of<'_>)>, name: &str) -> Option<usize> {
-    let (schema, id) = of.and_then(struct_of)?;
-    let field = schema.get(id)?.field(name);
+    let (schema, of) = of?;
+    let field = schema.get(struct_id(of)?)?.field(name);
     match (field, name) {
         (Some(field), _) => Some(field.position + 2),
         (None, "kind") => Some(0),
@@ -152,20 +156,20 @@ fn position(of: Option<(&Schema, Of<'_>)>, name: &str) -> Option<usize> {
     }
 }
 
-fn struct_of<'s>((schema, of): (&'s Schema, Of<'_>)) -> Option<(&'s Schema, StructId)> {
+fn struct_id(of: Of<'_>) -> Option<StructId> {
     match of {
-        Of::Struct(id) => Some((schema, id)),
+        Of::Struct(id) => Some(id),
         Of::Type(of) => match of.shape {
-            Shape::Struct(id) => Some((schema, id)),
+            Shape::Struct(id) => Some(id),
             _ => None,
         },
     }
 }
 
-/// The type of a member of a struct or a map.
+/// Returns the type of a member of a struct or map.
 fn member<'s>(of: Option<(&'s Schema, Of<'s>)>, name: &str) -> Option<(&'s Schema, Of<'s>)> {
     let (schema, one) = of?;
-    if let Some((schema, id)) = struct_of((schema, one)) {
+    if let Some(id) = struct_id(one) {
         let field = schema.get(id)?.field(name)?;
         return Some((schema, Of::Type(&field.of)));
     }
@@ -191,7 +195,7 @@ fn item_of<'s>(of: Option<(&'s Schema, Of<'s>)>) -> Option<(&'s Schema, Of<'s>)>
     }
 }
 
-/// A text, a number, a truth value or null as Go writes it.
+/// A text, number, boolean or null, formatted as in Go.
 struct Scalar<'v>(&'v Value);
 
 impl fmt::Display for Scalar<'_> {

@@ -1,7 +1,7 @@
-//! The paths of a JSON patch, which Kubernetes reads less strictly than RFC 6902 (API-160).
+//! The paths of a JSON patch, which Kubernetes parses less strictly than RFC 6902 (API-160).
 //!
-//! What is before the first slash does not count. A tilde may stand for itself. An index of a list
-//! may have a sign and zeros in front, and a negative one counts from the end.
+//! Text before the first slash is ignored. A tilde may stand for itself. A list index may have a
+//! sign and leading zeros, and a negative one counts from the end.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,8 @@ use json_patch::jsonptr::{Pointer, PointerBuf, Token};
 use json_patch::{PatchOperation, RemoveOperation};
 use serde_json::Value;
 
-/// A path as the text of a JSON pointer. A path without a slash names no member.
+/// Returns a path as the text of a JSON pointer, or `None` for a path without a slash, which names
+/// no member.
 pub(super) fn as_pointer(path: &str) -> Option<Cow<'_, str>> {
     let path = &path[path.find('/')?..];
     let is_escape = |at: usize| matches!(path.as_bytes().get(at + 1), Some(b'0' | b'1'));
@@ -26,8 +27,8 @@ pub(super) fn as_pointer(path: &str) -> Option<Cow<'_, str>> {
     Some(text.into())
 }
 
-/// An operation whose paths have the indexes that lists of the document have. An index that a list
-/// does not have stays as it is, and the operation fails.
+/// Returns an operation whose list indexes are those of RFC 6902. An index that the list of the
+/// document lacks stays as it is, and the operation fails.
 pub(super) fn resolved<'o>(
     document: &Value,
     operation: &'o PatchOperation,
@@ -59,13 +60,13 @@ pub(super) fn resolved<'o>(
     Cow::Owned(operation)
 }
 
-/// A removal, whose path has the index that the list of the document has.
+/// Returns a removal with the list index of RFC 6902.
 pub(super) fn removal(document: &Value, path: &Pointer) -> PatchOperation {
     let path = resolved_path(document, path, false).unwrap_or_else(|| path.to_owned());
     PatchOperation::Remove(RemoveOperation { path })
 }
 
-/// `None` if the path stays as it is. An added item may come behind the last one.
+/// Returns the changed path, or `None` if it stays as it is. An added item may follow the last one.
 fn resolved_path(document: &Value, path: &Pointer, adds: bool) -> Option<PointerBuf> {
     let mut tokens: Option<Vec<Token<'_>>> = None;
     let mut at = Some(document);
@@ -91,8 +92,8 @@ fn resolved_path(document: &Value, path: &Pointer, adds: bool) -> Option<Pointer
     tokens.map(PointerBuf::from_tokens)
 }
 
-/// The index for which a text stands that is none itself: `None` for ordinary indexes, for `-`, and
-/// for those that a list of this length does not have.
+/// Returns the index for a text in Kubernetes' extended notation. Returns `None` for the notation
+/// of RFC 6902, `-` included, and for an index before the start of a list of this length.
 fn own_index(text: &str, length: usize) -> Option<usize> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let is_ordinary = digits.len() == text.len() && (text == "0" || !text.starts_with('0'));

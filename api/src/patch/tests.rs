@@ -2,12 +2,11 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::options::FieldValidation;
 use crate::samples::{configmaps, object};
-use crate::status::StatusReason;
+use crate::status::{Status, StatusReason};
 
 fn parsed(kind: PatchKind, body: &str) -> Result<Patch, Box<Status>> {
-    Patch::parse(kind, body.as_bytes())
+    Patch::parse(kind, body.as_bytes()).map_err(Into::into)
 }
 
 fn configmap() -> Object {
@@ -20,7 +19,8 @@ fn configmap() -> Object {
 fn applied(kind: PatchKind, body: &str) -> Result<Value, Box<Status>> {
     let patch = parsed(kind, body).unwrap();
     let result = patch.apply(&configmap(), &configmaps(), FieldValidation::Warn);
-    result.map(|patched| Value::Object(patched.object.0))
+    let patched = result.map_err(Box::<Status>::from)?;
+    Ok(Value::Object(patched.object.0))
 }
 
 fn by_json(body: &str) -> Result<Value, Box<Status>> {
@@ -33,7 +33,7 @@ fn by_merge(body: &str) -> Result<Value, Box<Status>> {
 
 /// API-161: the operations of RFC 6902.
 #[test]
-fn json_patches_change_what_they_name() {
+fn json_patches_change_the_named_members() {
     let patched = by_json(
         r#"[{"op":"test","path":"/data/k","value":"1"},
         {"op":"replace","path":"/data/k","value":"2"},
@@ -115,7 +115,7 @@ fn missing_members_are_null() {
     assert_eq!(added["data"]["k"], "");
 }
 
-/// API-160: paths and indexes are read as Kubernetes reads them.
+/// API-160: paths and indexes are parsed as in Kubernetes.
 #[test]
 fn paths_are_read_as_in_kubernetes() {
     let before = r#"{"metadata":{"finalizers":["a/a","a/b","a/c"]},"data":{"k":"1"}}"#;
@@ -201,7 +201,7 @@ fn paths_are_read_as_in_kubernetes() {
             r#"{"op":"copy","from":"@/-1","path":"@/-1"}"#,
             Some("a b c c k=1"),
         ),
-        // The place is counted without the item.
+        // The target index counts without the item.
         (
             r#"{"op":"move","from":"@/0","path":"@/-1"}"#,
             Some("b c a k=1"),
@@ -223,7 +223,7 @@ fn paths_are_read_as_in_kubernetes() {
 
 /// API-160, API-162: bodies that are not patches.
 #[test]
-fn documents_that_are_no_patch_are_a_400() {
+fn invalid_patches_are_a_400() {
     let json_bodies = [
         "",
         "[",
@@ -280,7 +280,7 @@ fn the_number_of_operations_is_limited() {
     );
 }
 
-/// API-159: copies may add 3 MiB in total.
+/// API-159: copies may add at most 3 MiB in total.
 #[test]
 fn the_growth_by_copies_is_limited() {
     let text = "x".repeat(400_000);
@@ -303,7 +303,7 @@ fn the_growth_by_copies_is_limited() {
     assert_eq!(*by_json(&patch).unwrap_err(), Status::patch_failed());
 }
 
-/// The result of a patch must be shallow enough to be read again and to be dropped.
+/// The result of a patch must be shallow enough to be decoded again and to be dropped.
 #[test]
 fn the_depth_that_a_patch_builds_is_limited() {
     let nested = format!("{}{}", "[".repeat(122), "]".repeat(122));
@@ -312,7 +312,7 @@ fn the_depth_that_a_patch_builds_is_limited() {
     let below = r#"[{"op":"add","path":"/a","value":{"b":{"c":{"d":{"e":{}}}}}},"#;
     let patch = format!("{below}{}", &deep("/a/b/c/d/e/f")[1..]);
     assert_eq!(*by_json(&patch).unwrap_err(), Status::patch_failed());
-    // Each copy puts the whole document one level deeper into itself.
+    // Each copy nests the whole document one level deeper in itself.
     let wrap: String = (0..500)
         .map(|_| r#",{"op":"copy","from":"/x","path":"/x/y"}"#)
         .collect();
@@ -350,9 +350,9 @@ fn the_work_inside_lists_is_limited() {
     );
 }
 
-/// Each moved the whole list, as they were counted.
+/// These operations used to be counted as if each moved the whole list.
 #[test]
-fn what_moves_no_items_is_not_counted() {
+fn operations_that_move_no_items_are_free() {
     let item = |number: usize, operation: &str, place: &str| {
         format!(r#",{{"op":"{operation}","path":"/x/{place}","value":{number}}}"#)
     };
@@ -389,9 +389,9 @@ fn merge_patches_merge_and_delete() {
     assert_eq!(gone["metadata"].get("labels"), None);
 }
 
-/// API-162: in lists, and in what is new, nulls are dropped as kube-apiserver drops them.
+/// API-162: in lists and in new values, nulls are dropped, as in kube-apiserver.
 #[test]
-fn nulls_within_the_values_of_merge_patches_are_no_members() {
+fn nulls_within_the_values_of_merge_patches_are_dropped() {
     let patched = by_merge(
         r#"{"metadata":{"labels":{"l":"1"},"annotations":{"a":null,"b":"1"},
         "ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u","controller":null}]}}"#,
@@ -403,7 +403,7 @@ fn nulls_within_the_values_of_merge_patches_are_no_members() {
     assert_eq!(metadata["ownerReferences"], json!([owner]));
 }
 
-/// API-156: the last of two equal members is used. Faults of the patch come before those of its
+/// API-156: the last of duplicate members counts. Faults of the patch come before those of its
 /// result.
 #[test]
 fn unknown_and_duplicate_members_of_patches_are_reported() {
@@ -415,7 +415,7 @@ fn unknown_and_duplicate_members_of_patches_are_reported() {
         let strict = patch.apply(&configmap(), &configmaps(), FieldValidation::Strict);
         let texts: Vec<String> = patched.faults.iter().map(ToString::to_string).collect();
         let expected = format!("strict decoding error: {}", texts.join(", "));
-        let refused = strict.unwrap_err();
+        let refused = Status::from(strict.unwrap_err());
         assert_eq!(refused.code, 422);
         assert!(refused.message.contains(&expected), "{}", refused.message);
         texts
@@ -437,7 +437,7 @@ fn unknown_and_duplicate_members_of_patches_are_reported() {
     );
 }
 
-/// API-161, API-162: a result of a wrong type is a 422 at `patch` that names no kind.
+/// API-161, API-162: a result of a wrong type is a 422 about `patch` that names no kind.
 #[test]
 fn results_must_be_objects_of_the_kind() {
     let merges = [
@@ -476,10 +476,10 @@ fn results_must_be_objects_of_the_kind() {
 
 /// Kind and apiVersion are restored when a patch removes them. Null texts become empty.
 #[test]
-fn what_a_patch_leaves_out_is_filled_in() {
+fn missing_kind_and_version_are_restored() {
     let same = by_merge(r#"{"kind":null}"#).unwrap();
     assert_eq!(same, Value::Object(configmap().0));
-    // Without a version it is read by a type that has none of its members.
+    // Without an apiVersion it is decoded by the internal type, which has none of its members.
     let nothing = by_merge(r#"{"kind":"","apiVersion":null}"#).unwrap();
     assert_eq!(nothing, json!({"kind": "ConfigMap", "apiVersion": "v1"}));
     let empty = by_json(r#"[{"op":"replace","path":"","value":{}}]"#).unwrap();
@@ -505,7 +505,8 @@ fn operation() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// API-160: any list of operations gives an object of the kind or a 422, and gives it again.
+    /// API-160: any list of operations results in an object of the kind or a 422, and in the same
+    /// one again.
     #[test]
     fn any_operations_give_an_object_or_a_422(
         operations in prop::collection::vec(operation(), 0..12),
@@ -520,7 +521,7 @@ proptest! {
         }
     }
 
-    /// API-162, RFC 7386: applying a merge patch twice changes nothing more.
+    /// API-162, RFC 7396: applying a merge patch twice has the same result as once.
     #[test]
     fn merging_twice_is_merging_once(
         data in prop::collection::btree_map("[a-e]", prop_oneof![Just(json!(null)), "[a-c]".prop_map(Value::from)], 0..5),
@@ -582,8 +583,8 @@ fn a_patch_touches_the_version_if_its_result_may_depend_on_it() {
     }
 }
 
-/// As recorded from kube-apiserver 1.36: numbers in patches count as they are written, and two of
-/// other forms are not the same (API-160, API-162).
+/// As recorded from kube-apiserver 1.36: numbers in patches count as they are spelled, and two of
+/// different spelling differ (API-160, API-162).
 #[test]
 fn numbers_of_patches_count_as_they_are_written() {
     let lease = object(
@@ -594,7 +595,7 @@ fn numbers_of_patches_count_as_they_are_written() {
         let patch = parsed(kind, body).unwrap();
         match patch.apply(&lease, &crate::samples::leases(), FieldValidation::Warn) {
             Ok(_) => 200,
-            Err(status) => status.code,
+            Err(error) => Status::from(error).code,
         }
     };
     let cases = [

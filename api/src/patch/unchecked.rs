@@ -1,32 +1,31 @@
-//! Patches of requests that ignore unknown fields. kube-apiserver doesn't look for these fields
-//! then, so it reads JSON patches and merge patches by other types, and refuses in other words.
+//! Patches of requests that ignore unknown fields. kube-apiserver does not search for unknown
+//! fields then, so it decodes JSON patches and merge patches by other types, with other errors.
 
 use serde_json::Value;
 
-use super::{Patch, PatchKind, unreadable_as};
+use super::{Patch, PatchError, PatchKind, unreadable_as};
 use crate::decode::{TYPE_OF_ANY, decode_part};
-use crate::document_paths::json_type;
 use crate::go_json::{Expected, document_error};
-use crate::status::Status;
+use crate::text::json_type;
 
 impl Patch {
     /// As [`Patch::parse`], for a request that ignores unknown fields.
     ///
     /// # Errors
-    /// Those of [`Patch::parse`], in other words, and 422 for a list that is to be merged.
-    pub fn parse_unchecked(kind: PatchKind, body: &[u8]) -> Result<Patch, Box<Status>> {
+    /// Those of [`Patch::parse`] in other words, and 422 for a list as a merge patch.
+    pub fn parse_unchecked(kind: PatchKind, body: &[u8]) -> Result<Patch, PatchError> {
         let parsed = Patch::parse(kind, body);
         match (kind, parsed) {
-            (PatchKind::Json, Err(refusal)) if refusal.code == 400 => operations(body),
-            (PatchKind::Merge, Err(_)) => Err(Box::new(merge_refusal(body))),
+            (PatchKind::Json, Err(PatchError::Unreadable(_))) => operations(body),
+            (PatchKind::Merge, Err(_)) => Err(merge_refusal(body)),
             (_, parsed) => parsed,
         }
     }
 }
 
-/// What becomes of a JSON patch that can't be read. An operation with a member of a wrong type is
+/// Returns the outcome of an unreadable JSON patch. An operation with a member of a wrong type is
 /// one that fails.
-fn operations(body: &[u8]) -> Result<Patch, Box<Status>> {
+fn operations(body: &[u8]) -> Result<Patch, PatchError> {
     if let Some(why) = document_error(body, Expected::List, "jsonpatch.Patch") {
         return Err(unreadable_as(why));
     }
@@ -42,28 +41,32 @@ fn operations(body: &[u8]) -> Result<Patch, Box<Status>> {
     }
 }
 
-/// The refusal of what is no object to merge. A list replaces the object.
-fn merge_refusal(body: &[u8]) -> Status {
+/// Returns the error for a merge patch that is not an object. A list replaces the object.
+fn merge_refusal(body: &[u8]) -> PatchError {
     match decode_part(body) {
         Ok((Value::Array(items), _)) => {
             let why = format!(
                 "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go \
                  value of type {TYPE_OF_ANY}"
             );
-            Status::patch_result_invalid(Value::Array(items), &why)
+            PatchError::invalid_result(Value::Array(items), &why)
         }
-        _ => Status::bad_request("Invalid JSON Patch"),
+        _ => unreadable_as("Invalid JSON Patch".to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::Status;
 
-    /// API-160, API-162: as kube-apiserver 1.36 answers.
+    /// API-160, API-162: the responses of kube-apiserver 1.36.
     #[test]
     fn unchecked_patches_are_refused_in_other_words() {
-        let refusal = |kind, body: &str| Patch::parse_unchecked(kind, body.as_bytes()).err();
+        let refusal = |kind, body: &str| {
+            let error = Patch::parse_unchecked(kind, body.as_bytes()).err();
+            error.map(Status::from)
+        };
         let message = |kind, body| refusal(kind, body).map(|status| status.message);
         let eof = "unexpected end of JSON input";
         for (body, json, merge) in [

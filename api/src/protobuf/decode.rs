@@ -1,8 +1,8 @@
-//! Protobuf becomes JSON in the canonical form ([`crate::schema`]): members in order of their
-//! names, without those that Go does not print.
+//! Conversion of protobuf to JSON in the canonical form ([`crate::schema`]): members sorted by
+//! name, without those that Go does not print.
 //!
-//! The fields of a message are noted where they are, put in order of their names, and written.
-//! Fields that the schema does not have are skipped, as Go does.
+//! The positions of a message's fields are recorded, sorted by name, and then their values are
+//! written. Unknown fields are skipped, as in Go.
 
 use std::borrow::Cow;
 
@@ -10,38 +10,39 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::wire::{Piece, Reader};
-use super::{ProtobufError, fields, malformed, schema_type};
-use crate::abandoned::{NOBODY, is_abandoned};
-use crate::decode::go_time::{Decimals, GoTime};
-use crate::decode::{BodyFormat, decode_value, go_duration, scalars};
+use super::{ProtobufError, fields, malformed};
+use crate::abandoned;
+use crate::decode::{BodyFormat, decode_value};
 use crate::go_json::{compacted, write_json};
 use crate::quantity;
 use crate::schema::{
-    Field, Message, MessagePart, Scalar, Schema, Shape, Struct, StructId, Type, is_list_message,
+    Field, Message, MessagePart, Scalar, Schema, SchemaOr, Shape, Struct, StructId, Type,
+    is_list_message,
 };
+use crate::text::go_time::{Decimals, GoTime};
+use crate::text::{floats, go_duration};
 
-/// The longest JSON that protobuf may become. What is absent takes no byte in protobuf, and some in
-/// JSON.
+/// The limit on the resulting JSON. Absent values take no bytes in protobuf, but some in JSON.
 const TEXT_BYTES_MAX: usize = 32 << 20;
 
-/// A second.
+/// Nanoseconds in a second.
 const NANOSECONDS: i64 = 1_000_000_000;
 
-/// What is done with texts that are no UTF-8.
+/// The handling of texts that are not UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Texts {
-    /// They are refused.
+    /// They are an error.
     Strict,
-    /// What can't be read becomes U+FFFD.
+    /// Invalid bytes become U+FFFD.
     Lossy,
 }
 
-/// A field in a message.
+/// A field found in a message.
 #[derive(Clone, Copy)]
 struct Found<'b> {
-    /// Its place among the fields of the struct, in order of their names.
+    /// Its index among the fields of the struct, which are sorted by name.
     place: usize,
-    /// Where it came among the fields of the message.
+    /// Its position in the message.
     order: usize,
     piece: Piece<'b>,
 }
@@ -54,7 +55,7 @@ pub(super) struct Decoder<'s, 'o> {
 }
 
 impl<'s, 'o> Decoder<'s, 'o> {
-    /// Writes behind what is in `out`.
+    /// Returns a decoder that appends to `out`.
     pub(super) fn new(schema: &'s Schema, texts: Texts, out: &'o mut Vec<u8>) -> Decoder<'s, 'o> {
         Decoder {
             schema,
@@ -64,8 +65,8 @@ impl<'s, 'o> Decoder<'s, 'o> {
         }
     }
 
-    /// Writes the members of a struct. The one with the name `first` comes before the others. The
-    /// text before them ends with `{` or another member.
+    /// Writes the members of a struct, the one with the name `first` before all others. The text
+    /// before them must end with `{` or another member.
     pub(super) fn members(
         &mut self,
         id: StructId,
@@ -142,13 +143,10 @@ impl<'s, 'o> Decoder<'s, 'o> {
         if self.out.len() > TEXT_BYTES_MAX {
             return Err(malformed("as JSON it is too long"));
         }
-        match is_abandoned() {
-            true => Err(malformed(NOBODY)),
-            false => Ok(()),
-        }
+        abandoned::check().map_err(malformed)
     }
 
-    /// Writes the value of a field. Says false if it is null.
+    /// Writes the value of a field. Returns false for null, which it does not write.
     fn field(&mut self, field: &Field, found: &[Found<'_>]) -> Result<bool, ProtobufError> {
         match &field.of.shape {
             Shape::List(item) if !is_list_message(&field.of) => {
@@ -186,7 +184,7 @@ impl<'s, 'o> Decoder<'s, 'o> {
         Ok(true)
     }
 
-    /// Writes a map in order of its keys. The last of several equal keys counts.
+    /// Writes a map, sorted by key. The last of equal keys counts.
     fn map(
         &mut self,
         item: &Type,
@@ -231,7 +229,7 @@ impl<'s, 'o> Decoder<'s, 'o> {
         Ok(true)
     }
 
-    /// A value of a map of which there is nothing but the key.
+    /// Writes the value of a map entry that has only a key.
     fn absent_value(&mut self, of: &Type, field: &Field) -> Result<bool, ProtobufError> {
         let piece = match &of.shape {
             Shape::Scalar(Scalar::Bool | Scalar::Int32 | Scalar::Int64 | Scalar::Float64) => {
@@ -243,15 +241,16 @@ impl<'s, 'o> Decoder<'s, 'o> {
         self.value(of, piece, field)
     }
 
-    /// Writes a value. Says false of null, of which it writes nothing.
+    /// Writes a value. Returns false for null, which it does not write.
     fn value(&mut self, of: &Type, piece: Piece<'_>, field: &Field) -> Result<bool, ProtobufError> {
         match (&of.shape, piece) {
             (Shape::Scalar(scalar), piece) => return self.scalar(*scalar, piece, field),
             (Shape::Object, piece) => {
                 let bytes = bytes_of(piece, field)?;
-                return match of.is_raw() {
-                    true => self.text_of_json(bytes, field),
-                    false => self.raw(bytes, field),
+                return if of.is_raw() {
+                    self.text_of_json(bytes, field)
+                } else {
+                    self.raw(bytes, field)
                 };
             }
             (Shape::Any, piece) => return self.any(of, bytes_of(piece, field)?, field),
@@ -291,7 +290,7 @@ impl<'s, 'o> Decoder<'s, 'o> {
         Ok(true)
     }
 
-    /// Writes the type of an object within another one. The names of both come before all others.
+    /// Writes apiVersion and kind of an embedded object, which come before all other members.
     fn types(&mut self, id: StructId) {
         if let Some(name) = self.schema.get(id).and_then(|of| of.kind.as_ref()) {
             self.out.extend_from_slice(b"\"apiVersion\":");
@@ -312,12 +311,12 @@ impl<'s, 'o> Decoder<'s, 'o> {
                 let text: &[u8] = if number == 0 { b"false" } else { b"true" };
                 self.out.extend_from_slice(text);
             }
-            // Negative numbers arrive in two's complement, as large positive ones.
+            // Negative numbers are encoded in two's complement, like large positive ones.
             (Scalar::Int32, Piece::Number(number)) => self.print(&(number as i32)),
             (Scalar::Int64, Piece::Number(number)) => self.print(&(number as i64)),
             (Scalar::Float64, Piece::Fixed(bits)) => {
                 let number = f64::from_bits(bits);
-                match scalars::float(number) {
+                match floats::float(number) {
                     Some(printed) => self.print(&printed),
                     None => self.print(&number),
                 }
@@ -332,7 +331,7 @@ impl<'s, 'o> Decoder<'s, 'o> {
                 let length = bytes.len().div_ceil(3) * 4;
                 self.out.resize(start + length, b'=');
                 if let Some(space) = self.out.get_mut(start..) {
-                    // The space is as long as the text.
+                    // The space is exactly as long as the text.
                     let _ = STANDARD.encode_slice(bytes, space);
                 }
                 self.out.push(b'"');
@@ -342,7 +341,7 @@ impl<'s, 'o> Decoder<'s, 'o> {
             }
             (Scalar::Duration, Piece::Bytes(bytes)) => {
                 let [nanoseconds, _] = numbers(bytes)?;
-                let text = go_duration::printed((nanoseconds as i64).into());
+                let text = go_duration::printed(nanoseconds as i64);
                 self.string(&text);
             }
             (Scalar::IntOrString, Piece::Bytes(bytes)) => {
@@ -381,12 +380,12 @@ impl<'s, 'o> Decoder<'s, 'o> {
         match (std::str::from_utf8(bytes), self.texts) {
             (Ok(text), _) => Ok(Cow::Borrowed(text)),
             (Err(_), Texts::Lossy) => Ok(String::from_utf8_lossy(bytes)),
-            (Err(_), Texts::Strict) => Err(malformed(format!("{} is no UTF-8 text", field.name))),
+            (Err(_), Texts::Strict) => Err(malformed(format!("{} is not UTF-8 text", field.name))),
         }
     }
 
-    /// Seconds and nanoseconds since 1970. An empty message is the zero time, which is
-    /// null.
+    /// Writes a time from seconds and nanoseconds since 1970. An empty message is the zero time,
+    /// which is null.
     fn time(&mut self, scalar: Scalar, bytes: &[u8]) -> Result<bool, ProtobufError> {
         if bytes.is_empty() {
             return Ok(false);
@@ -396,7 +395,7 @@ impl<'s, 'o> Decoder<'s, 'o> {
             Scalar::Time => (0, Decimals::Any),
             _ => (i64::from(nanoseconds as i32), Decimals::Six),
         };
-        // Go carries nanoseconds that are too many, or too few.
+        // Go normalizes nanoseconds outside of 0 to 999999999.
         let carried = nanoseconds.div_euclid(NANOSECONDS);
         let time = GoTime {
             seconds: (seconds as i64).wrapping_add(carried),
@@ -409,7 +408,7 @@ impl<'s, 'o> Decoder<'s, 'o> {
         Ok(true)
     }
 
-    /// A document that keeps its text.
+    /// Writes a JSON document that keeps its text.
     fn text_of_json(&mut self, bytes: &[u8], field: &Field) -> Result<bool, ProtobufError> {
         let text = first_bytes(bytes, 1)?.unwrap_or_default();
         let start = self.out.len();
@@ -421,7 +420,7 @@ impl<'s, 'o> Decoder<'s, 'o> {
         Ok(is_given)
     }
 
-    /// A document that is wrapped in a message (`fieldsV1`).
+    /// Writes a JSON document that is wrapped in a message (`fieldsV1`).
     fn raw(&mut self, bytes: &[u8], field: &Field) -> Result<bool, ProtobufError> {
         let Some(raw) = first_bytes(bytes, 1)?.filter(|raw| !raw.is_empty()) else {
             return Ok(false);
@@ -439,32 +438,29 @@ impl<'s, 'o> Decoder<'s, 'o> {
         Ok(true)
     }
 
-    /// A value of several forms. Any JSON is a message around its text; the others have a field for
-    /// each form, one of which is a schema.
+    /// Writes a value of several forms. A message with any JSON contains its text; other messages
+    /// have a field for each form, one of which is a schema.
     fn any(&mut self, of: &Type, bytes: &[u8], field: &Field) -> Result<bool, ProtobufError> {
-        if of.go_name == "v1.JSON" {
+        let Some((id, or)) = of.schema_or else {
             return self.raw(bytes, field);
-        }
+        };
         let (mut allows, mut schema, mut items) = (None, None, Vec::new());
         let mut reader = Reader::new(bytes);
         while let Some((number, piece)) = reader.next()? {
             match (number, piece) {
                 (1, Piece::Number(number)) => allows = Some(number != 0),
                 (1, piece) => schema = Some(piece),
-                (2, piece) if of.go_name.ends_with("OrBool") => schema = Some(piece),
+                (2, piece) if or == SchemaOr::Bool => schema = Some(piece),
                 (2, piece) => items.push(piece),
                 _ => {}
             }
         }
-        let of_schema = schema_type(self.schema);
+        let of_schema = Type::plain(Shape::Struct(id), String::new());
         let text = Type::plain(Shape::Scalar(Scalar::String), String::new());
         match (items.is_empty(), schema, allows) {
             (false, ..) => {
-                let item = if of.go_name.ends_with("OrArray") {
-                    &of_schema
-                } else {
-                    &text
-                };
+                let is_schemas = or == SchemaOr::Schemas;
+                let item = if is_schemas { &of_schema } else { &text };
                 self.list(item, items.into_iter().map(Ok), field)
             }
             (true, Some(schema), _) => self.value(&of_schema, schema, field),
@@ -472,7 +468,7 @@ impl<'s, 'o> Decoder<'s, 'o> {
                 self.print(&allows);
                 Ok(true)
             }
-            (true, None, None) if of.go_name.ends_with("OrBool") => {
+            (true, None, None) if or == SchemaOr::Bool => {
                 self.print(&false);
                 Ok(true)
             }
@@ -481,7 +477,7 @@ impl<'s, 'o> Decoder<'s, 'o> {
     }
 }
 
-/// Notes the fields of a message, and those of the messages of embedded structs.
+/// Records the fields of a message, and those of embedded structs' messages.
 fn note<'b>(
     bytes: &'b [u8],
     parts: &[MessagePart],
@@ -508,7 +504,8 @@ fn note<'b>(
     Ok(())
 }
 
-/// The content of a message. If it comes several times, the parts are one after another.
+/// Returns the content of a message. If a field occurs several times, its parts are concatenated,
+/// which merges them in protobuf.
 fn merged<'b>(found: &[Found<'b>], field: &Field) -> Result<Cow<'b, [u8]>, ProtobufError> {
     if let [only] = found {
         return Ok(Cow::Borrowed(bytes_of(only.piece, field)?));
@@ -531,7 +528,7 @@ fn of_another_type(field: &Field) -> ProtobufError {
     malformed(format!("{} is not of its type", field.name))
 }
 
-/// Whether a text is that of the value that Go has without being given any.
+/// Returns whether a text is that of Go's zero value.
 fn is_zero(of: &Type, text: &[u8]) -> bool {
     match &of.shape {
         Shape::Scalar(Scalar::String | Scalar::Bytes) => text == b"\"\"",

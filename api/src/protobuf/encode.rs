@@ -1,8 +1,8 @@
-//! JSON becomes protobuf, as Go writes it: the fields of a message in order of their numbers, maps
-//! sorted by their keys, and what is no pointer without a value too.
+//! Conversion of JSON to protobuf, as Go writes it: fields sorted by number, maps sorted by key,
+//! and fields that are not pointers written even without a value.
 //!
-//! One pass over the JSON writes the content of each field behind what is written already, and
-//! notes where it is. At the end of a struct the contents are put in order.
+//! One pass over the JSON appends the content of each field to the buffer and records its range. At
+//! the end of a struct the contents are put in order.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,15 +12,17 @@ use base64::engine::general_purpose::STANDARD;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::member_name::Name;
 use super::raw::write_raw;
-use crate::decode::{go_duration, go_time::GoTime};
 use crate::go_json::compacted;
 use crate::schema::{
     DELIMITED, Message, MessagePart, Scalar, Schema, SchemaOr, Shape, StructId, Type,
     is_list_message, push_number, wire_type,
 };
+use crate::text::go_duration;
+use crate::text::go_time::GoTime;
 
-/// The content of a field in the buffer.
+/// The range of a field's content in the buffer.
 #[derive(Clone, Copy)]
 struct Content {
     rank: u32,
@@ -28,7 +30,7 @@ struct Content {
     end: usize,
 }
 
-/// What is written so far.
+/// An encoder with its buffer.
 pub(super) struct Encoder<'s> {
     schema: &'s Schema,
     out: &'s mut Vec<u8>,
@@ -36,7 +38,7 @@ pub(super) struct Encoder<'s> {
 }
 
 impl<'s> Encoder<'s> {
-    /// Writes behind what is in `out`.
+    /// Returns an encoder that appends to `out`.
     pub(super) fn new(schema: &'s Schema, out: &'s mut Vec<u8>) -> Encoder<'s> {
         Encoder {
             schema,
@@ -45,7 +47,7 @@ impl<'s> Encoder<'s> {
         }
     }
 
-    /// Writes the message of a struct. Members that are no fields are left out.
+    /// Writes the message of a struct. Skips unknown members.
     pub(super) fn object<'de, D: Deserializer<'de>>(
         &mut self,
         id: StructId,
@@ -59,7 +61,7 @@ impl<'s> Encoder<'s> {
         value.deserialize(document).map(|_| ())
     }
 
-    /// The members of a struct as its message.
+    /// Writes the members of a struct as its message.
     fn message<'de, A: MapAccess<'de>>(
         &mut self,
         id: StructId,
@@ -91,10 +93,11 @@ impl<'s> Encoder<'s> {
         Ok(())
     }
 
-    /// Puts what was written of a message in order, and adds what is written without a value.
+    /// Sorts the contents of a message, and adds the zero values.
     fn put_in_order(&mut self, message: &Message, begun: usize, first: usize) {
         let contents = self.contents.get_mut(first..).unwrap_or_default();
-        contents.sort_unstable_by_key(|content| (content.rank, content.start));
+        // An empty content begins where the next one does, and comes first because it ends there.
+        contents.sort_unstable_by_key(|content| (content.rank, content.start, content.end));
         let end = self.out.len();
         let contents = self.contents.get(first..).unwrap_or_default();
         let mut rest = contents;
@@ -105,13 +108,13 @@ impl<'s> Encoder<'s> {
         self.out.truncate(begun + length);
     }
 
-    /// Notes the content from `start` on as that of a field.
+    /// Records everything from `start` on as the content of a field.
     fn note(&mut self, rank: u32, start: usize) {
         let end = self.out.len();
         self.contents.push(Content { rank, start, end });
     }
 
-    /// Writes what a value consists of without having been given any.
+    /// Writes the zero value of a type.
     fn zero(&mut self, of: &Type) {
         let zero = self.schema.zero(of, 0).unwrap_or_default();
         self.out.extend_from_slice(&zero);
@@ -124,7 +127,7 @@ impl<'s> Encoder<'s> {
     }
 }
 
-/// Appends parts of a message: the contents that were written, and zeros.
+/// Appends parts of a message: the recorded contents, and zero values.
 fn append(out: &mut Vec<u8>, message: &Message, parts: &[MessagePart], contents: &mut &[Content]) {
     for part in parts {
         match part {
@@ -157,7 +160,7 @@ fn append(out: &mut Vec<u8>, message: &Message, parts: &[MessagePart], contents:
     }
 }
 
-/// Puts a number and the length in front of what was written from `start` on.
+/// Inserts a tag and the length before everything from `start` on.
 fn prefix(out: &mut Vec<u8>, start: usize, tag: u64) {
     let end = out.len();
     push_number(out, tag);
@@ -174,37 +177,10 @@ fn prefix(out: &mut Vec<u8>, start: usize, tag: u64) {
     }
 }
 
-/// The most bytes of a number.
+/// The maximum length of a varint.
 const NUMBER_BYTES_MAX: usize = 10;
 
-/// The name of a member, borrowed if it has no escapes.
-pub(super) struct Name;
-
-impl<'de> DeserializeSeed<'de> for Name {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, name: D) -> Result<Cow<'de, str>, D::Error> {
-        name.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Name {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Cow<'de, str>, E> {
-        Ok(Cow::Borrowed(name))
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Cow<'de, str>, E> {
-        Ok(Cow::Owned(name.to_owned()))
-    }
-}
-
-/// The value of a field. It is several contents if it is a list or a map.
+/// The value of a field. A list or a map has several contents.
 struct FieldSeed<'e, 's> {
     encoder: &'e mut Encoder<'s>,
     of: &'e Type,
@@ -275,7 +251,7 @@ impl<'de> Visitor<'de> for FieldSeed<'_, '_> {
             if !is_given {
                 encoder.zero(item);
             }
-            // Bytes and lists that are not there have no value.
+            // Absent bytes and lists are not written.
             let is_nil = matches!(item.shape, Shape::Scalar(Scalar::Bytes) | Shape::List(_));
             if is_given || !is_nil {
                 match wire_type(item) {
@@ -295,8 +271,8 @@ impl<'de> Visitor<'de> for FieldSeed<'_, '_> {
 }
 
 impl Encoder<'_> {
-    /// Sorts the entries of a map that were noted from `first` on by their keys, and keeps the last
-    /// of those with equal keys.
+    /// Sorts the entries of a map, from the one at `first` on, by key. Keeps the last of equal
+    /// keys.
     fn sort_entries(&mut self, first: usize) {
         let start = self.contents.get(first).map_or(0, |content| content.start);
         let written = self.out.split_off(start);
@@ -309,7 +285,7 @@ impl Encoder<'_> {
                 entries.push((key, content.rank, entry));
             }
         }
-        // The sort is stable: the last of equal keys stays the last.
+        // The sort is stable, so the last of equal keys stays last.
         entries.sort_by_key(|(key, ..)| *key);
         let mut rest = entries.iter().peekable();
         while let Some((key, rank, entry)) = rest.next() {
@@ -323,7 +299,7 @@ impl Encoder<'_> {
     }
 }
 
-/// A single value. Its content is written, unless it is null: then the seed says false.
+/// A single value. Its content is written, unless it is null: then the seed returns false.
 struct ValueSeed<'e, 's> {
     encoder: &'e mut Encoder<'s>,
     of: &'e Type,
@@ -335,17 +311,18 @@ impl<'de> DeserializeSeed<'de> for ValueSeed<'_, '_> {
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<bool, D::Error> {
         let is_raw = match &self.of.shape {
             Shape::Object => true,
-            Shape::Any => self.of.go_name == "v1.JSON",
+            Shape::Any => self.of.schema_or.is_none(),
             _ => false,
         };
         if !is_raw {
             return value.deserialize_any(self);
         }
-        // A document is the only field of a message.
+        // The message of a document has one field.
         let start = self.encoder.out.len();
-        let is_given = match self.of.is_raw() {
-            true => raw_text(value, self.encoder.out)?,
-            false => write_raw(value, self.encoder.out)?,
+        let is_given = if self.of.is_raw() {
+            raw_text(value, self.encoder.out)?
+        } else {
+            write_raw(value, self.encoder.out)?
         };
         if is_given {
             prefix(self.encoder.out, start, 1 << 3 | DELIMITED);
@@ -354,7 +331,7 @@ impl<'de> DeserializeSeed<'de> for ValueSeed<'_, '_> {
     }
 }
 
-/// Writes JSON with the text that it has. Says false of null, of which it writes nothing.
+/// Writes JSON with its original text. Returns false for null, which it does not write.
 fn raw_text<'de, D: Deserializer<'de>>(value: D, out: &mut Vec<u8>) -> Result<bool, D::Error> {
     let text = Box::<RawValue>::deserialize(value)?;
     let is_given = text.get() != "null";
@@ -365,7 +342,7 @@ fn raw_text<'de, D: Deserializer<'de>>(value: D, out: &mut Vec<u8>) -> Result<bo
 }
 
 fn of_another_type<E: Error>(of: &Type) -> E {
-    E::custom(format_args!("a value is no {}", of.go_name))
+    E::custom(format_args!("a value is not a {}", of.go_name))
 }
 
 impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
@@ -383,7 +360,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
         let out = &mut *self.encoder.out;
         match &self.of.shape {
             Shape::Scalar(Scalar::Bool) => out.push(value.into()),
-            // Either is allowed, or nothing, or what a schema allows.
+            // A JSON schema or a boolean: the first field is the boolean.
             Shape::Any => out.extend_from_slice(&[0x08, value.into()]),
             _ => return Err(of_another_type(self.of)),
         }
@@ -393,7 +370,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
     fn visit_u64<E: Error>(self, value: u64) -> Result<bool, E> {
         match &self.of.shape {
             Shape::Scalar(Scalar::Float64) => self.visit_f64(value as f64),
-            // No whole number of Kubernetes is as large as this one.
+            // No integer in Kubernetes' types is this large.
             _ => self.visit_i64(value as i64),
         }
     }
@@ -443,7 +420,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
                 write_time(out, time.seconds, fraction);
             }
             Scalar::Duration => {
-                let nanoseconds = go_duration::parse(text).ok_or_else(wrong)?;
+                let nanoseconds = go_duration::parse(text).map_err(|_| wrong())?;
                 out.push(0x08);
                 push_number(out, nanoseconds as u64);
             }
@@ -459,12 +436,15 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<bool, A::Error> {
         let ValueSeed { encoder, of } = self;
-        let schema = encoder.schema_type();
         let text = Type::plain(Shape::Scalar(Scalar::String), String::new());
-        let (number, item) = match (&of.shape, of.schema_or()) {
+        let schema;
+        let (number, item) = match (&of.shape, of.schema_or) {
             (Shape::List(item), _) => (1, &**item),
-            (Shape::Any, Some(SchemaOr::Schemas)) => (2, &schema),
-            (Shape::Any, Some(SchemaOr::Strings)) => (2, &text),
+            (Shape::Any, Some((id, SchemaOr::Schemas))) => {
+                schema = Type::plain(Shape::Struct(id), String::new());
+                (2, &schema)
+            }
+            (Shape::Any, Some((_, SchemaOr::Strings))) => (2, &text),
             _ => return Err(of_another_type(of)),
         };
         let mut start = encoder.out.len();
@@ -480,18 +460,15 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<bool, A::Error> {
         let ValueSeed { encoder, of } = self;
-        match (&of.shape, of.schema_or()) {
+        match (&of.shape, of.schema_or) {
             (Shape::Struct(id), _) => encoder.message(*id, map)?,
-            (Shape::Any, or) => {
+            (Shape::Any, Some((id, or))) => {
                 let number = match or {
-                    Some(SchemaOr::Bool) => {
+                    SchemaOr::Bool => {
                         encoder.out.extend_from_slice(&[0x08, 1]);
                         2
                     }
-                    _ => 1,
-                };
-                let Shape::Struct(id) = encoder.schema_type().shape else {
-                    return Err(of_another_type(of));
+                    SchemaOr::Schemas | SchemaOr::Strings => 1,
                 };
                 let start = encoder.out.len();
                 encoder.message(id, map)?;
@@ -503,14 +480,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
     }
 }
 
-impl Encoder<'_> {
-    /// The type of schemas of custom resources.
-    fn schema_type(&self) -> Type {
-        super::schema_type(self.schema)
-    }
-}
-
-/// A time after 1970, or before.
+/// Writes a time, which may be before 1970.
 fn write_time(out: &mut Vec<u8>, seconds: i64, nanoseconds: u32) {
     out.push(0x08);
     push_number(out, seconds as u64);

@@ -1,13 +1,14 @@
-//! Recognises sets of fields (`fieldsV1`) that are in the canonical form already, as nearly all
-//! are. They need no tree.
+//! Recognition of field sets (`fieldsV1`) that are already in the canonical form. Nearly all are,
+//! and need no tree.
 
 use std::cmp::Ordering;
 
-/// Deeper ones are left to who reads them in full.
+/// The caller parses deeper ones.
 const DEPTH_MAX: usize = 64;
 
-/// Whether a text consists of nothing but objects, without spaces, with sorted keys that have no
-/// escapes but those of quotes and backslashes. Read and printed again it would be the same.
+/// Returns whether a text consists only of objects, without spaces, with sorted keys, and without
+/// escapes except those of quotes and backslashes. Parsing and printing such a text would not
+/// change it.
 pub(super) fn is_canonical(text: &[u8]) -> bool {
     let mut rest = text;
     is_object(&mut rest, 0) && rest.is_empty() && std::str::from_utf8(text).is_ok()
@@ -40,15 +41,15 @@ fn is_object(rest: &mut &[u8], depth: usize) -> bool {
 
 fn take(rest: &mut &[u8], wanted: u8) -> bool {
     match rest.split_first() {
-        Some((byte, behind)) if *byte == wanted => {
-            *rest = behind;
+        Some((byte, following)) if *byte == wanted => {
+            *rest = following;
             true
         }
         _ => false,
     }
 }
 
-/// Takes a key, and returns what is between its quotes.
+/// Takes a key, and returns the text between its quotes.
 fn key<'t>(rest: &mut &'t [u8]) -> Option<&'t [u8]> {
     let text = rest.strip_prefix(b"\"")?;
     let mut at = 0;
@@ -64,7 +65,7 @@ fn key<'t>(rest: &mut &'t [u8]) -> Option<&'t [u8]> {
     text.get(..at)
 }
 
-/// Whether one key is less than the next, which counts without escapes.
+/// Returns whether one key is less than the next, compared without escapes.
 fn is_before(one: &[u8], next: &[u8]) -> bool {
     match one.contains(&b'\\') || next.contains(&b'\\') {
         true => unescaped(one).cmp(unescaped(next)) == Ordering::Less,
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_canonical_is_printed_as_it_is_read() {
+    fn canonical_texts_are_printed_unchanged() {
         for (text, expected) in [
             (r#"{}"#, true),
             (r#"{"f:a":{},"f:b":{".":{},"k:{\"name\":\"x\"}":{}}}"#, true),

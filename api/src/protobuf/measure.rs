@@ -1,60 +1,68 @@
-//! The length of a message, found by one scan of its JSON.
+//! The length of a message, computed by one scan of its JSON.
 //!
-//! The length of a list stands before its items in protobuf. A list whose items are measured first
-//! can be sent without being in memory as a whole. The scan goes over compact JSON as objects are
-//! kept in, and writes nothing. It is exact or gives up: of JSON that is not of its type, and of
-//! JSON that is rare, the caller writes the message.
+//! In protobuf the length of a list comes before its items. A list whose items are measured first
+//! can be sent without having all of it in memory. The scan reads compact JSON, in which objects
+//! are kept, and writes nothing. The result is exact or `None`: for JSON that does not fit the type
+//! or is unusual, the caller has to write the message.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::decode::{go_duration, go_time::GoTime};
+use crate::completeness::{Completeness, Facts, NodeId, flags_of_quantity};
 use crate::schema::{
     DELIMITED, Message, MessagePart, Scalar, Schema, SchemaOr, Shape, StructId, Type,
     is_list_message, wire_type,
 };
+use crate::text::go_duration;
+use crate::text::go_time::GoTime;
 
-/// Deeper JSON is left to the writer.
+/// Deeper JSON is left to the encoder.
 const DEPTH_MAX: usize = 64;
-/// After this many bytes of a text, its end is searched in large steps.
+/// The number of bytes of a text after which its end is searched in large steps.
 const SHORT_TEXT_BYTES: usize = 32;
 
-/// So many fields are compared with a name before it is searched. Members have the order of the
-/// fields, as a rule.
+/// The number of next fields that are compared with a name before it is searched in all. Members
+/// usually come in the order of the fields.
 const NEAR: usize = 8;
 
 /// A scan of JSON.
 pub(super) struct Measure<'s, 'j> {
     schema: &'s Schema,
     json: &'j str,
-    /// The place of the next byte.
+    /// The position of the next byte.
     at: usize,
     depth: usize,
-    /// The lengths of all fields of the messages around, in order of their names.
+    /// The lengths of the fields of all enclosing messages, sorted by name.
     lengths: Vec<usize>,
+    /// The description for which the scan notes facts, if any.
+    completeness: Option<&'s Completeness>,
+    /// The node for structs in the current value.
+    node: NodeId,
+    /// The flags noted so far.
+    flags: u32,
 }
 
 /// A text in JSON.
 #[derive(Clone, Copy)]
 struct Text<'j> {
-    /// The text between its quotes.
+    /// The part between its quotes.
     written: &'j str,
     /// Its length without escapes.
     length: usize,
 }
 
 impl<'j> Text<'j> {
-    /// The text itself, if it has no escapes.
+    /// Returns the text itself, if it has no escapes.
     fn plain(self) -> Option<&'j str> {
         (self.length == self.written.len()).then_some(self.written)
     }
 }
 
-/// The meaning of a byte in a text.
+/// The role of a byte in a text.
 #[derive(Clone, Copy, PartialEq)]
 enum Class {
     Plain,
-    /// What Go escapes in JSON that stays JSON.
+    /// A character that Go escapes in values that stay JSON.
     Special,
     Backslash,
     Quote,
@@ -71,7 +79,7 @@ const fn classes() -> [Class; 256] {
             0..0x20 => Class::Control,
             b'"' => Class::Quote,
             b'\\' => Class::Backslash,
-            // The first byte of two line separators, and of others.
+            // The first byte of Unicode's line separators, among other characters.
             b'<' | b'>' | b'&' | 0xe2 => Class::Special,
             _ => Class::Plain,
         };
@@ -80,18 +88,18 @@ const fn classes() -> [Class; 256] {
     classes
 }
 
-/// The bytes that a number takes.
+/// Returns the length of a number as varint.
 fn number(number: u64) -> usize {
     (u64::BITS - (number | 1).leading_zeros()).div_ceil(7) as usize
 }
 
-/// The bytes that a field takes, but for its tag, which has a length in front.
+/// Returns the length of a length-delimited field without its tag.
 fn delimited(length: usize) -> usize {
     number(length as u64) + length
 }
 
 impl<'s, 'j> Measure<'s, 'j> {
-    /// Begins with a document. `None` if it is no text.
+    /// Starts the scan of a document. Returns `None` if it is not UTF-8.
     pub(super) fn new(schema: &'s Schema, json: &'j [u8]) -> Option<Measure<'s, 'j>> {
         Some(Measure {
             schema,
@@ -99,10 +107,27 @@ impl<'s, 'j> Measure<'s, 'j> {
             at: 0,
             depth: 0,
             lengths: Vec::new(),
+            completeness: None,
+            node: NodeId::default(),
+            flags: 0,
         })
     }
 
-    /// The length of the message of a struct.
+    /// Returns whether a document has all defaults of its kind. `None` if the length of its message
+    /// can't be computed.
+    pub(super) fn document_of(
+        mut self,
+        id: StructId,
+        completeness: &'s Completeness,
+    ) -> Option<bool> {
+        self.completeness = Some(completeness);
+        self.node = NodeId::ROOT;
+        let length = self.message(id)?;
+        (self.at == self.json.len()).then_some(length)?;
+        Some(completeness.is_complete(self.flags))
+    }
+
+    /// Returns the length of a struct's message.
     pub(super) fn document(mut self, id: StructId) -> Option<usize> {
         let length = self.message(id)?;
         (self.at == self.json.len()).then_some(length)
@@ -112,32 +137,53 @@ impl<'s, 'j> Measure<'s, 'j> {
         let (of, message) = self.schema.message(id)?;
         let first = self.lengths.len();
         self.lengths.resize(first + message.fields.len(), 0);
+        let own = self.node;
+        let node = self.completeness.and_then(|all| all.node(own));
+        let mut noted = node.map(|node| (node, Facts::default()));
         let mut expected = 0;
         self.members(|measure, name| {
-            let mut behind = of.fields().iter().skip(expected).take(NEAR);
-            let near = behind.position(|field| field.name == name);
+            let mut following = of.fields().iter().skip(expected).take(NEAR);
+            let near = following.position(|field| field.name == name);
             let near = near.map(|skipped| expected + skipped);
+            let begun = measure.at;
             let Some(place) = near.or_else(|| of.place(name)) else {
-                return measure.raw();
+                measure.raw()?;
+                if let Some((node, facts)) = &mut noted {
+                    facts.note_other(node, name, measure.json.get(begun..measure.at)?);
+                }
+                return Some(());
             };
             expected = place + 1;
+            if let Some((node, facts)) = &mut noted {
+                measure.node = facts.begin(node, place);
+            }
             let field = message.fields.get(place)?;
             let is_delimited = field.is_delimited;
             let length =
                 measure.field(&of.fields().get(place)?.of, field.tag.len(), is_delimited)?;
             *measure.lengths.get_mut(first + place)? += length;
+            if let Some((node, facts)) = &mut noted {
+                facts.note(node, place, measure.json.get(begun..measure.at)?);
+            }
             Some(())
         })?;
+        if let Some((node, facts)) = noted {
+            self.flags |= facts.flags(node);
+            self.node = own;
+        }
         let length = sum(message, &message.parts, self.lengths.get(first..)?);
         self.lengths.truncate(first);
         Some(length)
     }
 
-    /// The length of a field with all its contents and their tags.
+    /// Returns the length of a field with all its contents and their tags.
     fn field(&mut self, of: &Type, tag: usize, is_delimited: bool) -> Option<usize> {
-        let content = |length| match is_delimited {
-            true => tag + delimited(length),
-            false => tag + length,
+        let content = |length| {
+            if is_delimited {
+                tag + delimited(length)
+            } else {
+                tag + length
+            }
         };
         let mut all = 0;
         match &of.shape {
@@ -164,7 +210,7 @@ impl<'s, 'j> Measure<'s, 'j> {
         Some(all)
     }
 
-    /// The length of a single value. It is not null.
+    /// Returns the length of a single value, which is not null.
     fn value(&mut self, of: &Type) -> Option<usize> {
         match &of.shape {
             Shape::Scalar(scalar) => self.scalar(*scalar),
@@ -178,13 +224,15 @@ impl<'s, 'j> Measure<'s, 'j> {
                 Some(all)
             }
             Shape::Object => self.document_within(),
-            Shape::Any if of.go_name == "v1.JSON" => self.document_within(),
-            Shape::Any => self.schema_or(of),
+            Shape::Any => match of.schema_or {
+                None => self.document_within(),
+                Some((id, or)) => self.schema_or(id, or),
+            },
             Shape::List(_) | Shape::Map(_) => None,
         }
     }
 
-    /// A document that stays JSON. It is the only field of a message.
+    /// Measures a value that stays JSON. It is the only field of a message.
     fn document_within(&mut self) -> Option<usize> {
         let begun = self.at;
         if self.null() {
@@ -194,16 +242,12 @@ impl<'s, 'j> Measure<'s, 'j> {
         Some(1 + delimited(self.at - begun))
     }
 
-    /// A schema of a custom resource, or what may stand in its place.
-    fn schema_or(&mut self, of: &Type) -> Option<usize> {
-        let or = of.schema_or();
+    /// Measures a JSON schema, or an alternative to it.
+    fn schema_or(&mut self, id: StructId, or: SchemaOr) -> Option<usize> {
         match self.next()? {
             b't' | b'f' => self.scalar(Scalar::Bool).map(|length| 1 + length),
             b'{' => {
-                let Shape::Struct(id) = super::schema_type(self.schema).shape else {
-                    return None;
-                };
-                let marked = if or == Some(SchemaOr::Bool) { 2 } else { 0 };
+                let marked = if or == SchemaOr::Bool { 2 } else { 0 };
                 Some(marked + 1 + delimited(self.message(id)?))
             }
             _ => None,
@@ -224,7 +268,13 @@ impl<'s, 'j> Measure<'s, 'j> {
             Scalar::IntOrString if self.next()? != b'"' => 5 + number(self.integer()? as u64),
             Scalar::IntOrString => 5 + delimited(self.text()?.length),
             Scalar::String => self.text()?.length,
-            Scalar::Quantity => 1 + delimited(self.text()?.length),
+            Scalar::Quantity => {
+                let text = self.text()?;
+                if self.completeness.is_some() {
+                    self.flags |= flags_of_quantity(text.written);
+                }
+                1 + delimited(text.length)
+            }
             Scalar::Bytes => bytes_of_base64(self.text()?.plain()?)?,
             Scalar::Time | Scalar::MicroTime => {
                 let time = GoTime::of_printed(self.text()?.plain()?)?;
@@ -235,13 +285,13 @@ impl<'s, 'j> Measure<'s, 'j> {
                 2 + number(time.seconds as u64) + number(fraction.into())
             }
             Scalar::Duration => {
-                let nanoseconds = go_duration::parse(self.text()?.plain()?)?;
+                let nanoseconds = go_duration::parse(self.text()?.plain()?).ok()?;
                 1 + number(nanoseconds as u64)
             }
         })
     }
 
-    /// Goes over JSON that is written as it stands here.
+    /// Skips JSON that is written unchanged.
     fn raw(&mut self) -> Option<()> {
         match self.next()? {
             b'{' => self.within(b'{', b'}', |measure| {
@@ -255,7 +305,7 @@ impl<'s, 'j> Measure<'s, 'j> {
         }
     }
 
-    /// Shows a function the name of each member of an object. It goes over the value.
+    /// Calls a function with the name of each member of an object. The function skips the value.
     fn members(&mut self, mut member: impl FnMut(&mut Self, &'j str) -> Option<()>) -> Option<()> {
         self.within(b'{', b'}', |measure| {
             let name = measure.text()?.plain()?;
@@ -264,7 +314,7 @@ impl<'s, 'j> Measure<'s, 'j> {
         })
     }
 
-    /// Calls a function at each item of an array. It goes over the item.
+    /// Calls a function at each item of an array. The function skips the item.
     fn items(&mut self, item: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
         self.within(b'[', b']', item)
     }
@@ -298,13 +348,13 @@ impl<'s, 'j> Measure<'s, 'j> {
         Some(())
     }
 
-    /// Goes over a text.
+    /// Skips a text.
     fn text(&mut self) -> Option<Text<'j>> {
         self.expect(b'"')?;
         let begun = self.at;
         let mut escapes = 0;
         loop {
-            match self.class_behind_plain_text()? {
+            match self.class_after_plain_text()? {
                 Class::Plain | Class::Special => {}
                 Class::Quote => break,
                 Class::Backslash => escapes += self.escape()?,
@@ -317,8 +367,8 @@ impl<'s, 'j> Measure<'s, 'j> {
         Some(Text { written, length })
     }
 
-    /// Goes on to the next byte of a text that is not as it stands there.
-    fn class_behind_plain_text(&mut self) -> Option<Class> {
+    /// Advances to the next byte of a text that is not plain.
+    fn class_after_plain_text(&mut self) -> Option<Class> {
         let bytes = self.json.as_bytes();
         let begun = self.at;
         loop {
@@ -339,7 +389,7 @@ impl<'s, 'j> Measure<'s, 'j> {
         }
     }
 
-    /// Goes over an escape. Returns by how much it is longer than what it stands for.
+    /// Skips an escape. Returns how much longer it is than the character that it encodes.
     fn escape(&mut self) -> Option<usize> {
         let escaped = self.json.as_bytes().get(self.at + 1)?;
         match escaped {
@@ -358,7 +408,7 @@ impl<'s, 'j> Measure<'s, 'j> {
         }
     }
 
-    /// Goes over a text that Go writes as it stands here.
+    /// Skips a text that Go writes unchanged.
     fn raw_text(&mut self) -> Option<()> {
         self.expect(b'"')?;
         loop {
@@ -388,9 +438,10 @@ impl<'s, 'j> Measure<'s, 'j> {
             self.at += 1;
         }
         let has_zero = self.json.as_bytes().get(first) == Some(&b'0');
-        let is_usual = match has_zero {
-            true => self.at - begun == 1,
-            false => self.at > first,
+        let is_usual = if has_zero {
+            self.at - begun == 1
+        } else {
+            self.at > first
         };
         let is_whole = !matches!(self.next(), Some(b'.' | b'e' | b'E'));
         let value = if is_negative { -value } else { value };
@@ -423,7 +474,7 @@ impl<'s, 'j> Measure<'s, 'j> {
     }
 }
 
-/// The length of parts of a message, given the lengths of its fields.
+/// Returns the length of parts of a message from the lengths of its fields.
 fn sum(message: &Message, parts: &[MessagePart], lengths: &[usize]) -> usize {
     let length = |part: &MessagePart| match part {
         MessagePart::Field { place, .. } => match lengths.get(*place) {
@@ -441,7 +492,7 @@ fn sum(message: &Message, parts: &[MessagePart], lengths: &[usize]) -> usize {
     parts.iter().map(length).sum()
 }
 
-/// The number of bytes that a text in base64 stands for.
+/// Returns the number of bytes that a base64 text encodes.
 fn bytes_of_base64(text: &str) -> Option<usize> {
     let Some((digits, last)) = text.as_bytes().split_last_chunk::<4>() else {
         return text.is_empty().then_some(0);

@@ -1,14 +1,15 @@
-//! Bodies in Kubernetes' protobuf (API-58, KV-21): JSON documents become such bodies, and the other
-//! way round, both by the schema of their kind.
+//! Kubernetes' protobuf (API-58, KV-21): conversion between JSON documents and bodies by the schema
+//! of their kind.
 //!
-//! This folder owns the envelope, the wire format, and both conversions. `encode` writes what Go
-//! writes, byte for byte. `decode` writes JSON in the canonical form. This folder must not know
-//! resource definitions or storage.
+//! Contains the envelope, the wire format, and conversion in both directions. `encode` writes the
+//! same bytes as Go. `decode` writes JSON in the canonical form. Nothing here knows resource
+//! definitions or storage.
 
 mod decode;
 mod encode;
 mod fields;
 mod measure;
+mod member_name;
 mod raw;
 mod wire;
 
@@ -22,27 +23,29 @@ use encode::Encoder;
 use measure::Measure;
 use wire::{Piece, Reader};
 
+use crate::completeness::Completeness;
 use crate::deep;
-use crate::schema::{DELIMITED, Scalar, Schema, Shape, StructId, Type, push_number};
+use crate::schema::{DELIMITED, Schema, StructId, push_number};
 
 /// The first bytes of a protobuf body.
 pub const MAGIC: &[u8] = b"k8s\0";
 
-/// What the envelope has behind the object: its encoding and its media type, which are empty.
+/// The end of the envelope, after the object: its content encoding and content type, which are
+/// empty.
 pub const END: &[u8] = &[0x1a, 0, 0x22, 0];
 
-/// The reason why a body can't be read or written.
+/// The reason why a body can't be decoded or encoded.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ProtobufError {
-    /// It does not begin as a message does.
+    /// It does not begin with the magic bytes.
     #[error(
         "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
     )]
     Unmarked,
-    /// It is not a message, or a broken one.
+    /// It is not a valid message.
     #[error("the body is not a protobuf object: {0}")]
     Malformed(String),
-    /// Its kind has no form in protobuf.
+    /// Its kind has no protobuf form.
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
     UnknownKind {
         /// The kind.
@@ -59,16 +62,16 @@ fn malformed(what: impl std::fmt::Display) -> ProtobufError {
 /// An object in its envelope.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Envelope<'b> {
-    /// Its apiVersion. It may be empty.
+    /// Its apiVersion. May be empty.
     pub api_version: &'b str,
-    /// Its kind. It may be empty.
+    /// Its kind. May be empty.
     pub kind: &'b str,
-    /// The object, without its type.
+    /// The object, without apiVersion and kind.
     pub raw: &'b [u8],
 }
 
 impl<'b> Envelope<'b> {
-    /// Reads the envelope of a body.
+    /// Parses the envelope of a body.
     ///
     /// # Errors
     /// [`ProtobufError::Malformed`]
@@ -106,7 +109,8 @@ impl<'b> Envelope<'b> {
         Ok(())
     }
 
-    /// Writes what stands before an object of this length. [`END`] stands behind it.
+    /// Writes the envelope before an object of this length. The caller must write [`END`] after the
+    /// object.
     pub fn write_opening(api_version: &str, kind: &str, raw: usize, out: &mut Vec<u8>) {
         out.extend_from_slice(MAGIC);
         let mut types = Vec::with_capacity(api_version.len() + kind.len() + 4);
@@ -116,7 +120,7 @@ impl<'b> Envelope<'b> {
         push_opening(out, 2, raw);
     }
 
-    /// Writes a body.
+    /// Writes the whole body.
     pub fn write(&self, out: &mut Vec<u8>) {
         Envelope::write_opening(self.api_version, self.kind, self.raw.len(), out);
         out.extend_from_slice(self.raw);
@@ -124,24 +128,24 @@ impl<'b> Envelope<'b> {
     }
 }
 
-/// Appends a field that holds bytes.
+/// Appends a field that contains bytes.
 pub fn push_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     push_opening(out, number, bytes.len());
     out.extend_from_slice(bytes);
 }
 
-/// Appends what stands before the bytes of a field.
+/// Appends the tag and length of a field that contains bytes.
 pub fn push_opening(out: &mut Vec<u8>, number: u32, length: usize) {
     push_number(out, u64::from(number) << 3 | DELIMITED);
     push_number(out, length as u64);
 }
 
 fn utf8<'b>(bytes: &'b [u8], path: &str) -> Result<&'b str, ProtobufError> {
-    std::str::from_utf8(bytes).map_err(|_| malformed(format!("{path} is no UTF-8 text")))
+    std::str::from_utf8(bytes).map_err(|_| malformed(format!("{path} is not UTF-8 text")))
 }
 
-/// Reads a body whose kind the schema has, as JSON in the canonical form. Missing kind and version
-/// are set to the expected ones.
+/// Decodes a body whose kind the schema has into JSON in the canonical form. Sets a missing kind
+/// and apiVersion to the expected ones.
 ///
 /// # Errors
 /// [`ProtobufError`]
@@ -168,8 +172,8 @@ pub fn to_json(
     object_json(schema, id, envelope, texts)
 }
 
-/// Reads the object in an envelope by a struct, as JSON in the canonical form. The type is written
-/// as the envelope has it.
+/// Decodes the object in an envelope by a struct into JSON in the canonical form. Writes apiVersion
+/// and kind of the envelope.
 ///
 /// # Errors
 /// [`ProtobufError`]
@@ -204,7 +208,7 @@ fn unknown(api_version: &str, kind: &str) -> ProtobufError {
 /// Appends the message of a struct to `out`. Its JSON may be a text or a tree.
 ///
 /// # Errors
-/// The JSON is none, or not of the type.
+/// The JSON is invalid, or does not fit the type.
 pub fn write_message<'de, D: serde::Deserializer<'de>>(
     schema: &Schema,
     id: StructId,
@@ -214,7 +218,7 @@ pub fn write_message<'de, D: serde::Deserializer<'de>>(
     Encoder::new(schema, out).object(id, document)
 }
 
-/// As [`write_message`], of JSON, which may be deep.
+/// As [`write_message`], for JSON text, which may be deep.
 ///
 /// # Errors
 /// The same.
@@ -232,18 +236,18 @@ pub fn write_json_message(
     })
 }
 
-/// The length of what [`write_message`] appends for compact JSON, found without writing it. `None`
-/// of JSON that is not of the type or has something unusual, as maps that are not sorted: its
-/// message has to be written.
+/// Returns the length that [`write_message`] appends for compact JSON, without writing it. Returns
+/// `None` for JSON that does not fit the type or is unusual, such as unsorted maps: its message has
+/// to be written.
 pub fn message_length(schema: &Schema, id: StructId, json: &[u8]) -> Option<usize> {
     Measure::new(schema, json)?.document(id)
 }
 
-/// Checks that compact JSON is of a type, as far as its message tells. Types without one take
-/// anything.
+/// Checks that compact JSON fits a type, as far as protobuf distinguishes types. Types without
+/// protobuf form accept anything.
 ///
 /// # Errors
-/// A field has another type, or a text that is not UTF-8.
+/// A field has another type, or a text is not UTF-8.
 pub fn check_json(schema: &Schema, id: StructId, json: &[u8]) -> serde_json::Result<()> {
     if schema.message(id).is_none() || message_length(schema, id, json).is_some() {
         return Ok(());
@@ -251,8 +255,29 @@ pub fn check_json(schema: &Schema, id: StructId, json: &[u8]) -> serde_json::Res
     write_json_message(schema, id, json, &mut Vec::new())
 }
 
-/// Writes a JSON document as a body, by the kind that it names. False, and nothing is written, if
-/// the schema does not have its kind or the document is not of its type.
+/// As [`check_json`]. Returns whether the object has all defaults of its kind. False may also mean
+/// that this can't be decided here.
+///
+/// # Errors
+/// The same.
+pub fn check_complete(
+    schema: &Schema,
+    id: StructId,
+    json: &[u8],
+    completeness: &Completeness,
+) -> serde_json::Result<bool> {
+    if schema.message(id).is_none() {
+        return Ok(false);
+    }
+    let measure = Measure::new(schema, json);
+    match measure.and_then(|measure| measure.document_of(id, completeness)) {
+        Some(is_complete) => Ok(is_complete),
+        None => write_json_message(schema, id, json, &mut Vec::new()).map(|()| false),
+    }
+}
+
+/// Writes a JSON document as a body, by the kind that it names. Returns false and writes nothing if
+/// the schema lacks its kind or the document does not fit its type.
 pub fn write_document(schema: &Schema, json: &[u8], out: &mut Vec<u8>) -> bool {
     let named;
     let (kind, api_version) = match leading_types(json) {
@@ -282,14 +307,14 @@ pub fn write_document(schema: &Schema, json: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Kind and version of a document that begins with both, as ours do.
+/// Returns kind and apiVersion of a document that begins with both, as this server's do.
 fn leading_types(json: &[u8]) -> Option<(&str, &str)> {
     let (kind, rest) = leading_text(json.strip_prefix(b"{\"kind\":\"")?)?;
     let (api_version, _) = leading_text(rest.strip_prefix(b",\"apiVersion\":\"")?)?;
     Some((kind, api_version))
 }
 
-/// A text up to its quote, and what follows. `None` if it has escapes.
+/// Returns a text up to its quote, and the rest. Returns `None` if it has escapes.
 fn leading_text(json: &[u8]) -> Option<(&str, &[u8])> {
     let end = json.iter().position(|byte| *byte == b'"')?;
     let (text, rest) = json.split_at(end);
@@ -297,7 +322,7 @@ fn leading_text(json: &[u8]) -> Option<(&str, &[u8])> {
     (!text.contains('\\')).then_some((text, rest.get(1..)?))
 }
 
-/// The members that say of which type a document is.
+/// The members with a document's kind and apiVersion.
 #[derive(serde::Deserialize)]
 struct Types<'d> {
     #[serde(default, rename = "apiVersion", borrow)]
@@ -306,15 +331,10 @@ struct Types<'d> {
     kind: Cow<'d, str>,
 }
 
-/// The type of schemas of custom resources.
-fn schema_type(schema: &Schema) -> Type {
-    let id = schema.find("apiextensions.v1.JSONSchemaProps");
-    let shape = id.map_or(Shape::Scalar(Scalar::Bool), Shape::Struct);
-    Type::plain(shape, String::new())
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::schema::Schema;
 
@@ -364,7 +384,41 @@ mod tests {
         assert_eq!(written(r#"{"labels":{"b":"2","a":"0","a":"1"}}"#), sorted);
     }
 
-    /// A length is that of the message, or there is none.
+    /// An empty text takes no bytes, so it begins where the next one does.
+    #[test]
+    fn long_lists_with_empty_texts_keep_their_order_kv_25() {
+        let text = "package a.v1\n\ntype Thing kind\n  1 args []string\n  2 name string always\n";
+        let schema = Schema::read(&[text]).unwrap();
+        let id = schema.find("a.v1.Thing").unwrap();
+        for count in 1..200 {
+            for every in 1..7 {
+                let args: Vec<String> = (0..count)
+                    .map(|number| {
+                        if usize::is_multiple_of(number, every) {
+                            String::new()
+                        } else {
+                            number.to_string()
+                        }
+                    })
+                    .collect();
+                let document = json!({"args": args, "name": "n"});
+                let mut raw = Vec::new();
+                write_message(&schema, id, &document, &mut raw).unwrap();
+                let envelope = Envelope {
+                    api_version: "v1",
+                    kind: "Thing",
+                    raw: &raw,
+                };
+                let mut body = Vec::new();
+                envelope.write(&mut body);
+                let read = to_json(&body, "", "", &schema, Texts::Strict).unwrap();
+                let read: Value = serde_json::from_slice(&read).unwrap();
+                assert_eq!(read["args"], document["args"], "{count} {every}");
+            }
+        }
+    }
+
+    /// The length is exact or `None`.
     #[test]
     fn a_length_is_exact_or_not_there() {
         let text = "package a.v1\n\ntype Thing kind\n  1 labels map[string]string\n\
@@ -396,16 +450,16 @@ mod tests {
             let (measured, written) = lengths(&json);
             assert_eq!(measured, written, "{json}");
             assert!(measured.is_some(), "{json}");
-            // Whatever byte is wrong: nothing has a length that can't be written with it.
+            // No single wrong byte results in a length of a message that can't be written.
             for at in 0..json.len() {
                 for wrong in [
                     "", "\"", "\\", "{", "}", ",", "0", "n", "<", "\u{1}", " ", "=",
                 ] {
-                    let Some((before, behind)) = json.split_at_checked(at) else {
+                    let Some((before, following)) = json.split_at_checked(at) else {
                         continue;
                     };
-                    let behind = behind.chars().as_str().get(1..).unwrap_or_default();
-                    let json = format!("{before}{wrong}{behind}");
+                    let following = following.chars().as_str().get(1..).unwrap_or_default();
+                    let json = format!("{before}{wrong}{following}");
                     if let (Some(measured), written) = lengths(&json) {
                         assert_eq!(Some(measured), written, "{json}");
                     }

@@ -1,17 +1,17 @@
-//! JSON that stays JSON in protobuf: a document of any form within an object.
+//! Values that stay JSON in protobuf: documents of any form inside an object.
 
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::member_name::Name;
 use crate::deep;
 use crate::go_json::write_json;
 use crate::indentation::text_length;
 
-/// Writes a value as compact JSON. Says false of null, of which it writes nothing. A text that
-/// stands there as it is written is copied, as are most sets of fields, which make up half of an
-/// object.
+/// Writes a value as compact JSON. Returns false for null, which it does not write. Copies text
+/// that is already written that way, as are most field sets, which make up half of an object.
 pub(super) fn write_raw<'de, D: Deserializer<'de>>(
     value: D,
     out: &mut Vec<u8>,
@@ -28,21 +28,21 @@ pub(super) fn write_raw<'de, D: Deserializer<'de>>(
         .map_err(D::Error::custom)
 }
 
-/// Whether JSON stands there as this module writes it. False of what needs a closer look: numbers,
-/// escapes but those of quotes and backslashes, white space.
+/// Returns whether JSON is already written as this module does it. Returns false if that takes a
+/// closer look: for numbers, white space, and escapes except those of quotes and backslashes.
 fn is_written_so(json: &[u8]) -> bool {
     let mut rest = json;
-    while let Some((byte, behind)) = rest.split_first() {
-        rest = behind;
+    while let Some((byte, following)) = rest.split_first() {
+        rest = following;
         match byte {
             b'{' | b'}' | b'[' | b']' | b':' | b',' | b'a'..=b'z' => {}
             b'"' => {
                 let (length, has_ended) = text_length(rest, &mut false);
-                let (text, behind) = rest.split_at(length);
+                let (text, following) = rest.split_at(length);
                 if !has_ended || !is_text_written_so(text) {
                     return false;
                 }
-                rest = behind;
+                rest = following;
             }
             _ => return false,
         }
@@ -50,8 +50,8 @@ fn is_written_so(json: &[u8]) -> bool {
     true
 }
 
-/// Whether a text has nothing that Go would escape, and no escapes but those of quotes and
-/// backslashes.
+/// Returns whether a text has nothing that Go would escape, and no escapes except those of quotes
+/// and backslashes.
 fn is_text_written_so(mut text: &[u8]) -> bool {
     if text
         .iter()
@@ -68,8 +68,8 @@ fn is_text_written_so(mut text: &[u8]) -> bool {
     true
 }
 
-/// Writes a value as compact JSON, without a tree of it. Says false of null, of which it writes
-/// nothing.
+/// Writes a value as compact JSON, without building a tree. Returns false for null, which it does
+/// not write.
 struct RawJson<'o>(&'o mut Vec<u8>);
 
 impl<'de> DeserializeSeed<'de> for RawJson<'_> {
@@ -80,7 +80,7 @@ impl<'de> DeserializeSeed<'de> for RawJson<'_> {
     }
 }
 
-/// A value within another one, where null is a value.
+/// A value inside another one, where null counts as a value.
 struct Inner<'o>(&'o mut Vec<u8>);
 
 impl<'de> DeserializeSeed<'de> for Inner<'_> {
@@ -155,7 +155,7 @@ impl<'de> Visitor<'de> for RawJson<'_> {
         let out = self.0;
         out.push(b'{');
         let begun = out.len();
-        while let Some(name) = map.next_key_seed(super::encode::Name)? {
+        while let Some(name) = map.next_key_seed(Name)? {
             if out.len() > begun {
                 out.push(b',');
             }
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_copied_is_what_would_be_written() {
+    fn copied_text_equals_written_text() {
         for text in [
             r#"{"f:a":{".":{},"k:{\"name\":\"x\\y\"}":{}},"b":[true,false,null]}"#,
             r#"{"a":1}"#,

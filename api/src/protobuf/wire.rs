@@ -5,13 +5,13 @@ use super::{ProtobufError, malformed};
 /// The content of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'b> {
-    /// A number.
+    /// An integer.
     Number(u64),
-    /// The bits of a number with a fraction.
+    /// The bits of a floating-point number.
     Fixed(u64),
     /// Text, bytes or a message.
     Bytes(&'b [u8]),
-    /// Fields between two marks, which are skipped. Kubernetes has none.
+    /// Fields between a start and an end mark, which are skipped. Kubernetes uses none.
     Group,
 }
 
@@ -25,7 +25,7 @@ impl<'b> Reader<'b> {
         Reader { rest: bytes }
     }
 
-    /// The next field's number and content.
+    /// Returns the number and content of the next field.
     pub(super) fn next(&mut self) -> Result<Option<(u32, Piece<'b>)>, ProtobufError> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -69,19 +69,18 @@ impl<'b> Reader<'b> {
                 Piece::Bytes(bytes)
             }
             other => {
-                return Err(malformed(format!(
-                    "wire type {other} stands for nothing known"
-                )));
+                return Err(malformed(format!("unknown wire type {other}")));
             }
         };
         Ok(Some((field, piece)))
     }
 
-    /// Skips what is in a group and its end. Groups in it are counted and not called into.
+    /// Skips the content and the end of a group. Counts nested groups instead of recursing into
+    /// them, so their depth takes no stack.
     fn skip_group(&mut self) -> Result<(), ProtobufError> {
         let mut depth = 1_usize;
         while depth > 0 {
-            // Numbers of fields don't count here.
+            // The end marks need not have the right field numbers.
             match self.number()? & 7 {
                 3 => depth += 1,
                 4 => depth -= 1,
@@ -131,18 +130,18 @@ mod tests {
         std::iter::from_fn(|| reader.next().transpose()).collect()
     }
 
-    /// KV-21: groups are skipped, as deep as they are, and no field has the number 0.
+    /// KV-21: groups of any depth are skipped, and 0 is not a valid field number.
     #[test]
     fn groups_are_skipped() {
         let known = (1, Piece::Number(5));
         let skipped = (5, Piece::Group);
         let deep = [vec![0x2b; 100_000], vec![0x2c; 100_000], vec![0x08, 5]].concat();
-        for good in [
+        for accepted in [
             &b"\x2b\x2c\x08\x05"[..],
             b"\x2b\x08\x01\x12\x01a\x1d1234\x2112345678\x2c\x08\x05",
             &deep,
         ] {
-            assert_eq!(read(good), Ok(vec![skipped, known]));
+            assert_eq!(read(accepted), Ok(vec![skipped, known]));
         }
         for bad in [
             &b"\x2b"[..],

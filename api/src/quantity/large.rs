@@ -1,28 +1,28 @@
 //! Numbers that don't fit into 128 bits of billionths: decimal digits and a power of ten.
 //!
-//! All work is linear in the digits.
+//! All operations are linear in the number of digits.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use super::{DECIMAL, Format, MAX, NANO_DIGITS};
 
-/// How many digits a sum may have beyond those of its parts. Of parts further apart than that the
-/// greater one is the sum.
+/// The number of digits that a sum may have beyond those of its parts. If the parts are further
+/// apart, the greater one is the sum.
 const GAP_MAX: i64 = 1000;
 
-/// A number that is further from zero than [`MAX`] billionths.
+/// A number whose absolute value exceeds [`MAX`] billionths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Large {
     is_negative: bool,
-    /// From the most significant one. Neither end is zero.
+    /// The digits, most significant first. The first and the last one are not zero.
     digits: Vec<u8>,
-    /// The power of ten of the last digit, not less than that of a billionth.
+    /// The power of ten of the last digit, at least that of a billionth.
     exponent: i64,
 }
 
 impl Large {
-    /// The number of these digits, the last of which counts this power of ten.
+    /// Returns the number with these digits. `exponent` is the power of ten of the last one.
     pub(super) fn new(is_negative: bool, digits: Vec<u8>, exponent: i64) -> Large {
         let large = Large {
             is_negative,
@@ -32,7 +32,7 @@ impl Large {
         large.rounded_to(-NANO_DIGITS).trimmed()
     }
 
-    /// A number of billionths.
+    /// Returns a number of billionths.
     fn of(nanos: i128) -> Large {
         let digits = nanos.unsigned_abs().to_string().into_bytes();
         let digits = digits.into_iter().map(|digit| digit - b'0').collect();
@@ -49,12 +49,12 @@ impl Large {
         self
     }
 
-    /// The billionths, if there are few enough.
+    /// Returns the number in billionths, if it is small enough.
     pub(super) fn nanos(&self) -> Option<i128> {
         if self.top() > 30 {
             return None;
         }
-        // The greatest of them don't fit into 128 bits.
+        // The greatest numbers below that bound don't fit into 128 bits.
         let zeros = usize::try_from(self.exponent + NANO_DIGITS).ok()?;
         let digits = self.digits.iter().copied();
         let nanos = digits
@@ -66,7 +66,7 @@ impl Large {
         (nanos.abs() <= MAX).then_some(nanos)
     }
 
-    /// The power of ten above the first digit.
+    /// Returns the power of ten above the first digit.
     fn top(&self) -> i64 {
         self.digits.len() as i64 + self.exponent
     }
@@ -117,14 +117,15 @@ impl Large {
         self.trimmed()
     }
 
-    /// The lowest 64 bits of the number of thousandths, which is how Kubernetes cuts it.
+    /// Returns the lowest 64 bits of the number of thousandths, because Kubernetes truncates it to
+    /// them.
     pub(super) fn low_thousandths(&self) -> i64 {
         let number = self.clone().rounded_to(-3);
         let digits = number.digits.iter();
         let units = digits.fold(0_i64, |sum, digit| {
             sum.wrapping_mul(10).wrapping_add(i64::from(*digit))
         });
-        // From the 64th power of ten on these bits are all zero.
+        // From the 64th power of ten on, these bits are all zero.
         let power = (number.exponent + 3).clamp(0, 64) as u32;
         let thousandths = units.wrapping_mul(10_i64.wrapping_pow(power));
         match self.is_negative {
@@ -133,13 +134,13 @@ impl Large {
         }
     }
 
-    /// The digit that counts a power of ten.
+    /// Returns the digit for a power of ten.
     fn digit(&self, power: i64) -> u8 {
         let at = usize::try_from(self.top() - 1 - power).ok();
         at.and_then(|at| self.digits.get(at)).copied().unwrap_or(0)
     }
 
-    /// Compares the distances from zero.
+    /// Compares absolute values.
     fn compare_size(&self, other: &Large) -> Ordering {
         let tops = self.top().cmp(&other.top());
         tops.then_with(|| self.digits.cmp(&other.digits))
@@ -180,12 +181,12 @@ impl Large {
         Large::new(great.is_negative, digits, bottom)
     }
 
-    /// The canonical text.
+    /// Writes the canonical text.
     pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, format: Format) -> fmt::Result {
         if self.is_negative {
             f.write_str("-")?;
         }
-        // The suffix is the greatest one that leaves a whole number.
+        // The suffix is the greatest one with which the number is whole.
         let power = self.exponent.div_euclid(3) * 3;
         let greatest = (DECIMAL.len() as i64 - 1) * 3 - NANO_DIGITS;
         let power = match format {

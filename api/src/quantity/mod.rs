@@ -1,8 +1,8 @@
 //! Quantities: `500m`, `1Gi`, `1e3` (API-254).
 //!
-//! A quantity is kept in whole billionths, which is the least that Kubernetes tells apart; what is
-//! less is rounded away from zero. So sums and comparisons are exact. Quantities beyond 10^29 are
-//! kept as decimal digits.
+//! A quantity is a whole number of billionths, the smallest unit that Kubernetes distinguishes;
+//! smaller parts are rounded away from zero. Sums and comparisons are therefore exact. Quantities
+//! beyond 10^29 are kept as decimal digits.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
@@ -17,7 +17,7 @@ use large::Large;
 
 pub use wrapped::seems_whole;
 
-/// The form in which a quantity was written, which is the form in which it is printed.
+/// The notation of a quantity, in which it is also printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     /// `1Ki`.
@@ -28,7 +28,7 @@ enum Format {
     DecimalExponent,
 }
 
-/// An amount of something.
+/// An amount of a resource.
 #[derive(Clone, Debug)]
 pub struct Quantity {
     amount: Amount,
@@ -38,9 +38,9 @@ pub struct Quantity {
 /// A number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Amount {
-    /// Of billionths, at most [`MAX`] from zero.
+    /// A number of billionths, at most [`MAX`] from zero.
     Nanos(i128),
-    /// Further from zero.
+    /// A number further from zero.
     Large(Arc<Large>),
 }
 
@@ -83,8 +83,8 @@ impl Amount {
         }
     }
 
-    /// Whole multiples of a power of ten of billionths, rounded away from zero. Numbers beyond 64
-    /// bits are cut.
+    /// Returns the number in units of a power of ten of billionths, rounded away from zero.
+    /// Truncates numbers beyond 64 bits.
     fn units(&self, power: u32) -> i64 {
         let unit = 10_i128.pow(power);
         match self {
@@ -95,16 +95,16 @@ impl Amount {
     }
 }
 
-/// Why a text is no quantity, in the words of Kubernetes.
+/// Kubernetes' error for a text that is not a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// It has another form.
+    /// It does not match the regular expression.
     #[error(
         "quantities must match the regular expression \
          '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     )]
     Form,
-    /// Its end means nothing.
+    /// Its suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,
 }
@@ -112,15 +112,15 @@ pub enum QuantityError {
 const NANO_DIGITS: i64 = 9;
 const ONE: i128 = 1_000_000_000;
 const MAX: i128 = 100_000_000_000_000_000_000_000_000_000_000_000_000;
-/// Binary quantities end here.
+/// The limit on binary quantities.
 const MAX_BINARY: i128 = i64::MAX as i128 * ONE;
 
-/// The suffixes of powers of 1000, from the least.
+/// The suffixes of powers of 1000, in ascending order.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
-/// The suffixes of powers of 1024.
+/// The suffixes of powers of 1024, in ascending order.
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// What a suffix multiplies by.
+/// The factor of a suffix.
 struct Scale {
     format: Format,
     power_of_ten: i64,
@@ -148,7 +148,7 @@ impl Scale {
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        // Further exponents than these all mean nothing or too much.
+        // A larger exponent would not change the result, which is too small or too large anyway.
         let power = digits.parse().unwrap_or(i64::from(i32::MAX));
         let power = power.min(i64::from(i32::MAX));
         Some(Scale {
@@ -167,7 +167,7 @@ impl std::str::FromStr for Quantity {
     type Err = QuantityError;
 
     /// # Errors
-    /// The text is no quantity.
+    /// The text is not a quantity.
     fn from_str(text: &str) -> Result<Quantity, QuantityError> {
         let (is_negative, number, scale) = parts(text)?;
         let small = small_nanos(number, &scale).map(Amount::Nanos);
@@ -189,7 +189,7 @@ impl std::str::FromStr for Quantity {
     }
 }
 
-/// The sign, the number and the scale of a text. Without digits the number is zero, as in Go.
+/// Splits a text into sign, number and scale. Without digits the number is zero, as in Go.
 fn parts(text: &str) -> Result<(bool, &str, Scale), QuantityError> {
     let text = text.trim();
     let (is_negative, rest) = match text.strip_prefix('-') {
@@ -207,11 +207,11 @@ fn parts(text: &str) -> Result<(bool, &str, Scale), QuantityError> {
     Ok((is_negative, number, scale))
 }
 
-/// A quantity in the text in which Kubernetes prints it after it has read it: the canonical one, or
-/// the one that was written if its number looks canonical (`+5`, `05`, `1E3`).
+/// Returns a quantity as Kubernetes prints it after parsing: in canonical form, or unchanged if its
+/// number looks canonical (`+5`, `05`, `1E3`).
 ///
 /// # Errors
-/// The text is no quantity.
+/// The text is not a quantity.
 pub fn printed(text: &str) -> Result<String, QuantityError> {
     let (_, number, scale) = parts(text)?;
     match looks_canonical(number, &scale) {
@@ -222,7 +222,26 @@ pub fn printed(text: &str) -> Result<String, QuantityError> {
     }
 }
 
-/// The text of a quantity in a tree, where a number has the text that Go gives it.
+/// Returns whether a text is a quantity in the most common form: an integer with or without suffix,
+/// at least a thousandth. [`printed`] returns such a text unchanged.
+pub fn is_usual(text: &str) -> bool {
+    let end = text.bytes().position(|byte| !byte.is_ascii_digit());
+    let (digits, suffix) = text.split_at(end.unwrap_or(text.len()));
+    if digits == "0" {
+        return suffix.is_empty();
+    }
+    let is_number = !digits.is_empty() && digits.len() <= 12 && !digits.starts_with('0');
+    let is_kept = match suffix {
+        "" | "m" | "k" | "M" | "G" => !digits.ends_with("000"),
+        "Ki" | "Mi" | "Gi" => {
+            digits.len() <= 6 && digits.parse::<u32>().is_ok_and(|n| n % 1024 != 0)
+        }
+        _ => false,
+    };
+    is_number && is_kept
+}
+
+/// Returns the text of a quantity in a tree. For a number it is the text that Go prints.
 pub fn written(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -237,7 +256,7 @@ pub fn written(value: &Value) -> String {
     }
 }
 
-/// Whether Kubernetes takes a number for a canonical one.
+/// Returns whether Kubernetes takes a number for a canonical one.
 fn looks_canonical(number: &str, scale: &Scale) -> bool {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let whole = whole.trim_start_matches('0');
@@ -246,7 +265,7 @@ fn looks_canonical(number: &str, scale: &Scale) -> bool {
         return false;
     }
     if scale.format == Format::BinarySi {
-        // It counts three decimal digits for each power of 1024.
+        // Kubernetes counts three decimal digits for each power of 1024.
         let is_eighth = whole.parse::<u64>().is_ok_and(|number| number % 8 == 0);
         return fraction.is_empty() && !is_eighth && digits + 3 * scale.power_of_1024 <= 14;
     }
@@ -256,7 +275,7 @@ fn looks_canonical(number: &str, scale: &Scale) -> bool {
     digits <= 18 && power >= -NANO_DIGITS && power % 3 == 0 && !ends_in_zeros
 }
 
-/// Whether a suffix has the form of one: letters, a sign, digits.
+/// Checks that a suffix has the form of one: letters, a sign, digits.
 fn check_suffix(suffix: &str) -> Result<(), QuantityError> {
     let rest = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
     let rest = rest.strip_prefix(['-', '+']).unwrap_or(rest);
@@ -266,7 +285,8 @@ fn check_suffix(suffix: &str) -> Result<(), QuantityError> {
     }
 }
 
-/// The billionths in a whole number of few digits, which most quantities are. `None` for others.
+/// Returns an integer of few digits in billionths, as most quantities are. Returns `None` for
+/// others.
 fn small_nanos(number: &str, scale: &Scale) -> Option<i128> {
     if number.is_empty() || number.len() > 15 {
         return None;
@@ -278,10 +298,10 @@ fn small_nanos(number: &str, scale: &Scale) -> Option<i128> {
     (nanos <= MAX).then_some(nanos)
 }
 
-/// A decimal number times a scale, rounded up to whole billionths.
+/// Multiplies a decimal number by a scale, rounded up to whole billionths.
 fn amount(number: &str, scale: &Scale) -> Amount {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    // The digits from the most significant.
+    // The digits, most significant first.
     let mut digits: Vec<u8> = whole
         .bytes()
         .chain(fraction.bytes())
@@ -314,7 +334,7 @@ fn multiply_by_1024(digits: &mut Vec<u8>) {
 }
 
 impl Quantity {
-    /// This many.
+    /// Returns an integer as a quantity.
     pub fn whole(number: i64) -> Quantity {
         Quantity {
             amount: Amount::Nanos(i128::from(number) * ONE),
@@ -322,7 +342,7 @@ impl Quantity {
         }
     }
 
-    /// Whether it is less than zero (-1), zero, or more (1).
+    /// Returns -1, 0 or 1 for a negative quantity, zero, or a positive one.
     pub fn sign(&self) -> i128 {
         match &self.amount {
             Amount::Nanos(nanos) => nanos.signum(),
@@ -331,7 +351,7 @@ impl Quantity {
         }
     }
 
-    /// Whether it is a whole number.
+    /// Returns whether the quantity is an integer.
     pub fn is_whole(&self) -> bool {
         match &self.amount {
             Amount::Nanos(nanos) => nanos % ONE == 0,
@@ -339,17 +359,17 @@ impl Quantity {
         }
     }
 
-    /// The whole number, rounded away from zero. Numbers beyond 64 bits are cut.
+    /// Returns the integer, rounded away from zero. Truncates numbers beyond 64 bits.
     pub fn value(&self) -> i64 {
         self.amount.units(9)
     }
 
-    /// The number of thousandths, rounded away from zero.
+    /// Returns the number of thousandths, rounded away from zero.
     pub fn milli_value(&self) -> i64 {
         self.amount.units(6)
     }
 
-    /// The quantity as a whole number, rounded away from zero.
+    /// Returns the quantity rounded away from zero to an integer.
     #[must_use]
     pub fn rounded(self) -> Quantity {
         Quantity {
@@ -358,7 +378,7 @@ impl Quantity {
         }
     }
 
-    /// The quantity in whole thousandths, rounded away from zero.
+    /// Returns the quantity rounded away from zero to whole thousandths.
     #[must_use]
     pub fn rounded_to_milli(self) -> Quantity {
         Quantity {
@@ -367,7 +387,7 @@ impl Quantity {
         }
     }
 
-    /// The sum, in the form of this quantity, or of the other if this one is zero.
+    /// Returns the sum, in the notation of this quantity, or of the other one if this is zero.
     #[must_use]
     pub fn plus(&self, other: &Quantity) -> Quantity {
         let format = if self.sign() == 0 {
@@ -376,7 +396,7 @@ impl Quantity {
             self.format
         };
         let amount = match (&self.amount, &other.amount) {
-            // Neither is near the ends of 128 bits.
+            // Both are far from the limits of 128 bits.
             (Amount::Nanos(one), Amount::Nanos(other)) if (one + other).abs() <= MAX => {
                 Amount::Nanos(one + other)
             }
@@ -385,7 +405,8 @@ impl Quantity {
         Quantity { amount, format }
     }
 
-    /// The difference, in the form of this quantity, or of the other if this one is zero.
+    /// Returns the difference, in the notation of this quantity, or of the other one if this is
+    /// zero.
     #[must_use]
     pub fn minus(&self, other: &Quantity) -> Quantity {
         self.plus(&Quantity {
@@ -408,7 +429,7 @@ fn saturated(number: i128) -> i64 {
 }
 
 impl PartialEq for Quantity {
-    /// Whether both are the same amount, in whatever form.
+    /// Compares amounts, regardless of notation.
     fn eq(&self, other: &Quantity) -> bool {
         self.amount == other.amount
     }
@@ -432,7 +453,7 @@ impl Ord for Quantity {
 }
 
 impl fmt::Display for Quantity {
-    /// The canonical form: a whole number with the greatest suffix.
+    /// Writes the canonical form: an integer with the greatest possible suffix.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = match &self.amount {
             Amount::Nanos(0) => return f.write_char('0'),
@@ -546,7 +567,7 @@ mod tests {
     }
 
     proptest! {
-        /// Both ways to read a number agree.
+        /// Both ways of parsing a number agree.
         #[test]
         fn short_numbers_are_read_as_long_ones(
             number in "[0-9]{0,16}",
@@ -582,7 +603,7 @@ mod tests {
         assert!(read("1e400") > read("1e30") && read("-1e400") < read("-1e30"));
     }
 
-    /// Numbers that 128 bits don't hold are kept digit by digit.
+    /// Numbers that exceed 128 bits keep every digit.
     #[test]
     fn great_quantities_are_exact() {
         let read = |text: &str| text.parse::<Quantity>().unwrap();
@@ -623,12 +644,12 @@ mod tests {
         assert_eq!((great.value(), read("-1e99").value()), (i64::MAX, i64::MIN));
         assert!(great.is_whole() && !great.plus(&read("1m")).is_whole());
         assert_eq!(great.plus(&read("1m")).rounded(), great.plus(&read("1")));
-        // Of two parts further apart than digits are kept for, the sum is the greater one.
+        // If two parts are further apart than digits are kept, the sum is the greater one.
         assert_eq!(read("1e1000000000").plus(&read("1")), read("1e1000000000"));
     }
 
     proptest! {
-        /// Sums of great quantities are those of their digits.
+        /// Sums of great quantities agree with those of their digits.
         #[test]
         fn great_sums_agree_with_small_ones(one in any::<i64>(), other in any::<i64>()) {
             let scaled = |number: i128| format!("{number}e20").parse::<Quantity>().unwrap();
@@ -639,7 +660,7 @@ mod tests {
     }
 
     proptest! {
-        /// The canonical form means the same and is its own canonical form.
+        /// The canonical form has the same value and is its own canonical form.
         #[test]
         fn the_canonical_form_is_stable(
             text in "[+-]?[0-9]{1,20}(\\.[0-9]{0,12})?(Ki|Mi|Gi|Ei|n|u|m|k|M|E|e[0-9]{1,2}|e-[0-9]{1,2})?"
@@ -653,6 +674,32 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in "\\PC{0,40}") {
             let _ = text.parse::<Quantity>();
+        }
+    }
+
+    #[test]
+    fn a_usual_quantity_is_printed_as_it_is() {
+        let suffixes = [
+            "", "n", "u", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti", "e3", "x",
+        ];
+        let numbers = (0..3000_u64).chain([4096, 10_000, 99_999, 1_048_576, 999_999_999_999]);
+        let mut usual = 0;
+        for number in numbers {
+            for suffix in suffixes {
+                for text in [format!("{number}{suffix}"), format!("0{number}{suffix}")] {
+                    if is_usual(&text) {
+                        let quantity: Quantity = text.parse().unwrap();
+                        assert_eq!(printed(&text).unwrap(), text);
+                        assert_eq!(quantity.to_string(), text);
+                        assert_eq!(quantity.rounded_to_milli().to_string(), text);
+                        usual += 1;
+                    }
+                }
+            }
+        }
+        assert!(usual > 20_000, "{usual}");
+        for text in ["", "-1", "+1", "1.5", " 1", "1 ", "1Kii", "Mi", "1e3"] {
+            assert!(!is_usual(text), "{text}");
         }
     }
 }

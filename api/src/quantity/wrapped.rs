@@ -1,21 +1,21 @@
-//! The thousandths of a quantity in 64 bits, as Kubernetes computes them: too many of them wrap
-//! around or are none.
+//! The thousandths of a quantity in 64 bits, as Kubernetes computes them: if there are too many,
+//! they wrap around or become zero.
 
 use super::{Amount, Format, ONE, Quantity, QuantityError, Scale, parts, rounded};
 
-/// Numbers of more digits than these are not kept in 64 bits.
+/// Kubernetes does not keep numbers of more digits in 64 bits.
 const MOST_DIGITS: usize = 18;
 
-/// Whether Kubernetes takes a quantity for a whole number.
+/// Returns whether Kubernetes takes a quantity for an integer.
 ///
 /// # Errors
-/// The text is no quantity.
+/// The text is not a quantity.
 pub fn seems_whole(text: &str) -> Result<bool, QuantityError> {
     let (_, number, scale) = parts(text)?;
     let thousandths = match small_thousandths(number, &scale) {
         Some(thousandths) => thousandths,
         None => {
-            // The lowest bits.
+            // Truncated to the lowest 64 bits, as in Kubernetes.
             match text.parse::<Quantity>()?.amount {
                 Amount::Nanos(nanos) => (rounded(nanos, ONE / 1000) / (ONE / 1000)) as i64,
                 Amount::Large(large) => large.low_thousandths(),
@@ -25,7 +25,8 @@ pub fn seems_whole(text: &str) -> Result<bool, QuantityError> {
     Ok(thousandths % 1000 == 0)
 }
 
-/// The thousandths of a number that is kept in 64 bits with a power of ten. `None` for others.
+/// Returns the thousandths of a number that Kubernetes keeps in 64 bits with a power of ten.
+/// Returns `None` for other numbers.
 fn small_thousandths(number: &str, scale: &Scale) -> Option<i64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let whole = whole.trim_start_matches('0');
@@ -49,7 +50,7 @@ fn small_thousandths(number: &str, scale: &Scale) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// As kube-apiserver 1.36 answers.
+    /// The responses of kube-apiserver 1.36.
     #[test]
     fn huge_numbers_seem_whole_or_not() {
         let whole = [

@@ -1,32 +1,31 @@
-//! What a URL and a method ask for, independent of what exists (API-1 to API-11).
+//! The meaning of a URL and a method, independent of which resources exist (API-1 to API-11).
 //!
-//! This folder owns the whole URL grammar. Path, method and query enter, and a [`RequestInfo`]
-//! leaves. It must not know which resources exist. It is pure, and the routes only look up what it
-//! found.
+//! Contains the whole URL grammar. Input is path, method and query; the result is a
+//! [`RequestInfo`], which routes look up. Pure: nothing here knows which resources exist.
 
 use http::Method;
 use smol_str::SmolStr;
 
 use crate::percent;
 
-/// A request in the terms of authorization and routing.
+/// The attributes of a request for authorization and routing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestInfo {
     /// The path, percent-decoded once (API-11).
     pub path: String,
-    /// `get`, `list`, `watch`, `create`, … for resources. Otherwise the method in lower case.
+    /// `get`, `list`, `watch`, `create`, … for resources, otherwise the method in lower case.
     pub verb: SmolStr,
     /// Whether the path names a resource (API-1).
     pub is_resource: bool,
     /// The API group, empty for the core group.
     pub group: String,
-    /// API version.
+    /// The API version.
     pub version: String,
-    /// The namespace. For a Namespace object it is the object's own name (API-4).
+    /// The namespace. For a Namespace it is the object's own name (API-4).
     pub namespace: String,
-    /// Plural of the resource.
+    /// The plural of the resource.
     pub resource: String,
-    /// Subresource.
+    /// The subresource.
     pub subresource: String,
     /// The name of the object. For lists and watches it is the name that the field selector
     /// requires (API-7).
@@ -35,16 +34,16 @@ pub struct RequestInfo {
     pub is_named: bool,
     /// Whether the path contains `namespaces/{namespace}/` before the resource.
     pub is_below_namespace: bool,
-    /// Whether the path has the deprecated `watch` part (API-3).
+    /// Whether the path has the deprecated `watch` prefix (API-3).
     pub is_watch_path: bool,
-    /// Parts after the subresource.
+    /// The path segments after the subresource.
     pub rest: Vec<String>,
 }
 
-/// A URL that cannot be understood.
+/// The error for a URL that can't be parsed.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum RequestInfoError {
-    /// `/api/v1/watch` and similar paths. The response is 500 as text (API-3).
+    /// A path without a resource, such as `/api/v1/watch`. The response is 500 as text (API-3).
     #[error("failed to create RequestInfo: unable to determine kind and namespace from url, {0}")]
     NoResource(String),
     /// A `%` without two hexadecimal digits. The response is 400 as text.
@@ -52,10 +51,10 @@ pub enum RequestInfoError {
     BadEncoding(String),
 }
 
-/// The subresources that are connections, and so have no time limit.
+/// The subresources for long-lived connections, which have no time limit.
 const LONG_SUBRESOURCES: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];
 
-/// Operator paths that have no time limit: what may go through the whole store.
+/// Operator paths without a time limit, because they may read the whole store.
 const LONG_PATHS: [&str; 3] = [
     "taffrail/v1/backup",
     "taffrail/v1/compact",
@@ -63,15 +62,15 @@ const LONG_PATHS: [&str; 3] = [
 ];
 const LEGACY_PREFIX: &str = "api";
 const GROUP_PREFIX: &str = "apis";
-/// Third path parts that belong to the Namespace object and are not a resource within it (API-4).
+/// Third path segments that belong to the Namespace object and are not a resource within it
+/// (API-4).
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
 impl RequestInfo {
-    /// Parses a raw path. `watch` and `field_selector` are the query parameters with these
-    /// meanings.
+    /// Parses a raw path. `watch` and `field_selector` are the query parameters of these meanings.
     ///
     /// # Errors
-    /// Paths that name nothing (API-3) and broken percent-encoding.
+    /// Paths without a resource (API-3) and broken percent-encoding.
     pub fn parse(
         method: &Method,
         raw_path: &str,
@@ -99,13 +98,14 @@ impl RequestInfo {
         Ok(info)
     }
 
-    /// Whether the request only reads, for the limits of requests in flight (API-19).
+    /// Returns whether the request only reads, which decides its limit of requests in flight
+    /// (API-19).
     pub fn is_read_only(&self) -> bool {
         matches!(self.verb.as_str(), "get" | "list" | "watch")
     }
 
-    /// Whether the request may run without a limit (API-16). Returning the space of a large store
-    /// can take long.
+    /// Returns whether the request may run without a time limit (API-16). Compacting or backing up
+    /// a large store can take long.
     pub fn is_long_running(&self) -> bool {
         match self.is_resource {
             true => {
@@ -212,7 +212,7 @@ impl RequestInfo {
     }
 }
 
-/// Whether a pattern stands for a path that names no resource. A star at its end matches any
+/// Returns whether a pattern matches a path that names no resource. A star at its end matches any
 /// suffix.
 pub fn covers(pattern: &str, path: &str) -> bool {
     match pattern.strip_suffix('*') {
@@ -221,8 +221,8 @@ pub fn covers(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// The name that a field selector requires with `metadata.name=x`, if it is valid in a path
-/// (API-7). Broken selectors are refused later, when they are parsed in full.
+/// Returns the name that a field selector requires with `metadata.name=x`, if it is valid in a path
+/// (API-7). Invalid selectors are refused later, when they are parsed in full.
 fn demanded_name(field_selector: &str) -> Option<String> {
     let name = field_selector.split(',').find_map(|term| {
         let value = term.trim().strip_prefix("metadata.name=")?;

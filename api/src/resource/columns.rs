@@ -1,5 +1,8 @@
 //! Columns of Tables (API-68).
 
+use std::sync::Arc;
+
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::FieldPath;
@@ -8,19 +11,19 @@ use crate::object::Object;
 /// A column of a Table (API-68).
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Heading.
+    /// The heading.
     pub name: String,
     /// `string`, `integer`, `boolean`, …
     pub kind: String,
-    /// `name` for the first column of most, `""` otherwise.
+    /// `name` for the first column of most Tables, `""` otherwise.
     pub format: String,
     /// 0 is always shown, 1 only with `-o wide`.
     pub priority: u8,
     /// A description of the column.
     pub description: Description,
-    /// The computation of a cell.
+    /// The function that computes a cell.
     pub cell: Cell,
-    /// Whether Tables list it. The cells of others are there all the same (http.md 6.4).
+    /// Whether the column definitions list it. Rows have a cell in any case (http.md 6.4).
     pub is_listed: bool,
 }
 
@@ -29,7 +32,7 @@ pub struct Column {
 pub enum Description {
     /// A text.
     Text(String),
-    /// That of the field which the column shows.
+    /// The OpenAPI description of the field that the column shows.
     OfField(OfField),
 }
 
@@ -50,7 +53,7 @@ impl From<OfField> for Description {
 }
 
 impl Column {
-    /// A text column that is always shown.
+    /// Returns a text column that is always shown.
     pub fn text(name: &str, description: impl Into<Description>, cell: Cell) -> Column {
         Column {
             name: name.to_owned(),
@@ -63,7 +66,7 @@ impl Column {
         }
     }
 
-    /// A column of whole numbers that is always shown.
+    /// Returns an integer column that is always shown.
     pub fn integer(name: &str, description: impl Into<Description>, cell: Cell) -> Column {
         Column {
             kind: "integer".to_owned(),
@@ -71,7 +74,7 @@ impl Column {
         }
     }
 
-    /// A column of booleans that is always shown.
+    /// Returns a boolean column that is always shown.
     pub fn boolean(name: &str, description: impl Into<Description>, cell: Cell) -> Column {
         Column {
             kind: "boolean".to_owned(),
@@ -79,7 +82,7 @@ impl Column {
         }
     }
 
-    /// The same column, shown only with `-o wide`.
+    /// Returns the same column, shown only with `-o wide`.
     #[must_use]
     pub fn wide(self) -> Column {
         Column {
@@ -88,7 +91,7 @@ impl Column {
         }
     }
 
-    /// The same column, of which Tables have only the cells.
+    /// Returns the same column without a column definition: Tables have only its cells.
     #[must_use]
     pub fn unlisted(self) -> Column {
         Column {
@@ -97,7 +100,7 @@ impl Column {
         }
     }
 
-    /// The first column of most Tables.
+    /// Returns the first column of most Tables.
     pub fn name() -> Column {
         let description = OfField("meta.v1.ObjectMeta.name");
         Column {
@@ -106,10 +109,10 @@ impl Column {
         }
     }
 
-    /// The time of creation, of kinds without columns of their own.
+    /// Returns the column with the time of creation, for kinds without columns of their own.
     pub fn created_at() -> Column {
-        // The empty object of a bookmark shows the time that Go begins with.
-        let cell = Cell::Computed(|object, _| match object.meta("creationTimestamp") {
+        // The empty object of a bookmark shows Go's zero time.
+        let cell = Cell::computed(|object, _| match object.meta("creationTimestamp") {
             "" => "0001-01-01T00:00:00Z".into(),
             created => created.into(),
         });
@@ -123,7 +126,7 @@ impl Column {
         }
     }
 
-    /// Time since creation.
+    /// Returns the column with the time since creation.
     pub fn age() -> Column {
         Column::text(
             "Age",
@@ -133,21 +136,31 @@ impl Column {
     }
 }
 
-/// The computation of a Table's cell from an object (API-76, API-77, API-218).
+/// The function that computes a Table's cell from an object (API-76, API-77, API-218).
 #[derive(Clone)]
 pub enum Cell {
     /// `metadata.name`.
     Name,
-    /// Time since creation in short human form.
+    /// The time since creation in short human form.
     Age,
-    /// Creation time as RFC 3339 text.
+    /// The creation time as RFC 3339 text.
     CreatedAt,
-    /// The text at a path; an empty text when it is absent.
+    /// The text at a path, empty if absent.
     Text(FieldPath),
-    /// The total number of members of the maps or lists at these paths.
+    /// The total number of members or items at these paths.
     Count(Vec<FieldPath>),
-    /// Anything else.
-    Computed(fn(&Object, jiff::Timestamp) -> Value),
+    /// Any other function of the object and the current time.
+    Computed(Arc<Compute>),
+}
+
+/// Computes a cell from an object and the current time.
+pub type Compute = dyn Fn(&Object, Timestamp) -> Value + Send + Sync;
+
+impl Cell {
+    /// Returns a cell that this function computes from the object and the current time.
+    pub fn computed(compute: impl Fn(&Object, Timestamp) -> Value + Send + Sync + 'static) -> Cell {
+        Cell::Computed(Arc::new(compute))
+    }
 }
 
 impl std::fmt::Debug for Cell {

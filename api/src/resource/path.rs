@@ -1,25 +1,25 @@
-//! Places in objects.
+//! Paths of member names in objects.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// A place in an object: member names from the top down.
+/// A path in an object: member names from the top down.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct FieldPath(Vec<String>);
 
 impl FieldPath {
-    /// The path of these member names.
+    /// Returns the path of these member names.
     pub fn new(names: Vec<String>) -> FieldPath {
         FieldPath(names)
     }
 
-    /// Paths written with dots.
+    /// Parses paths that are written with dots.
     pub fn list(dotted: &[&str]) -> Vec<FieldPath> {
         dotted.iter().copied().map(FieldPath::from).collect()
     }
 }
 
-/// From names joined by dots; names that contain dots need [`FieldPath::new`].
+/// Parses names joined by dots. Names that contain dots need [`FieldPath::new`].
 impl From<&str> for FieldPath {
     fn from(dotted: &str) -> FieldPath {
         FieldPath(dotted.split('.').map(str::to_owned).collect())

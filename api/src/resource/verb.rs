@@ -38,7 +38,7 @@ impl Verb {
         Verb::Watch,
     ];
 
-    /// Its name in discovery and in authorization rules.
+    /// Returns its name in discovery and in authorization rules.
     pub fn as_str(self) -> &'static str {
         match self {
             Verb::Connect => "connect",

@@ -1,14 +1,13 @@
-//! The canonical form of objects (API-254, PF-3): what Kubernetes prints of an object that it has
-//! read.
+//! The canonical form of objects (API-254, PF-3): the JSON that Kubernetes prints of an object
+//! after decoding it.
 //!
-//! Kubernetes reads objects into structs and prints these. So a member that was not given is
-//! printed if its field is, and a member that is empty is not printed unless it is a pointer. Two
-//! bodies that mean the same are the same in this form.
+//! Kubernetes decodes objects into Go structs and prints those. So an absent member is printed if
+//! its field has no `omitempty`, and an empty value is left out unless its field is a pointer. Two
+//! bodies with the same meaning are equal in this form.
 //!
-//! While an object is written it has a form in front of that one. Until an object is stored, Go
-//! tells a list or map that was given empty from one that was not given. Clients see it in fields
-//! that are always printed, which the writer owns then, and in what some fields are refused for,
-//! which the notation calls `empty`.
+//! Until an object is stored, it keeps the empty lists and maps that Go distinguishes from absent
+//! ones. Clients see them in fields that are always printed, which the writer then owns, and in the
+//! validation of some fields, which the notation marks as `empty`.
 
 use serde_json::{Map, Value};
 
@@ -16,15 +15,15 @@ use super::model::{Field, Scalar, Schema, Shape, StructId, Type};
 
 type Members = Map<String, Value>;
 
-/// Which empty lists and maps stay.
+/// The empty lists and maps that the canonical form keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Empty {
-    /// None, as when the object is read from storage.
+    /// None, as when an object is read from storage.
     Forgotten,
-    /// Those of fields that are always printed, as Go prints what it has just read.
+    /// Those of fields that are always printed, as Go prints an object right after decoding it.
     Printed,
-    /// Those that are told from none while the object is checked.
-    Told,
+    /// Those that validation must distinguish from absent ones.
+    Distinguished,
 }
 
 impl Empty {
@@ -32,28 +31,28 @@ impl Empty {
         match self {
             Empty::Forgotten => false,
             Empty::Printed => field.is_always_printed,
-            Empty::Told => field.tells_empty(),
+            Empty::Distinguished => field.keeps_empty(),
         }
     }
 }
 
 impl Field {
-    /// Whether an empty list or map is told from none until the object is stored.
-    pub(crate) fn tells_empty(&self) -> bool {
+    /// Returns whether an empty list or map differs from an absent one until the object is stored.
+    pub(crate) fn keeps_empty(&self) -> bool {
         let has_items = matches!(self.of.shape, Shape::List(_) | Shape::Map(_));
         has_items && (self.is_always_printed || self.distinguishes_empty)
     }
 }
 
 impl Schema {
-    /// Brings the members of a struct into the canonical form. Doing it twice changes nothing. The
-    /// values have the types of the schema.
+    /// Brings the members of a struct into the canonical form. A second call changes nothing. The
+    /// values must fit the types of the schema.
     pub fn canonicalize(&self, id: StructId, members: &mut Members) {
         self.canonicalize_with(id, members, Empty::Forgotten);
     }
 
-    /// Brings the members of a struct into the canonical form, in which these empty lists and maps
-    /// stay. Whether some have.
+    /// Brings the members of a struct into the canonical form that keeps the empty lists and maps
+    /// selected by `empty`. Returns whether it kept any.
     pub fn canonicalize_with(&self, id: StructId, members: &mut Members, empty: Empty) -> bool {
         let Some(of) = self.get(id) else {
             return false;
@@ -64,14 +63,14 @@ impl Schema {
                 return true;
             };
             if value.is_null() {
-                // It is printed below if it is printed without a value.
+                // The field is added below if it is always printed.
                 return false;
             }
             if is_nil(&field.of, value) && empty.stays(field) {
                 has_empty = true;
                 return true;
             }
-            has_empty |= self.canonicalize_value((id, &field.of), value, empty);
+            has_empty |= self.canonicalize_value(id, &field.of, value, empty);
             if field.of.is_pointer || !is_zero(&field.of, value) {
                 return true;
             }
@@ -88,8 +87,8 @@ impl Schema {
         has_empty
     }
 
-    /// Adds the structs that Go has without being given any, so that what they lack can be filled
-    /// in.
+    /// Adds the structs that exist in Go even if they are absent in JSON, so that defaulting can
+    /// set their fields.
     pub fn add_structs(&self, id: StructId, members: &mut Members) {
         let Some(of) = self.get(id) else {
             return;
@@ -124,22 +123,23 @@ impl Schema {
         }
     }
 
-    /// The same in the value of a field of the struct `owner`.
+    /// Brings the value of a field of the struct `owner` into the canonical form.
     fn canonicalize_value(
         &self,
-        (owner, of): (StructId, &Type),
+        owner: StructId,
+        of: &Type,
         value: &mut Value,
         empty: Empty,
     ) -> bool {
         match (&of.shape, value) {
-            // A schema in a schema, or several.
-            (Shape::Any, Value::Object(members)) if of.schema_or().is_some() => {
+            // A JSON schema inside a schema, or several.
+            (Shape::Any, Value::Object(members)) if of.schema_or.is_some() => {
                 self.canonicalize_with(owner, members, empty)
             }
-            (Shape::Any, Value::Array(items)) if of.schema_or().is_some() => {
+            (Shape::Any, Value::Array(items)) if of.schema_or.is_some() => {
                 let mut has_empty = false;
                 for value in items {
-                    has_empty |= self.canonicalize_value((owner, of), value, empty);
+                    has_empty |= self.canonicalize_value(owner, of, value, empty);
                 }
                 has_empty
             }
@@ -149,14 +149,14 @@ impl Schema {
             (Shape::List(item), Value::Array(items)) if has_parts(item) => {
                 let mut has_empty = false;
                 for value in items {
-                    has_empty |= self.canonicalize_value((owner, item), value, empty);
+                    has_empty |= self.canonicalize_value(owner, item, value, empty);
                 }
                 has_empty
             }
             (Shape::Map(item), Value::Object(members)) if has_parts(item) => {
                 let mut has_empty = false;
                 for value in members.values_mut() {
-                    has_empty |= self.canonicalize_value((owner, item), value, empty);
+                    has_empty |= self.canonicalize_value(owner, item, value, empty);
                 }
                 has_empty
             }
@@ -164,7 +164,7 @@ impl Schema {
         }
     }
 
-    /// What is printed of a field that was not given.
+    /// Returns the value that is printed for an absent field, if any.
     pub(super) fn absent(&self, field: &Field) -> Option<Value> {
         if field.of.is_pointer {
             return field.is_always_printed.then_some(Value::Null);
@@ -182,8 +182,8 @@ impl Schema {
     }
 }
 
-/// Whether a field may be printed without a value. A struct that is left out then may still be
-/// added, so that what it lacks can be filled in.
+/// Returns whether a field may be printed without a value. That includes structs with `omitzero`,
+/// because defaulting may add them.
 pub(super) fn is_printed_without_value(field: &Field) -> bool {
     let is_struct = match &field.of.shape {
         Shape::Struct(_) | Shape::Object => true,
@@ -201,7 +201,7 @@ pub(super) fn is_printed_without_value(field: &Field) -> bool {
 }
 
 fn absent_scalar(scalar: Scalar, field: &Field) -> Option<Value> {
-    // These are structs, which are printed unless they are left out expressly.
+    // In Go these are structs, which `omitempty` does not omit.
     let of_struct = match scalar {
         Scalar::Time | Scalar::MicroTime => Value::Null,
         Scalar::Quantity => "0".into(),
@@ -220,12 +220,12 @@ fn absent_scalar(scalar: Scalar, field: &Field) -> Option<Value> {
 fn has_parts(of: &Type) -> bool {
     match of.shape {
         Shape::Struct(_) | Shape::List(_) | Shape::Map(_) => true,
-        Shape::Any => of.schema_or().is_some(),
+        Shape::Any => of.schema_or.is_some(),
         Shape::Scalar(_) | Shape::Object => false,
     }
 }
 
-/// Whether a value that is no pointer is the one that Go has without being given any.
+/// Returns whether a value is Go's zero value. `of` must not be a pointer.
 pub(crate) fn is_zero(of: &Type, value: &Value) -> bool {
     match (&of.shape, value) {
         (Shape::Scalar(Scalar::String | Scalar::Bytes), Value::String(text)) => text.is_empty(),
@@ -233,7 +233,7 @@ pub(crate) fn is_zero(of: &Type, value: &Value) -> bool {
         (Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Float64), Value::Number(number)) => {
             number.as_f64() == Some(0.0)
         }
-        // JSON of any form has a value as soon as it is given.
+        // Any JSON counts as a value, even if it is empty.
         (Shape::Object | Shape::Any, _) => false,
         (_, Value::Array(items)) => items.is_empty(),
         (Shape::Struct(_) | Shape::Map(_), Value::Object(members)) => members.is_empty(),
@@ -241,7 +241,7 @@ pub(crate) fn is_zero(of: &Type, value: &Value) -> bool {
     }
 }
 
-/// An empty list or map, which Kubernetes keeps as none.
+/// Returns whether a value is an empty list or map, which Kubernetes stores like an absent one.
 fn is_nil(of: &Type, value: &Value) -> bool {
     let is_empty = match value {
         Value::Array(items) => items.is_empty(),
@@ -251,7 +251,7 @@ fn is_nil(of: &Type, value: &Value) -> bool {
     is_empty && !matches!(of.shape, Shape::Struct(_))
 }
 
-/// Whether the value is a struct that is printed without members too.
+/// Returns whether the field is a struct that is printed even without members.
 fn prints_zero(field: &Field) -> bool {
     matches!(field.of.shape, Shape::Struct(_)) && !field.omits_zero_struct
 }

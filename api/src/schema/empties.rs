@@ -1,5 +1,5 @@
-//! Empty lists and maps that are told from absent ones until an object is stored
-//! ([`super::Empty::Told`]).
+//! Empty lists and maps that differ from absent ones until an object is stored
+//! ([`super::Empty::Distinguished`]).
 
 use serde_json::{Map, Value};
 
@@ -8,8 +8,8 @@ use super::model::{Schema, Shape, Struct, StructId, Type};
 type Members = Map<String, Value>;
 
 impl Schema {
-    /// Makes empty lists and maps none where the stored struct has none either: they are no
-    /// changes. The others stay.
+    /// Drops empty lists and maps that the stored struct lacks, or that are empty there as well,
+    /// because they are not changes. Keeps the others.
     pub fn forget_same_empties(&self, id: StructId, members: &mut Members, stored: &Members) {
         for field in self.get(id).into_iter().flat_map(Struct::to_empties) {
             let Some(value) = members.get_mut(&field.name) else {
@@ -17,51 +17,45 @@ impl Schema {
             };
             let before = stored.get(&field.name);
             if !is_nothing(value) {
-                self.forget_below((id, &field.of), value, before);
-            } else if field.tells_empty() && !field.of.is_pointer && before.is_none_or(is_nothing) {
-                match field.is_always_printed {
-                    true => *value = Value::Null,
-                    false => {
-                        members.remove(&field.name);
-                    }
+                self.forget_below(id, &field.of, value, before);
+            } else if field.keeps_empty() && !field.of.is_pointer && before.is_none_or(is_nothing) {
+                if field.is_always_printed {
+                    *value = Value::Null
+                } else {
+                    members.remove(&field.name);
                 }
             }
         }
     }
 
-    /// What the stored object has not has no empty values that would be changes either.
-    fn forget_below(
-        &self,
-        (owner, of): (StructId, &Type),
-        value: &mut Value,
-        stored: Option<&Value>,
-    ) {
+    /// Drops them in a value below. Fields below an absent stored value count as absent.
+    fn forget_below(&self, owner: StructId, of: &Type, value: &mut Value, stored: Option<&Value>) {
         let nothing = Map::new();
         match (&of.shape, value) {
             (Shape::Struct(id), Value::Object(members)) => {
                 let before = stored.and_then(Value::as_object).unwrap_or(&nothing);
                 self.forget_same_empties(*id, members, before);
             }
-            (Shape::Any, Value::Object(members)) if of.schema_or().is_some() => {
+            (Shape::Any, Value::Object(members)) if of.schema_or.is_some() => {
                 let before = stored.and_then(Value::as_object).unwrap_or(&nothing);
                 self.forget_same_empties(owner, members, before);
             }
-            (Shape::Any, Value::Array(items)) if of.schema_or().is_some() => {
+            (Shape::Any, Value::Array(items)) if of.schema_or.is_some() => {
                 for (place, value) in items.iter_mut().enumerate() {
                     let before = stored.and_then(|stored| stored.get(place));
-                    self.forget_below((owner, of), value, before);
+                    self.forget_below(owner, of, value, before);
                 }
             }
             (Shape::List(item), Value::Array(items)) => {
                 for (place, value) in items.iter_mut().enumerate() {
                     let before = stored.and_then(|stored| stored.get(place));
-                    self.forget_below((owner, item), value, before);
+                    self.forget_below(owner, item, value, before);
                 }
             }
             (Shape::Map(item), Value::Object(members)) => {
                 for (name, value) in members {
                     let before = stored.and_then(|stored| stored.get(name));
-                    self.forget_below((owner, item), value, before);
+                    self.forget_below(owner, item, value, before);
                 }
             }
             _ => {}
@@ -69,7 +63,7 @@ impl Schema {
     }
 }
 
-/// Whether a value is as good as none.
+/// Returns whether a value is empty or null.
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -100,7 +94,7 @@ mod tests {
 
     /// API-254.
     #[test]
-    fn empty_values_stay_where_they_are_told_from_none() {
+    fn empty_values_stay_where_they_differ_from_absent_ones() {
         let schema = Schema::read(&[TEXT]).unwrap();
         let id = schema.find("a.v1.Thing").unwrap();
         let given = members(json!({"spec": {
@@ -112,24 +106,27 @@ mod tests {
             let has_empty = schema.canonicalize_with(id, &mut object, empty);
             (Value::Object(object), has_empty)
         };
-        let mut told = Value::Object(given.clone());
-        told["spec"].as_object_mut().unwrap().remove("names");
-        assert_eq!(form(Empty::Told), (told.clone(), true));
+        let mut distinguished = Value::Object(given.clone());
+        distinguished["spec"]
+            .as_object_mut()
+            .unwrap()
+            .remove("names");
+        assert_eq!(form(Empty::Distinguished), (distinguished.clone(), true));
         let mut printed = json!({"spec": {
             "more": {"x": {"note": "n"}}, "other": [{}, {"below": {}}], "rules": [],
         }});
         assert_eq!(form(Empty::Printed), (printed.clone(), true));
         printed["spec"]["rules"] = Value::Null;
         assert_eq!(form(Empty::Forgotten), (printed.clone(), false));
-        // What was empty is not changed.
-        let mut same = members(told.clone());
+        // A list that was empty before is not a change.
+        let mut same = members(distinguished.clone());
         schema.forget_same_empties(id, &mut same, &members(printed.clone()));
         assert_eq!(Value::Object(same), printed);
         let stored = members(json!({"spec": {
             "parts": [{}], "other": [{"note": "n"}, {"below": {"labels": {"a": "b"}}}],
             "rules": ["a"],
         }}));
-        let mut changed = members(told);
+        let mut changed = members(distinguished);
         schema.forget_same_empties(id, &mut changed, &stored);
         assert_eq!(
             Value::Object(changed),
@@ -140,12 +137,13 @@ mod tests {
         );
     }
 
-    /// API-254: schemas below `items`, `additionalProperties` and `dependencies` are like others.
+    /// API-254: schemas below `items`, `additionalProperties` and `dependencies` are handled like
+    /// others.
     #[test]
-    fn empty_values_of_schemas_below_schemas_are_as_those_of_others() {
+    fn empty_values_of_nested_schemas_are_handled_like_others() {
         const SCHEMAS: &str = "package a.v1\n\ntype Thing kind\n  1 schema Props\n\n\
-            type Props\n  1 required []string empty\n  2 items *schemaorarray\n\
-            \x20 3 also *schemaorbool\n  4 needs map[string]schemaorstrings\n\
+            type Props\n  1 required []string empty\n  2 items *Props|[]\n\
+            \x20 3 also *Props|bool\n  4 needs map[string]Props|[]string\n\
             \x20 5 type string\n";
         let schema = Schema::read(&[SCHEMAS]).unwrap();
         let id = schema.find("a.v1.Thing").unwrap();
@@ -154,8 +152,8 @@ mod tests {
             "items": empty, "also": {"items": [empty]},
             "needs": {"a": empty, "b": ["c"]},
         }}));
-        let mut told = given.clone();
-        assert!(schema.canonicalize_with(id, &mut told, Empty::Told));
+        let mut distinguished = given.clone();
+        assert!(schema.canonicalize_with(id, &mut distinguished, Empty::Distinguished));
         let mut stored = given;
         assert!(!schema.canonicalize_with(id, &mut stored, Empty::Forgotten));
         let bare = json!({"also": {}});
@@ -163,8 +161,8 @@ mod tests {
             "items": bare, "also": {"items": [bare]}, "needs": {"a": bare, "b": ["c"]},
         }});
         assert_eq!(Value::Object(stored.clone()), wanted);
-        assert_ne!(told, stored);
-        schema.forget_same_empties(id, &mut told, &stored);
-        assert_eq!(told, stored);
+        assert_ne!(distinguished, stored);
+        schema.forget_same_empties(id, &mut distinguished, &stored);
+        assert_eq!(distinguished, stored);
     }
 }

@@ -1,79 +1,20 @@
-//! Structs as messages of protobuf (API-58, KV-21): what is needed to write and read them fast.
+//! Structs as protobuf messages (API-58, KV-21), prepared for fast encoding and decoding.
 //!
-//! Go writes the fields of a message in order of their numbers. A struct that is embedded is a
-//! message of its own there, whose fields JSON has beside the others. What is no pointer is written
-//! without a value too.
-
-use std::sync::OnceLock;
+//! Go writes the fields of a message in the order of their numbers. An embedded struct is a message
+//! of its own in protobuf, whereas JSON has its fields among the others. A field that is not a
+//! pointer is written even if it has no value.
 
 use serde_json::Value;
 
-use super::model::{Field, Scalar, Schema, Shape, Struct, StructId, Type};
+use super::message::{Message, MessageField, MessagePart};
+use super::model::{Field, Scalar, Schema, SchemaOr, Shape, Struct, StructId, Type};
 
-/// How many structs that are no pointers may be within each other.
+/// The limit on nested structs that are not pointers.
 const DEPTH_MAX: usize = 16;
 
-/// The message of a struct, made when it is first needed.
-#[derive(Debug, Default)]
-pub(super) struct LazyMessage(OnceLock<Option<Box<Message>>>);
-
-/// A struct as a message.
-#[derive(Debug)]
-pub(crate) struct Message {
-    /// Its parts in order of their numbers.
-    pub(crate) parts: Vec<MessagePart>,
-    /// The fields in order of their names, as in [`Struct::fields`].
-    pub(crate) fields: Vec<MessageField>,
-}
-
-/// A part of a message.
-#[derive(Debug)]
-pub(crate) enum MessagePart {
-    /// A field, by its place among the fields of the struct.
-    Field {
-        /// Its number.
-        number: u32,
-        /// Its place.
-        place: usize,
-    },
-    /// An embedded struct.
-    Embedded {
-        /// Its number.
-        number: u32,
-        /// Its parts.
-        parts: Vec<MessagePart>,
-    },
-}
-
-/// What is known of a field beside its [`Field`].
-#[derive(Debug)]
-pub(crate) struct MessageField {
-    /// Its number and wire type, encoded.
-    pub(crate) tag: Vec<u8>,
-    /// Whether its content is bytes with a length in front.
-    pub(crate) is_delimited: bool,
-    /// Where it comes when fields are written.
-    pub(crate) rank: u32,
-    /// What is written without a value.
-    pub(crate) zero: Vec<u8>,
-    /// Its name in JSON with quotes and a colon.
-    pub(crate) label: Vec<u8>,
-    /// What JSON has without a value, if anything.
-    pub(crate) absent: Option<String>,
-}
-
-impl MessagePart {
-    /// The number.
-    pub(crate) fn number(&self) -> u32 {
-        match self {
-            MessagePart::Field { number, .. } | MessagePart::Embedded { number, .. } => *number,
-        }
-    }
-}
-
 impl Schema {
-    /// The message of a struct. `None` if a field has no number, or if it keeps members that are no
-    /// fields: then it has no form in protobuf.
+    /// Returns the message of a struct. Returns `None` if the struct has no protobuf form: a field
+    /// has no number, or it keeps unknown members.
     pub(crate) fn message(&self, id: StructId) -> Option<(&Struct, &Message)> {
         let of = self.get(id)?;
         let made = of.message.0.get_or_init(|| {
@@ -126,8 +67,8 @@ impl Schema {
         })
     }
 
-    /// The content of a value that Go has without being given any. `None` for lists, maps and
-    /// bytes, which it does not write then.
+    /// Returns the content of a zero value. Returns `None` for lists, maps and bytes, which are not
+    /// written then.
     pub(crate) fn zero(&self, of: &Type, depth: usize) -> Option<Vec<u8>> {
         match &of.shape {
             Shape::Scalar(scalar) => zero_scalar(*scalar),
@@ -145,9 +86,9 @@ impl Schema {
     }
 }
 
-/// Whether a value is either true or false, or a schema.
+/// Returns whether a value is either a boolean or a schema.
 fn is_one_of_several(of: &Type) -> bool {
-    of.go_name.ends_with("OrBool")
+    matches!(of.schema_or, Some((_, SchemaOr::Bool)))
 }
 
 fn insert(parts: &mut Vec<MessagePart>, within: &[u32], number: u32, place: usize) {
@@ -177,7 +118,7 @@ fn insert(parts: &mut Vec<MessagePart>, within: &[u32], number: u32, place: usiz
     }
 }
 
-/// The places of the fields in the order in which they are written.
+/// Adds the indexes of the fields in the order in which they are written.
 fn add_places(parts: &[MessagePart], order: &mut Vec<usize>) {
     for part in parts {
         match part {
@@ -217,10 +158,10 @@ fn zero_scalar(scalar: Scalar) -> Option<Vec<u8>> {
     })
 }
 
-/// The wire type of what has a length in front.
+/// The wire type of length-delimited values.
 pub(crate) const DELIMITED: u64 = 2;
 
-/// The wire type of a value, or of an item of a list.
+/// Returns the wire type of a value, or of an item of a list.
 pub(crate) fn wire_type(of: &Type) -> u64 {
     match &of.shape {
         Shape::Scalar(Scalar::Bool | Scalar::Int32 | Scalar::Int64) => 0,
@@ -230,8 +171,8 @@ pub(crate) fn wire_type(of: &Type) -> u64 {
     }
 }
 
-/// Whether a list is a message around its items: the types of texts that have a name of their own
-/// (`Verbs`, `ExtraValue`).
+/// Returns whether a list is wrapped in a message: the named types of lists of texts (`Verbs`,
+/// `ExtraValue`).
 pub(crate) fn is_list_message(of: &Type) -> bool {
     match &of.shape {
         Shape::List(item) => {
@@ -241,7 +182,7 @@ pub(crate) fn is_list_message(of: &Type) -> bool {
     }
 }
 
-/// Appends a number in the form that protobuf calls a varint.
+/// Appends a number as a varint.
 pub(crate) fn push_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);

@@ -12,71 +12,81 @@
 //! ```
 //!
 //! A text begins with the name of its package. The group and version of its kinds follow; without
-//! them they are those of the core group.
+//! them the kinds belong to the core group.
 //!
-//! `kinds` lists the kinds of a version that is known and not served, of which nothing else is
-//! told.
+//! `kinds` lists the kinds of a known version that is not served. Nothing else is known about them.
 //!
-//! `name` gives a type another name. Behind `enum` it lists the values, with `|` between them; `""`
-//! is the empty text.
+//! `neverowner` lists a version and a kind whose objects can't be owners.
 //!
-//! `type` begins a struct: `kind` says that it is the type of whole objects, `map=atomic` that
-//! appliers own it as a whole, `open` that it keeps members that are no fields, `union` that one of
-//! its fields is set. A line of a field has its
-//! number in protobuf (`-` for none), its name, its type, and then what else is known of it:
+//! `scheme` gives a place in Kubernetes' sources that registers the kinds of some groups, as error
+//! messages name it: `scheme pkg/a.go:55 apiextensions.k8s.io`. Without groups it is the place of
+//! all others.
 //!
-//! | word | meaning |
+//! `name` defines another name for a type. After `enum` it lists the valid values, separated by
+//! `|`; `""` is the empty text.
+//!
+//! `type` begins a struct. `kind` marks the type of whole objects, `map=atomic` a struct that
+//! server-side apply treats as atomic, `open` one that keeps unknown members, and `union` one of
+//! whose fields only one is set. The line of a field has its protobuf number (`-` for none), its
+//! name, its type, and these attributes:
+//!
+//! | attribute | meaning |
 //! |---|---|
-//! | `always` | printed without a value too |
-//! | `omitzero` | a struct without a value is left out |
+//! | `always` | it is printed even without a value |
+//! | `omitzero` | a struct without a value is omitted |
 //! | `required` | OpenAPI documents require it |
-//! | `list=set`, `list=map(name,protocol)` | how appliers merge the list |
-//! | `map=atomic`, `map=granular` | how appliers merge the map or struct |
+//! | `list=set`, `list=map(name,protocol)` | how server-side apply merges the list |
+//! | `map=atomic`, `map=granular` | how server-side apply merges the map or struct |
 //! | `patch=merge(name)`, `patch=retainKeys` | how strategic merge patches merge it |
-//! | `default=TCP` | the value that counts if none is given |
-//! | `typed` | the objects in it have their apiVersion and kind in JSON |
-//! | `discriminator` | it says which other field is set |
-//! | `empty` | an empty list or map is distinguished from an absent one until the object has been checked |
+//! | `default=TCP` | its default |
+//! | `typed` | the objects in it have apiVersion and kind in JSON |
+//! | `discriminator` | it names the field of the union that is set |
+//! | `empty` | an empty list or map differs from an absent one until the object was validated |
 //!
-//! `inline` instead of a name means the fields of another struct, which is a message with this
-//! number in protobuf. Types are written as in Go, with the package in front if it is another one:
-//! `*int32`, `[]core.v1.Container`, `map[string]quantity`.
+//! `inline` instead of a name adds the fields of another struct, which protobuf has as a message
+//! with this number. Types are written as in Go, with the name of the package if it is another one:
+//! `*int32`, `[]core.v1.Container`, `map[string]quantity`. `Props|bool`, `Props|[]` and
+//! `Props|[]string` are a struct of JSON schemas, or a boolean, a list of them, or a list of texts.
+//! `json` is any JSON.
 
 use std::collections::HashMap;
 
 use super::canonical::is_printed_without_value;
 use super::model::{
-    Field, KindName, ListType, Patch, PatchStrategy, Scalar, Schema, Shape, Struct, StructId, Type,
+    Field, KindName, ListType, Patch, PatchStrategy, Scalar, Schema, SchemaName, SchemaOr, Schemes,
+    Shape, Struct, StructId, Type,
 };
 use super::reachable_fields::find_reachable;
 
-/// A text that can't be understood.
+/// A text that is not valid notation.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{package}: {problem}: {line}")]
 pub struct NotationError {
-    /// The package of the text, if it is known.
+    /// The package of the text, if known.
     pub package: String,
-    /// The line.
+    /// The invalid line.
     pub line: String,
-    /// What is wrong with it.
+    /// The problem in words.
     pub problem: &'static str,
 }
 
-/// What may be said of a struct.
+/// The attributes of a struct.
 const TYPE_WORDS: [&str; 4] = ["kind", "map=atomic", "open", "union"];
 
-/// How many names and inlined structs may stand for each other.
+/// The limit on chains of type names and nested inlined structs.
 const DEPTH_MAX: usize = 16;
 
-/// What was read of a text before names were resolved.
+/// The lines of the texts, before names are resolved.
 #[derive(Default)]
 struct Texts<'t> {
-    /// Other names of types, by package and name: the type, its package, its values.
+    /// Named types by package and name: the type, its package and its enum values.
     names: HashMap<String, Name<'t>>,
     structs: Vec<StructText<'t>>,
     /// The group and version of a package's kinds, as in `apiVersion`.
     versions: HashMap<&'t str, &'t str>,
     unserved: Vec<KindName>,
+    schemes: Schemes,
+    never_owners: Vec<(String, String)>,
 }
 
 struct Name<'t> {
@@ -94,10 +104,10 @@ struct StructText<'t> {
 }
 
 impl Schema {
-    /// Reads the texts of packages that refer to each other.
+    /// Parses the texts of packages that refer to each other.
     ///
     /// # Errors
-    /// The first line that can't be understood.
+    /// The first invalid line.
     pub fn read(texts: &[&str]) -> Result<Schema, NotationError> {
         let mut read = Texts::default();
         for text in texts {
@@ -142,13 +152,24 @@ impl<'t> Texts<'t> {
                     };
                     let whole = format!("{package}.{name}");
                     if self.names.insert(whole, other).is_some() {
-                        return Err(fault(package, &words, "a name that is there already"));
+                        return Err(fault(package, &words, "a duplicate name"));
                     }
                 }
                 (["kinds", kinds @ ..], false) => {
                     let named = kinds.iter().filter_map(|kind| self.kind(package, kind));
                     let named: Vec<KindName> = named.collect();
                     self.unserved.extend(named);
+                }
+                (["neverowner", version, kind], false) => {
+                    let never = ((*version).to_owned(), (*kind).to_owned());
+                    self.never_owners.push(never);
+                }
+                (["scheme", place], false) => self.schemes.of_others = (*place).to_owned(),
+                (["scheme", place, groups @ ..], false) => {
+                    let own = groups
+                        .iter()
+                        .map(|group| ((*group).to_owned(), (*place).to_owned()));
+                    self.schemes.own.extend(own);
                 }
                 (["type", name, rest @ ..], false) => {
                     if !rest.iter().all(|word| TYPE_WORDS.contains(word)) {
@@ -165,13 +186,13 @@ impl<'t> Texts<'t> {
                     Some(last) => last.lines.push(words),
                     None => return Err(fault(package, &words, "a field without a type")),
                 },
-                _ => return Err(fault(package, &words, "no word of the notation")),
+                _ => return Err(fault(package, &words, "not a word of the notation")),
             }
         }
         Ok(())
     }
 
-    /// The name of a package's kind.
+    /// Returns the full name of a package's kind.
     fn kind(&self, package: &str, kind: &str) -> Option<KindName> {
         let version = self.versions.get(package)?;
         let (group, version) = version.split_once('/').unwrap_or(("", version));
@@ -188,7 +209,7 @@ impl<'t> Texts<'t> {
             let name = format!("{}.{}", text.package, text.name);
             if by_name.insert(name, StructId(number)).is_some() {
                 let line = ["type", text.name];
-                return Err(fault(text.package, &line, "a name that is there already"));
+                return Err(fault(text.package, &line, "a duplicate name"));
             }
         }
         let resolver = Resolver {
@@ -203,6 +224,8 @@ impl<'t> Texts<'t> {
             by_name,
             kinds: Default::default(),
             unserved: self.unserved,
+            schemes: self.schemes,
+            never_owners: self.never_owners,
         })
     }
 }
@@ -216,7 +239,7 @@ impl Resolver<'_, '_> {
     fn resolved(&self, text: &StructText<'_>) -> Result<Struct, NotationError> {
         let mut fields = Vec::with_capacity(text.lines.len());
         self.add_fields(text, &Embedding::default(), &mut fields, 0)?;
-        // Those of inlined structs are more than the lines.
+        // Inlining adds more fields than there are lines.
         fields.shrink_to_fit();
         fields.sort_by(|one, other| one.name.cmp(&other.name));
         let printed = |(place, field)| is_printed_without_value(field).then_some(place);
@@ -238,6 +261,7 @@ impl Resolver<'_, '_> {
             is_open: text.words.contains(&"open"),
             printed_structs,
             printed_without_value: printed,
+            is_message_throughout: false,
             message: Default::default(),
             fields,
         })
@@ -259,7 +283,7 @@ impl Resolver<'_, '_> {
             let refuse = |problem| fault(text.package, line, problem);
             match line.as_slice() {
                 [number, "inline", of] => {
-                    let number = numbered(number).ok_or_else(|| refuse("no number"))?;
+                    let number = numbered(number).ok_or_else(|| refuse("not a number"))?;
                     let inlined = self.struct_text(of, text.package);
                     let inlined = inlined.ok_or_else(|| refuse("an unknown type"))?;
                     if depth == DEPTH_MAX {
@@ -274,7 +298,7 @@ impl Resolver<'_, '_> {
                 [number, name, of, words @ ..] => {
                     let of = self.of(of, text.package, 0);
                     let of = of.ok_or_else(|| refuse("an unknown type"))?;
-                    let number = numbered(number).ok_or_else(|| refuse("no number"))?;
+                    let number = numbered(number).ok_or_else(|| refuse("not a number"))?;
                     let field = field(number, name, of, words);
                     let field = field.ok_or_else(|| refuse("an unknown word"))?;
                     let position = fields.len();
@@ -285,7 +309,7 @@ impl Resolver<'_, '_> {
                         ..field
                     });
                 }
-                _ => return Err(refuse("no field")),
+                _ => return Err(refuse("not a field")),
             }
         }
         Ok(())
@@ -296,7 +320,7 @@ impl Resolver<'_, '_> {
         self.texts.structs.get(id.0)
     }
 
-    /// The type that is written. `None` if it is unknown, or its name stands for itself.
+    /// Returns the type for a type expression, or `None` if a name is unknown or refers to itself.
     fn of(&self, written: &str, package: &str, depth: usize) -> Option<Type> {
         if depth == DEPTH_MAX {
             return None;
@@ -321,6 +345,18 @@ impl Resolver<'_, '_> {
             let go_name = format!("map[{}]{}", go_name(&key), go_name(&value));
             return Some(Type::plain(Shape::Map(Box::new(value)), go_name));
         }
+        if let Some((name, other)) = written.split_once('|') {
+            let whole = whole(name, package);
+            let (or, ending) = alternative(other)?;
+            let schema_or = Some((*self.by_name.get(&whole)?, or));
+            return Some(Type {
+                schema_or,
+                ..with_schema(Shape::Any, &format!("{whole}{ending}"))
+            });
+        }
+        if written == "json" {
+            return Some(with_schema(Shape::Any, &whole("JSON", package)));
+        }
         if let Some(of) = of_its_own(written) {
             return Some(of);
         }
@@ -339,14 +375,14 @@ impl Resolver<'_, '_> {
     }
 }
 
-/// Where a struct is inlined: the Go fields down to it, and their numbers.
+/// The place of an inlined struct: the Go fields on the way to it, and their protobuf numbers.
 #[derive(Default)]
 struct Embedding {
     path: String,
     numbers: Vec<u32>,
 }
 
-/// A number in protobuf, or `None` within for `-`.
+/// Parses a protobuf number. Returns `Some(None)` for `-`.
 fn numbered(word: &str) -> Option<Option<u32>> {
     match word {
         "-" => Some(None),
@@ -359,15 +395,16 @@ fn go_name(of: &Type) -> String {
     format!("{pointer}{}", of.go_name)
 }
 
-/// The name with its package: `apps.v1.DeploymentSpec`.
+/// Returns the name with its package: `apps.v1.DeploymentSpec`.
 fn whole(name: &str, package: &str) -> String {
-    match name.contains('.') {
-        true => name.to_owned(),
-        false => format!("{package}.{name}"),
+    if name.contains('.') {
+        name.to_owned()
+    } else {
+        format!("{package}.{name}")
     }
 }
 
-/// The name as refusals show it: `v1.DeploymentSpec`.
+/// Returns the name as error messages show it: `v1.DeploymentSpec`.
 fn shown(whole: &str) -> String {
     let mut parts = whole.rsplitn(3, '.');
     let (name, version) = (parts.next(), parts.next());
@@ -378,10 +415,9 @@ fn shown(whole: &str) -> String {
     )
 }
 
-/// The types that stand for themselves, with the names that refusals show. Some have a schema of
-/// their own.
+/// Returns a built-in type, with its name in error messages. Some have an OpenAPI schema of their
+/// own.
 fn of_its_own(word: &str) -> Option<Type> {
-    const EXTENSIONS: &str = "apiextensions.v1";
     let (shape, go_name, schema_name) = match word {
         "string" => (Shape::Scalar(Scalar::String), "string", None),
         "types.UID" => (Shape::Scalar(Scalar::String), "types.UID", None),
@@ -407,19 +443,34 @@ fn of_its_own(word: &str) -> Option<Type> {
         ),
         "raw" => own(Shape::Object, "runtime.RawExtension", "runtime"),
         "fieldset" => own(Shape::Object, "v1.FieldsV1", "meta.v1"),
-        "json" => own(Shape::Any, "v1.JSON", EXTENSIONS),
-        "schemaorbool" => own(Shape::Any, "v1.JSONSchemaPropsOrBool", EXTENSIONS),
-        "schemaorarray" => own(Shape::Any, "v1.JSONSchemaPropsOrArray", EXTENSIONS),
-        "schemaorstrings" => own(Shape::Any, "v1.JSONSchemaPropsOrStringArray", EXTENSIONS),
         _ => return None,
     };
     Some(Type {
-        schema_name,
+        schema_name: schema_name.map(|(package, name)| SchemaName::boxed(package, name)),
         ..Type::plain(shape, go_name.to_owned())
     })
 }
 
-/// A shape, the name that refusals show, and the package and name of the schema.
+/// Returns the alternative to a JSON schema, with the end of the name of the Go type that has both.
+fn alternative(written: &str) -> Option<(SchemaOr, &'static str)> {
+    match written {
+        "bool" => Some((SchemaOr::Bool, "OrBool")),
+        "[]" => Some((SchemaOr::Schemas, "OrArray")),
+        "[]string" => Some((SchemaOr::Strings, "OrStringArray")),
+        _ => None,
+    }
+}
+
+/// Returns a type with an OpenAPI schema of its own, by its name with its package.
+fn with_schema(shape: Shape, whole: &str) -> Type {
+    let (package, name) = whole.rsplit_once('.').unwrap_or(("", whole));
+    Type {
+        schema_name: Some(SchemaName::boxed(package.to_owned(), name.to_owned())),
+        ..Type::plain(shape, shown(whole))
+    }
+}
+
+/// A shape, the name in error messages, and the package and name of the OpenAPI schema.
 type Own = (Shape, &'static str, Option<(&'static str, &'static str)>);
 
 fn own(shape: Shape, go_name: &'static str, package: &'static str) -> Own {
@@ -427,7 +478,7 @@ fn own(shape: Shape, go_name: &'static str, package: &'static str) -> Own {
     (shape, go_name, Some((package, name)))
 }
 
-/// `None` for a word that says nothing.
+/// Returns a field with these attributes, or `None` for an unknown attribute.
 fn field(number: Option<u32>, name: &str, of: Type, words: &[&str]) -> Option<Field> {
     let mut field = Field {
         name: name.to_owned(),
@@ -469,7 +520,7 @@ fn field(number: Option<u32>, name: &str, of: Type, words: &[&str]) -> Option<Fi
     Some(field)
 }
 
-/// `merge(name)` as its word and what is in brackets.
+/// Splits `merge(name)` into the word and the argument in brackets.
 fn with_argument(word: &str) -> (&str, Option<&str>) {
     match word.strip_suffix(')').and_then(|word| word.split_once('(')) {
         Some((word, argument)) => (word, Some(argument)),
@@ -563,10 +614,10 @@ mod tests {
     fn a_wrong_line_is_named() {
         for (text, problem) in [
             ("package a.v1\n  1 x string", "a field without a type"),
-            ("package a.v1\nkind X", "no word of the notation"),
+            ("package a.v1\nkind X", "not a word of the notation"),
             ("package a.v1\ntype X\n  1 x Y", "an unknown type"),
             ("package a.v1\ntype X\n  1 inline Y", "an unknown type"),
-            ("package a.v1\ntype X\n  one x string", "no number"),
+            ("package a.v1\ntype X\n  one x string", "not a number"),
             (
                 "package a.v1\ntype X\n  1 x string often",
                 "an unknown word",
@@ -575,20 +626,17 @@ mod tests {
                 "package a.v1\ntype X\n  1 x []string list=bag",
                 "an unknown word",
             ),
-            ("package a.v1\ntype X\n  1 x", "no field"),
+            ("package a.v1\ntype X\n  1 x", "not a field"),
             ("package a.v1\ntype X kinds", "an unknown word"),
             ("package a.v1\nname X string enmu a|b", "an unknown word"),
             (
                 "package a.v1\ntype X\n  1 x string map=atomc",
                 "an unknown word",
             ),
-            (
-                "package a.v1\ntype X\ntype X",
-                "a name that is there already",
-            ),
+            ("package a.v1\ntype X\ntype X", "a duplicate name"),
             (
                 "package a.v1\nname X string\nname X bool",
-                "a name that is there already",
+                "a duplicate name",
             ),
             ("package a.v1\ntype X\n  - inline X", "a type within itself"),
             ("package a.v1\nname Y Y\ntype X\n  1 x Y", "an unknown type"),

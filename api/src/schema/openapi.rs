@@ -6,38 +6,38 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::model::{Field, ListType, Scalar, Schema, Shape, Struct, StructId, Type};
+use super::model::{Field, ListType, Scalar, Schema, SchemaName, Shape, Struct, StructId, Type};
 
 /// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenApiVersion {
-    /// Swagger 2.0. References have no neighbours that mean anything, and defaults are left out.
+    /// Swagger 2.0. Siblings of references are ignored, and defaults are left out.
     V2,
-    /// OpenAPI 3.0. References are wrapped when something is said beside them.
+    /// OpenAPI 3.0. References with siblings are wrapped in `allOf`.
     V3,
 }
 
 /// How a document names types, refers to them, and describes them.
 pub trait Names {
-    /// The format of the document.
+    /// Returns the format of the document.
     fn version(&self) -> OpenApiVersion;
 
-    /// The name of the schema of a type, by its package and name: `apps.v1`, `Deployment`.
+    /// Returns the name of a type's schema, by package and name: `apps.v1`, `Deployment`.
     fn name(&self, package: &str, name: &str) -> String;
 
-    /// A bare reference to the schema of this name.
+    /// Returns a reference to the schema with this name.
     fn reference(&self, name: &str) -> Value;
 
-    /// What is said of the type whose schema has this name.
+    /// Returns the descriptions of the type whose schema has this name.
     fn description(&self, schema: &str) -> Box<dyn Description + '_>;
 }
 
-/// What is said of a type.
+/// The descriptions of a type and its fields.
 pub trait Description {
-    /// Of the type itself.
+    /// Returns the description of the type.
     fn of_type(&self) -> Option<Cow<'_, str>>;
 
-    /// Of a field, by its name in JSON.
+    /// Returns the description of a field, by its name in JSON.
     fn of_field(&self, name: &str) -> Option<Cow<'_, str>>;
 }
 
@@ -51,8 +51,8 @@ pub enum Part<'s> {
 }
 
 impl Schema {
-    /// Adds what is made of a struct, and of all that it consists of, by the names of their
-    /// schemas. What is there already is left as it is.
+    /// Adds the results of a function for a struct and all types that it uses, by the names of
+    /// their schemas. Keeps entries that exist already.
     pub fn add_parts<'s, T>(
         &'s self,
         id: StructId,
@@ -71,8 +71,8 @@ impl Schema {
             for field in of.fields() {
                 match part(&field.of) {
                     Found::Struct(id) => todo.push(id),
-                    Found::Plain(of, package, name) => {
-                        parts.insert(names.name(package, name), make(Part::Plain(of)));
+                    Found::Plain(of, name) => {
+                        parts.insert(names.name(&name.package, &name.name), make(Part::Plain(of)));
                     }
                     Found::Nothing => {}
                 }
@@ -80,7 +80,7 @@ impl Schema {
         }
     }
 
-    /// The schema of a part, which has this name.
+    /// Returns the schema of a part with this name.
     pub fn openapi(&self, name: &str, part: Part<'_>, names: &dyn Names) -> Value {
         let description = names.description(name);
         let mut schema = match part {
@@ -178,7 +178,7 @@ impl Schema {
     }
 
     fn of_type(&self, of: &Type, names: &dyn Names) -> Value {
-        if let Some((package, name)) = of.schema_name {
+        if let Some(SchemaName { package, name }) = of.schema_name.as_deref() {
             return names.reference(&names.name(package, name));
         }
         let mut schema = match &of.shape {
@@ -201,24 +201,24 @@ impl Schema {
     }
 }
 
-/// What a type consists of and has a schema of its own.
+/// A type with a schema of its own that another type uses.
 enum Found<'s> {
     Struct(StructId),
-    /// Another type, with the package and the name of its schema.
-    Plain(&'s Type, &'static str, &'static str),
+    /// Another type, with the name of its schema.
+    Plain(&'s Type, &'s SchemaName),
     Nothing,
 }
 
 fn part(of: &Type) -> Found<'_> {
-    match (&of.shape, of.schema_name) {
+    match (&of.shape, of.schema_name.as_deref()) {
         (Shape::List(inner) | Shape::Map(inner), _) => part(inner),
         (Shape::Struct(id), _) => Found::Struct(*id),
-        (_, Some((package, name))) => Found::Plain(of, package, name),
+        (_, Some(name)) => Found::Plain(of, name),
         (_, None) => Found::Nothing,
     }
 }
 
-/// A description with the values that a field can have.
+/// Appends the valid values of a field to its description.
 fn with_values<'t>(text: Cow<'t, str>, of: &Type) -> Cow<'t, str> {
     if of.values.is_empty() {
         return text;
@@ -226,13 +226,13 @@ fn with_values<'t>(text: Cow<'t, str>, of: &Type) -> Cow<'t, str> {
     let mut text = text.into_owned();
     text.push_str("\n\nPossible enum values:");
     for value in &of.values {
-        // Writing into memory can't fail.
+        // Writing to memory can't fail.
         let _ = write!(text, "\n - `\"{value}\"`");
     }
     text.into()
 }
 
-/// Which fields of a union are set, by their names in JSON and in Go.
+/// Returns the fields of a union, by their names in JSON and in Go.
 fn union(of: &Struct) -> Value {
     let mut union = json!({});
     let mut members = Map::new();
@@ -264,7 +264,7 @@ fn of_scalar(scalar: Scalar) -> Value {
     }
 }
 
-/// The schema of a type that is no struct and yet has a schema of its own.
+/// Returns the schema of a type that has one without being a struct.
 fn of_its_own(of: &Type, version: OpenApiVersion) -> Value {
     match (&of.shape, version) {
         (Shape::Scalar(Scalar::Quantity), OpenApiVersion::V3) => {
@@ -280,7 +280,8 @@ fn of_its_own(of: &Type, version: OpenApiVersion) -> Value {
 }
 
 impl Field {
-    /// The default of the field: what the API declares, or the empty value of what is always there.
+    /// Returns the default of the field: the one that the API declares, or the zero value of a
+    /// field that is always present.
     pub fn value_if_absent(&self) -> Option<Value> {
         if let Some(text) = &self.default {
             let value = serde_json::from_str(text);

@@ -1,25 +1,31 @@
-//! Which fields lead to fields of interest, so that a walk through an object leaves out the others.
+//! Indexes of the fields that lead to fields of interest, so that a walk through an object can skip
+//! the others.
 
 use super::model::{Field, ListType, Shape, Struct, StructId, Type};
 
-/// Finds these fields in structs that refer to each other.
+/// Computes these indexes for structs that refer to each other.
 pub(super) fn find_reachable(structs: &mut [Struct]) {
-    // What may be a schema of the same kind has its empty values below.
+    // A value that may be a schema has the empty values of schemas below it.
     let to_empties = reachable(structs, |field| {
-        field.tells_empty() || may_have_schemas(&field.of)
+        field.keeps_empty() || may_have_schemas(&field.of)
     });
     let to_keyless = reachable(structs, |field| may_lack_keys(field, structs));
     let to_raw = reachable(structs, |field| has_raw(&field.of));
+    let to_formless = reachable(structs, |field| {
+        let below = struct_below(&field.of).and_then(|id| structs.get(id.0));
+        below.is_some_and(has_no_message)
+    });
     for (of, (to_empties, to_keyless)) in structs.iter_mut().zip(to_empties.zip(to_keyless)) {
         of.to_empties = to_empties;
         of.to_keyless = to_keyless;
     }
-    for (of, to_raw) in structs.iter_mut().zip(to_raw) {
+    for (of, (to_raw, to_formless)) in structs.iter_mut().zip(to_raw.zip(to_formless)) {
         of.to_raw = to_raw;
+        of.is_message_throughout = !has_no_message(of) && to_formless.is_empty();
     }
 }
 
-/// Of each struct the places of the fields that are wanted, or have such fields below.
+/// Returns for each struct the indexes of the fields that are wanted, or have such fields below.
 fn reachable(
     structs: &[Struct],
     is_wanted: impl Fn(&Field) -> bool,
@@ -53,7 +59,12 @@ fn reachable(
     found.collect::<Vec<_>>().into_iter()
 }
 
-/// Whether items of a list may have none of the fields that tell them apart.
+/// Returns whether a struct itself has no protobuf form, regardless of the structs below it.
+fn has_no_message(of: &Struct) -> bool {
+    of.is_open || of.fields.iter().any(|field| field.number.is_none())
+}
+
+/// Returns whether items of a list may lack all of their key fields.
 fn may_lack_keys(field: &Field, structs: &[Struct]) -> bool {
     let keys = match (&field.list, &field.patch) {
         (Some(ListType::Map(keys)), _) => &keys[..],
@@ -70,16 +81,15 @@ fn may_lack_keys(field: &Field, structs: &[Struct]) -> bool {
     !keys.is_empty() && keys.iter().all(is_optional)
 }
 
-/// Whether the value may be a schema where something else may be too, or items or values of a map
-/// may.
+/// Returns whether the value, or an item or map value in it, may be a schema or something else.
 fn may_have_schemas(of: &Type) -> bool {
     match &of.shape {
         Shape::List(item) | Shape::Map(item) => may_have_schemas(item),
-        _ => of.schema_or().is_some(),
+        _ => of.schema_or.is_some(),
     }
 }
 
-/// Whether the value is kept as JSON, or that of items or of a map is.
+/// Returns whether the value, or an item or map value in it, is kept as JSON.
 fn has_raw(of: &Type) -> bool {
     match &of.shape {
         Shape::List(item) | Shape::Map(item) => has_raw(item),
@@ -87,7 +97,7 @@ fn has_raw(of: &Type) -> bool {
     }
 }
 
-/// The struct of a field, of the items of its lists, or of the values of its maps.
+/// Returns the struct of a field, of its items, or of its map values.
 fn struct_below(of: &Type) -> Option<StructId> {
     match &of.shape {
         Shape::Struct(id) => Some(*id),

@@ -34,13 +34,13 @@ impl FieldRequirement {
         }
     }
 
-    /// The exact value that this requirement demands of the target, if any.
+    /// Returns the exact value that this requirement demands for the target, if any.
     pub(super) fn demands(&self, target: Target) -> Option<&str> {
         (self.target == target && !self.negated).then_some(self.value.as_str())
     }
 
-    /// The index and the exact value, if this requirement is about a selectable field of the
-    /// resource.
+    /// Returns the index and the exact value, if the requirement demands one for a selectable field
+    /// of the resource.
     pub(super) fn demanded_field(&self) -> Option<(usize, &str)> {
         match self.target {
             Target::Field(place) if !self.negated => Some((place.into(), &self.value)),
@@ -57,7 +57,7 @@ impl FieldRequirement {
         (actual == self.value) != self.negated
     }
 
-    /// Adds the requirement to an identity. No label selector contains the leading semicolon.
+    /// Appends the requirement to an identity. No label selector contains the leading semicolon.
     pub(super) fn describe(&self, text: &mut String) {
         text.push(';');
         match self.target {
@@ -78,7 +78,7 @@ impl FieldRequirement {
 /// Parses a field selector.
 ///
 /// # Errors
-/// The fault in the selector.
+/// The fault in the selector, in kube-apiserver's words.
 pub(super) fn parse(
     text: &str,
     definition: &ResourceDefinition,
@@ -91,7 +91,7 @@ pub(super) fn parse(
         let (label, negated, value) = split_term(term)
             .ok_or_else(|| format!("invalid selector: '{text}'; can't understand '{term}'"))?;
         let value = unescape(value)?;
-        // An empty term demands nothing.
+        // An empty term requires nothing.
         if label.is_empty() && value.is_empty() {
             continue;
         }
@@ -104,7 +104,7 @@ pub(super) fn parse(
     Ok(requirements)
 }
 
-/// Whether a text has the form of a field selector.
+/// Returns whether a text has the form of a field selector.
 pub(super) fn is_selector(text: &str) -> bool {
     let is_term = |term: &str| {
         let split = split_term(term);
@@ -113,7 +113,7 @@ pub(super) fn is_selector(text: &str) -> bool {
     split_terms(text).into_iter().all(is_term)
 }
 
-/// The terms between unescaped commas.
+/// Splits a text at unescaped commas.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut terms = Vec::new();
     let (mut start, mut escaped) = (0, false);
@@ -132,7 +132,7 @@ fn split_terms(text: &str) -> Vec<&str> {
     terms
 }
 
-/// The label, whether the term is negated, and the value, split at the first operator.
+/// Splits a term at its first operator into the label, whether the term is negated, and the value.
 fn split_term(term: &str) -> Option<(&str, bool, &str)> {
     let at = term.char_indices().map(|(at, _)| at).find(|at| {
         let rest = term.get(*at..).unwrap_or_default();
@@ -173,24 +173,26 @@ fn unescape(value: &str) -> Result<String, String> {
     Ok(plain)
 }
 
-/// The attribute with this label, if the resource can be selected by it (API-86, API-215).
+/// Returns the attribute with this label, if the resource can be selected by it (API-86, API-215).
 fn resolve(label: &str, definition: &ResourceDefinition) -> Result<Target, String> {
     match label {
         "metadata.name" => return Ok(Target::Name),
-        "metadata.namespace" if definition.selects_namespace => return Ok(Target::Namespace),
+        "metadata.namespace" if definition.rules().selects_namespace => {
+            return Ok(Target::Namespace);
+        }
         _ => {}
     }
-    let own = &definition.selectable_fields;
+    let own = definition.behaviour.selectable_fields();
     match (0..)
         .zip(own.iter())
-        .find(|(_, field)| field.label == label)
+        .find(|(_, field)| field.label == label && field.is_offered)
     {
         Some((place, _)) => Ok(Target::Field(place)),
-        // Kinds without selectable fields have another message than kinds with some.
-        None if own.is_empty() => Err(format!(
+        // Kinds without selectable fields have another message.
+        None if own.is_empty() && !definition.rules().is_unstructured => Err(format!(
             "\"{label}\" is not a known field selector: only \"metadata.name\", \
              \"metadata.namespace\""
         )),
-        None => Err(definition.unknown_labels.refusal(label, definition)),
+        None => Err(definition.rules().unknown_labels.refusal(label, definition)),
     }
 }

@@ -6,34 +6,34 @@ use std::cmp::Ordering;
 use crate::field_error::{FieldError, bounded, joined};
 use crate::names;
 
-/// A requirement on a label, as parsed. Requirements are stored as [`Marks`].
+/// A parsed requirement on a label. Requirements are stored as [`Marks`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LabelRequirement<'t> {
     key: &'t str,
     rule: Rule<'t>,
 }
 
-/// The rule for the value of a label. Sets are sorted.
+/// The rule for a label's value. Sets are sorted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rule<'t> {
     In(Vec<&'t str>),
-    /// Absent, or none of these.
+    /// The label is absent or has none of these values.
     NotIn(Vec<&'t str>),
     Exists,
     Absent,
-    /// A whole number above this one.
+    /// An integer above this one.
     Above(i64),
-    /// A whole number below this one.
+    /// An integer below this one.
     Below(i64),
 }
 
-/// The position of a requirement in the text of its selection. A watch may have thousands of
-/// requirements, and keeps their text for its identity anyway.
+/// The position of a requirement in the identity text of its selection. A watch may have thousands
+/// of requirements, and keeps that text anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Marks {
-    /// Where the key begins.
+    /// The start of the key.
     start: u32,
-    /// Where the values end.
+    /// The end of the values.
     end: u32,
     key_bytes: u16,
     kind: Kind,
@@ -51,7 +51,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// The text before the key, and the text between key and values.
+    /// Returns the text before the key, and the text between key and values.
     fn around(self) -> (&'static str, &'static str) {
         match self {
             Kind::In => ("", " in ("),
@@ -65,7 +65,7 @@ impl Kind {
 }
 
 impl LabelRequirement<'_> {
-    /// Adds the requirement to an identity, in a form that can be parsed again.
+    /// Appends the requirement to an identity, in a form that can be parsed again.
     pub(super) fn describe(&self, text: &mut String) -> Marks {
         if !text.is_empty() {
             text.push(',');
@@ -88,7 +88,8 @@ impl LabelRequirement<'_> {
         if matches!(kind, Kind::In | Kind::NotIn) {
             text.push(')');
         }
-        // The header of a request is shorter than 4 GiB, and a key is shorter than 64 KiB.
+        // These casts fit: a request's header is shorter than 4 GiB, and a key is shorter than 64
+        // KiB.
         Marks {
             start: start as u32,
             end: end as u32,
@@ -99,14 +100,14 @@ impl LabelRequirement<'_> {
 }
 
 impl Marks {
-    /// The label's key.
+    /// Returns the label's key.
     pub(super) fn key(self, text: &str) -> &str {
         let start = self.start as usize;
         text.get(start..start + usize::from(self.key_bytes))
             .unwrap_or_default()
     }
 
-    /// Whether a label with this value, or an absent label, is selected.
+    /// Returns whether a label with this value, or an absent label, satisfies the requirement.
     pub(super) fn selects(self, text: &str, value: Option<&str>) -> bool {
         let start = self.start as usize + usize::from(self.key_bytes) + self.kind.around().1.len();
         let given = text.get(start..self.end as usize).unwrap_or_default();
@@ -122,12 +123,12 @@ impl Marks {
     }
 }
 
-/// Whether a sorted set contains a value. The set is a text with commas between its values.
+/// Returns whether a sorted set contains a value. The set is a text with commas between its values.
 fn is_among(mut set: &str, value: &str) -> bool {
     loop {
-        let (before, behind) = set.split_at(set.floor_char_boundary(set.len() / 2));
+        let (before, following) = set.split_at(set.floor_char_boundary(set.len() / 2));
         let start = before.rfind(',').map_or(0, |comma| comma + 1);
-        let end = behind
+        let end = following
             .find(',')
             .map_or(set.len(), |comma| before.len() + comma);
         let middle = set.get(start..end).unwrap_or_default();
@@ -146,7 +147,7 @@ fn is_among(mut set: &str, value: &str) -> bool {
 /// Parses a label selector.
 ///
 /// # Errors
-/// The fault in the selector.
+/// The fault in the selector, in kube-apiserver's words.
 pub(super) fn parse(text: &str) -> Result<Vec<LabelRequirement<'_>>, String> {
     let mut parser = Parser { rest: text };
     let mut requirements = Vec::new();
@@ -200,7 +201,7 @@ impl<'t> Token<'t> {
     }
 }
 
-/// Operators and punctuation. Longer ones come before their prefixes.
+/// The operators and punctuation marks. Longer ones come before their prefixes.
 const OPERATORS: [&str; 9] = ["==", "!=", "=", "!", ">", "<", "(", ")", ","];
 
 struct Parser<'t> {
@@ -263,7 +264,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads one value. A missing value is empty.
+    /// Reads a value. A missing value is empty.
     fn word(&mut self) -> Result<&'t str, String> {
         match self.peek() {
             Token::End | Token::Operator(",") => Ok(""),

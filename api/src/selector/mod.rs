@@ -1,9 +1,9 @@
 //! Label and field selectors (API-86, API-87).
 //!
-//! This folder owns their grammar and matching. The texts of a request enter. A predicate over
-//! cached objects leaves, or a `Status` that refuses the texts. A selector is parsed once per
-//! request and evaluated once per object and event, so matching borrows everything and allocates
-//! nothing. This folder must not know caches, watches or storage.
+//! Contains their grammar and matching. Input is the texts of a request; the result is a predicate
+//! over cached objects, or the error of an invalid selector. A selector is parsed once for each
+//! request and evaluated once for each object and event, so matching borrows everything and
+//! allocates nothing. Nothing here knows caches, watches or storage.
 
 mod fields;
 mod labels;
@@ -12,16 +12,26 @@ use actors::object::CachedObject;
 use actors::watch::Predicate;
 
 use crate::resource::ResourceDefinition;
-use crate::status::Status;
 use fields::{FieldRequirement, Target};
 use labels::{LabelRequirement, Marks};
 
-/// The label and field selector of one request for one resource.
+/// The reason why a selector is refused, a 400.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectorError {
+    /// The text is not a selector, or names a field that the resource can't be selected by.
+    #[error("{0}")]
+    Invalid(String),
+    /// The field selector requires another name than the path.
+    #[error("fieldSelector metadata.name doesn't match requested name")]
+    OtherName,
+}
+
+/// The label selector and field selector of a request for one resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     labels: Box<[Marks]>,
     fields: Box<[FieldRequirement]>,
-    /// Also holds the keys and values of labels.
+    /// The canonical text of all requirements. Also holds the keys and values of labels.
     identity: Box<str>,
 }
 
@@ -29,23 +39,23 @@ impl Selection {
     /// Parses both selectors. Empty texts select everything.
     ///
     /// # Errors
-    /// 400 for invalid selectors and for fields that the resource can't be selected by (API-86).
+    /// Invalid selectors, and fields that the resource can't be selected by (API-86).
     pub fn parse(
         labels: &str,
         fields: &str,
         definition: &ResourceDefinition,
-    ) -> Result<Selection, Box<Status>> {
-        let labels = labels::parse(labels).map_err(Status::bad_request)?;
-        let fields = fields::parse(fields, definition).map_err(Status::bad_request)?;
+    ) -> Result<Selection, SelectorError> {
+        let labels = labels::parse(labels).map_err(SelectorError::Invalid)?;
+        let fields = fields::parse(fields, definition).map_err(SelectorError::Invalid)?;
         Ok(Selection::of(labels, fields))
     }
 
-    /// Whether a text is a label selector.
+    /// Returns whether a text is a valid label selector.
     pub fn reads_labels(text: &str) -> bool {
         labels::parse(text).is_ok()
     }
 
-    /// Whether a text is a field selector, of whatever fields.
+    /// Returns whether a text is a valid field selector, for any fields.
     pub fn reads_fields(text: &str) -> bool {
         fields::is_selector(text)
     }
@@ -73,14 +83,12 @@ impl Selection {
     /// Restricts the selection to one object, for a path with a name (WA-4).
     ///
     /// # Errors
-    /// 400 when the field selector demands another name.
-    pub fn with_name(mut self, name: &str) -> Result<Selection, Box<Status>> {
+    /// The field selector requires another name.
+    pub fn with_name(mut self, name: &str) -> Result<Selection, SelectorError> {
         if !self.fields.is_empty() {
             return match self.exact_name() {
                 Some(selected) if selected == name => Ok(self),
-                _ => Err(Box::new(Status::bad_request(
-                    "fieldSelector metadata.name doesn't match requested name",
-                ))),
+                _ => Err(SelectorError::OtherName),
             };
         }
         let named = FieldRequirement::exact(Target::Name, name);
@@ -91,17 +99,17 @@ impl Selection {
         Ok(self)
     }
 
-    /// Whether everything is selected.
+    /// Returns whether everything is selected.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// The name that `metadata.name` must have, if the selector demands one (RG-2).
+    /// Returns the `metadata.name` that the selector requires, if any (RG-2).
     pub fn exact_name(&self) -> Option<&str> {
         self.exact(Target::Name)
     }
 
-    /// The namespace that `metadata.namespace` must have, if the selector demands one (RG-2).
+    /// Returns the `metadata.namespace` that the selector requires, if any (RG-2).
     pub fn exact_namespace(&self) -> Option<&str> {
         self.exact(Target::Namespace)
     }
@@ -118,7 +126,7 @@ impl Predicate for Selection {
         let attributes = object.attributes();
         let fields = &mut self.fields.iter();
         let (labels, text) = (&mut self.labels.iter(), &self.identity);
-        // Requirements are sorted by key.
+        // Requirements are sorted by key, so one pass over the labels suffices.
         let mut known = attributes.labels();
         fields.all(|requirement| requirement.selects(attributes))
             && labels.all(|label| label.selects(text, known.value(label.key(text))))

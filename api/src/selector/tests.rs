@@ -8,9 +8,9 @@ use smol_str::SmolStr;
 
 use super::*;
 use crate::samples::{configmaps, deployments, namespaces, pods};
-use crate::status::StatusReason;
+use crate::status::{Status, StatusReason};
 
-/// An object with these attributes.
+/// Returns an object with these attributes.
 fn cached(name: &str, labels: &[(&str, &str)], fields: &[&str]) -> CachedObject {
     let mut labels: Vec<(SmolStr, SmolStr)> = labels
         .iter()
@@ -42,7 +42,7 @@ fn fields(text: &str) -> Selection {
 }
 
 fn refusal(labels: &str, fields: &str, definition: &ResourceDefinition) -> String {
-    let status = Selection::parse(labels, fields, definition).unwrap_err();
+    let status = Status::from(Selection::parse(labels, fields, definition).unwrap_err());
     assert_eq!(
         (status.code, status.reason),
         (400, StatusReason::BAD_REQUEST)
@@ -50,7 +50,7 @@ fn refusal(labels: &str, fields: &str, definition: &ResourceDefinition) -> Strin
     status.message
 }
 
-/// API-87: the operators, on the objects of a recorded scenario.
+/// API-87: the operators, with the objects of a recorded scenario.
 #[test]
 fn label_operators_select_as_kubernetes_does() {
     let objects = [
@@ -101,9 +101,9 @@ fn label_operators_select_as_kubernetes_does() {
     }
 }
 
-/// API-86, with the messages of kube-apiserver.
+/// API-86: the messages of kube-apiserver.
 #[test]
-fn bad_label_selectors_say_what_was_expected() {
+fn errors_of_label_selectors_name_the_expected_token() {
     let cases = [
         ("app=web=db", "found '=', expected: ',' or 'end of string'"),
         (
@@ -232,7 +232,7 @@ fn own_fields_are_compared_by_their_place() {
     assert!(absent.matches(&bare));
 }
 
-/// API-86, API-215, with the messages of kube-apiserver.
+/// API-86, API-215: the messages of kube-apiserver.
 #[test]
 fn fields_that_a_kind_has_not_are_refused() {
     let unknown = "\"data.k\" is not a known field selector: only \"metadata.name\", \
@@ -248,9 +248,9 @@ fn fields_that_a_kind_has_not_are_refused() {
     );
 }
 
-/// API-86, with the messages of kube-apiserver.
+/// API-86: the messages of kube-apiserver.
 #[test]
-fn bad_field_selectors_say_what_is_wrong() {
+fn errors_of_field_selectors_name_the_fault() {
     let cases = [
         (
             "metadata.name",
@@ -300,7 +300,7 @@ fn exact_names_and_namespaces_are_found() {
     assert!(fields("").is_empty() && labels("").is_empty());
 }
 
-/// WA-4: a name in the path, and the selectors that are allowed with it.
+/// WA-4: the selectors that are allowed with a name in the path.
 #[test]
 fn a_name_in_the_path_must_agree_with_the_selector() {
     let named = fields("").with_name("a").unwrap();
@@ -311,7 +311,7 @@ fn a_name_in_the_path_must_agree_with_the_selector() {
         "metadata.name!=b",
         "metadata.namespace=d",
     ] {
-        let status = fields(other).with_name("a").unwrap_err();
+        let status = Status::from(fields(other).with_name("a").unwrap_err());
         let message = "fieldSelector metadata.name doesn't match requested name";
         assert_eq!((status.code, status.message.as_str()), (400, message));
     }
@@ -393,7 +393,7 @@ proptest! {
         let pairs: Vec<(&str, &str)> =
             labels_of.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         let object = cached("x", &pairs, &[]);
-        // Requirements are combined with AND: each of them must select the object.
+        // A conjunction of requirements selects an object if each of them does.
         let each = requirements.iter().all(|one| labels(one).matches(&object));
         prop_assert_eq!(selection.matches(&object), each);
     }
@@ -405,7 +405,7 @@ proptest! {
         let _ = Selection::parse("", &text, &pods());
     }
 
-    /// API-87: every value can be selected once it is escaped.
+    /// API-87: every value can be selected after it is escaped.
     #[test]
     fn escaped_values_select_themselves(value in ".{0,12}") {
         let escaped: String = value
@@ -418,7 +418,8 @@ proptest! {
     }
 }
 
-/// A watch keeps its selectors while it lasts, so they need little more memory than their text.
+/// A watch keeps its selectors as long as it lasts, so they need little more memory than their
+/// text.
 #[test]
 fn a_selection_takes_a_few_bytes_for_each_of_its_text() {
     let words = || ('a'..='z').flat_map(|a| ('a'..='z').map(move |b| format!("{a}{b}")));
@@ -445,7 +446,7 @@ fn a_selection_takes_a_few_bytes_for_each_of_its_text() {
     }
 }
 
-/// The port to the actors makes the same selection on a cached object.
+/// The actors' interface selects the same cached objects.
 #[test]
 fn a_selection_is_a_predicate_over_cached_objects() {
     let object = cached("a", &[("app", "web")], &[]);

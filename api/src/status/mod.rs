@@ -1,9 +1,10 @@
-//! Status objects, which report refusals and successful deletions.
+//! Status objects, which report errors and successful deletions.
 //!
-//! This folder owns one constructor for each refusal, with the shapes of http.md 3.10. The facts of
-//! a refusal enter, a `v1` Status of limited size leaves. This folder must not know HTTP
-//! connections or storage.
+//! Contains one constructor for each error, with the forms of http.md 3.10. Input is the facts of
+//! an error; the result is a `v1` Status of limited size. Nothing here knows HTTP connections or
+//! storage.
 
+mod conversions;
 mod objects;
 mod reason;
 mod requests;
@@ -11,61 +12,61 @@ mod requests;
 use serde::Serialize;
 
 use crate::resource::ResourceDefinition;
-use crate::truncated::{json_length, truncated};
+use crate::text::truncation::{json_length, truncated};
 
 pub use reason::StatusReason;
 pub use requests::Denied;
 
 /// The limit on a message, as JSON. Messages about ordinary requests have a few hundred bytes, and
-/// an object with dozens of faults needs about ten thousand. Text from the request has no other
-/// limit.
+/// those about an object with dozens of errors about ten thousand. Text from the request has no
+/// other limit.
 const MAX_MESSAGE_BYTES: usize = 40 * 1024;
 
 /// The limit on all causes together, in bytes.
 const MAX_CAUSES_BYTES: usize = 40 * 1024;
 const MAX_CAUSES: usize = 100;
 
-/// Longer names are cut. A DNS rule allows stored names of up to 253 bytes.
+/// Longer names are cut. Stored names have at most 253 bytes under a DNS rule.
 const MAX_NAME_BYTES: usize = 1024;
 
-/// `metadata` of a Status. It is empty except for a fresh continue token in a 410 (LI-51).
+/// The `metadata` of a Status. Empty except for a fresh continue token in a 410 (LI-51).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StatusMeta {
-    /// A token that continues a list at the newest state, which makes the list inconsistent.
+    /// A token that continues a list at the newest state, so that the list is inconsistent.
     #[serde(rename = "continue", skip_serializing_if = "String::is_empty")]
     pub continue_token: String,
 }
 
-/// One cause of a refusal (API-148).
+/// A cause of an error (API-148).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StatusCause {
-    /// Machine-readable: `FieldValueInvalid`, ….
+    /// The machine-readable reason: `FieldValueInvalid`, ….
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The human-readable text.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Path of the field.
+    /// The field path.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub field: String,
 }
 
-/// The subject of a refusal.
+/// The subject of an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StatusDetails {
-    /// Name of the object.
+    /// The name of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Group of the resource.
+    /// The group of the resource.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
     /// The resource's plural, or the Kind where http.md says so.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// UID of the object.
+    /// The UID of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// Causes.
+    /// The causes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<StatusCause>,
     /// Seconds to wait before a retry, also sent as the header `Retry-After` (API-150).
@@ -74,7 +75,7 @@ pub struct StatusDetails {
 }
 
 impl StatusDetails {
-    /// Limits the size: the cause that exceeds the limit is cut, and later causes are dropped.
+    /// Limits the size: cuts the cause that exceeds the limit, and drops later ones.
     fn bounded(mut self, causes_bytes: usize) -> StatusDetails {
         for text in [&mut self.name, &mut self.kind, &mut self.uid] {
             *text = truncated(std::mem::take(text), MAX_NAME_BYTES);
@@ -104,20 +105,20 @@ pub struct Status {
     kind: &'static str,
     #[serde(rename = "apiVersion")]
     api_version: &'static str,
-    /// Metadata.
+    /// The metadata.
     pub metadata: StatusMeta,
     /// `Success` or `Failure`.
     pub status: &'static str,
     /// The human-readable message.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Machine-readable.
+    /// The machine-readable reason.
     #[serde(skip_serializing_if = "StatusReason::is_unknown")]
     pub reason: StatusReason,
     /// The subject.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<StatusDetails>,
-    /// HTTP status code.
+    /// The HTTP status code.
     #[serde(skip_serializing_if = "is_zero_code")]
     pub code: u16,
 }
@@ -127,12 +128,12 @@ fn is_zero_code(n: &u16) -> bool {
 }
 
 impl Status {
-    /// A failure without details.
+    /// Returns a failure without details.
     pub fn failure(code: u16, reason: StatusReason, message: impl Into<String>) -> Status {
         Status::long_failure(code, reason, message.into(), MAX_MESSAGE_BYTES)
     }
 
-    /// A failure without details whose message has another limit.
+    /// Returns a failure without details, with another limit on the message.
     fn long_failure(code: u16, reason: StatusReason, message: String, limit: usize) -> Status {
         Status {
             kind: "Status",
@@ -146,7 +147,7 @@ impl Status {
         }
     }
 
-    /// A success with details (RG-10). Its code stays out of the document.
+    /// Returns a success with details (RG-10). Its code is not part of the document.
     pub fn success(details: StatusDetails) -> Status {
         Status {
             status: "Success",
@@ -155,7 +156,7 @@ impl Status {
         }
     }
 
-    /// Something was done for an object, and there is nothing to show of it (API-219, API-220).
+    /// Returns the response to a create that has no object to return (API-219, API-220).
     pub fn created() -> Status {
         Status {
             status: "Success",
@@ -163,26 +164,26 @@ impl Status {
         }
     }
 
-    /// Adds details.
+    /// Sets the details.
     #[must_use]
     pub fn with_details(mut self, details: StatusDetails) -> Status {
         self.details = Some(details.bounded(MAX_CAUSES_BYTES));
         self
     }
 
-    /// Seconds for the header `Retry-After`; 0 for none (API-150).
+    /// Returns the seconds for the header `Retry-After`, or 0 for no header (API-150).
     pub fn retry_after_seconds(&self) -> u32 {
         self.details
             .as_ref()
             .map_or(0, |details| details.retry_after_seconds)
     }
 
-    /// The document as compact JSON.
+    /// Returns the document as compact JSON.
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Adds the group, plural and name of a resource's object to the details.
+    /// Adds group, plural and name of a resource's object to the details.
     fn about(self, definition: &ResourceDefinition, name: &str) -> Status {
         self.with_details(StatusDetails {
             name: name.to_owned(),
@@ -218,7 +219,7 @@ impl std::fmt::Display for Status {
 
 impl std::error::Error for Status {}
 
-/// `deployments.apps`, or the name alone for the core group.
+/// Returns `deployments.apps`, or the name alone for the core group.
 fn qualified(name: &str, group: &str) -> String {
     if group.is_empty() {
         name.to_owned()

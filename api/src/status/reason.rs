@@ -1,11 +1,11 @@
-//! The machine-readable reason of a refusal.
+//! The machine-readable reason of an error.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
-/// A StatusReason, as a client reads it. The set is open, because others that refuse a request for
-/// the daemon, such as a webhook, may give another reason.
+/// A StatusReason. The set is open, because others that refuse a request on behalf of the daemon,
+/// such as a webhook, may use their own reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct StatusReason(Cow<'static, str>);

@@ -1,14 +1,15 @@
-//! Refusals because of a request: it is malformed, not allowed, about data that is gone or not
-//! there yet, or made at a time when the server can't handle it.
+//! Errors about a request: it is malformed, not allowed, about data that does not exist any more or
+//! not yet, or made at a time when the server can't handle it.
 
 use actors::engine::Revision;
 
 use super::{Status, StatusCause, StatusDetails, StatusReason, qualified};
-use crate::field_error::go_quote;
 use crate::resource::ResourceDefinition;
-use crate::truncated::truncated_display;
+use crate::text::quoting::go_quote;
+use crate::text::truncation::truncated_display;
 
-/// The longest valid path has about 700 bytes, the longest name 253.
+/// The limit on repeated parts of a request, in bytes. The longest valid path has about 700, the
+/// longest name 253.
 const MAX_ASKED_BYTES: usize = 1024;
 
 /// The user and the denied request, for the text of a 403 (http.md 9.4, API-290).
@@ -30,18 +31,18 @@ pub struct Denied<'d> {
     pub namespace: &'d str,
     /// The object's name, if any.
     pub name: &'d str,
-    /// The reason, if an authorizer gave one.
+    /// The reason from the authorizer, empty if it returned none.
     pub reason: &'d str,
 }
 
-/// The part of a request that a refusal repeats. It is cut, because the user is not trusted.
-fn asked(text: &str) -> String {
+/// Returns a part of a request as an error repeats it. It is cut, because the user is not trusted.
+fn repeated(text: &str) -> String {
     truncated_display(text, MAX_ASKED_BYTES)
 }
 
 impl Denied<'_> {
     fn said_of_path(&self, path: &str) -> (String, StatusDetails) {
-        let (user, path) = (go_quote(self.user), go_quote(&asked(path)));
+        let (user, path) = (go_quote(self.user), go_quote(&repeated(path)));
         let message = format!("forbidden: User {user} cannot {} path {path}", self.verb);
         (message, StatusDetails::default())
     }
@@ -54,7 +55,7 @@ impl Denied<'_> {
             self.namespace,
             self.name,
         ]
-        .map(asked);
+        .map(repeated);
         let named = match name.as_str() {
             "" => String::new(),
             name => format!(" {}", go_quote(name)),
@@ -86,24 +87,24 @@ impl Denied<'_> {
 }
 
 impl Status {
-    /// A path that no route matches, in a served group (API-12).
+    /// Returns the 404 for a path that no route matches, in a served group (API-12).
     pub fn route_not_found() -> Status {
         let message = "the server could not find the requested resource";
         Status::failure(404, StatusReason::NOT_FOUND, message)
             .with_details(StatusDetails::default())
     }
 
-    /// A malformed request.
+    /// Returns the 400 for a malformed request.
     pub fn bad_request(message: impl Into<String>) -> Status {
         Status::failure(400, StatusReason::BAD_REQUEST, message)
     }
 
-    /// Missing or wrong credentials (API-20).
+    /// Returns the 401 for missing or wrong credentials (API-20).
     pub fn unauthorized() -> Status {
         Status::failure(401, StatusReason::UNAUTHORIZED, "Unauthorized")
     }
 
-    /// A request that is not allowed to its user (API-290).
+    /// Returns the 403 for a request that its user is not allowed (API-290).
     pub fn forbidden_request(denied: &Denied<'_>) -> Status {
         let (message, details) = match denied.path {
             Some(path) => denied.said_of_path(path),
@@ -116,21 +117,21 @@ impl Status {
         Status::failure(403, StatusReason::FORBIDDEN, message + &reason).with_details(details)
     }
 
-    /// A known path with an unsupported method (API-12).
+    /// Returns the 405 for a known path with an unsupported method (API-12).
     pub fn method_not_allowed_route() -> Status {
         let message = "the server does not allow this method on the requested resource";
         Status::failure(405, StatusReason::METHOD_NOT_ALLOWED, message)
             .with_details(StatusDetails::default())
     }
 
-    /// A verb that a resource does not support (http.md 3.10).
+    /// Returns the 405 for a verb that a resource does not support (http.md 3.10).
     pub fn method_not_allowed(definition: &ResourceDefinition, action: &str) -> Status {
         let kind = go_quote(&definition.qualified());
         let message = format!("{action} is not supported on resources of kind {kind}");
         Status::failure(405, StatusReason::METHOD_NOT_ALLOWED, message).about(definition, "")
     }
 
-    /// No media type in Accept is supported (API-55).
+    /// Returns the 406 if no media type in Accept is supported (API-55).
     pub fn not_acceptable(accepted: &[&str]) -> Status {
         Status::not_acceptable_because(format!(
             "only the following media types are accepted: {}",
@@ -138,8 +139,8 @@ impl Status {
         ))
     }
 
-    /// No media type in Accept is one of the endpoint's, whatever its parameters (API-55). Unlike
-    /// for a form that is not offered, the details are empty.
+    /// Returns the 406 if no media type in Accept is one of the endpoint's, regardless of
+    /// parameters (API-55). Unlike in [`Status::not_acceptable`], the details are empty.
     pub fn not_acceptable_route(offered: &[&str]) -> Status {
         Status::not_acceptable_because(format!(
             "406: Not Acceptable\n\nAvailable representations: {}",
@@ -148,12 +149,12 @@ impl Status {
         .with_details(StatusDetails::default())
     }
 
-    /// No media type in Accept is supported for this answer (API-71, API-72).
+    /// Returns the 406 if no media type in Accept is supported for this response (API-71, API-72).
     pub fn not_acceptable_because(message: impl Into<String>) -> Status {
         Status::failure(406, StatusReason::NOT_ACCEPTABLE, message)
     }
 
-    /// A body in an unsupported form (API-56).
+    /// Returns the 415 for a body in an unsupported format (API-56).
     pub fn unsupported_media_type(accepted: &[&str]) -> Status {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
@@ -162,26 +163,26 @@ impl Status {
         Status::failure(415, StatusReason::UNSUPPORTED_MEDIA_TYPE, message)
     }
 
-    /// A patch in a form that the resource doesn't accept. Unlike for other bodies, the details are
-    /// empty (http.md 4.1).
+    /// Returns the 415 for a patch type that the resource doesn't accept. Unlike for other bodies,
+    /// the details are empty (http.md 4.1).
     pub fn unsupported_patch_type() -> Status {
         let message = "415: Unsupported Media Type";
         Status::failure(415, StatusReason::UNSUPPORTED_MEDIA_TYPE, message)
             .with_details(StatusDetails::default())
     }
 
-    /// The requested past state is compacted (ST-14).
+    /// Returns the 410 for a past state that is compacted (ST-14).
     pub fn expired(message: impl Into<String>) -> Status {
         Status::failure(410, StatusReason::EXPIRED, message)
     }
 
-    /// A list at an exact version that is compacted (API-123, LI-50).
+    /// Returns the 410 for a list at an exact resourceVersion that is compacted (API-123, LI-50).
     pub fn expired_list() -> Status {
         Status::expired("The resourceVersion for the provided list is too old.")
     }
 
-    /// A continue token that is too old. The answer has a token that continues at the newest state
-    /// (API-125, LI-51).
+    /// Returns the 410 for a continue token that is too old. It contains a token that continues at
+    /// the newest state (API-125, LI-51).
     pub fn expired_continue(fresh_token: Option<String>) -> Status {
         let mut message = "The provided continue parameter is too old to display a consistent \
                            list result. You can start a new list without the continue parameter"
@@ -200,34 +201,35 @@ impl Status {
         status
     }
 
-    /// A watch from a version that is no longer held (API-131, WA-30).
+    /// Returns the 410 for a watch from a resourceVersion whose events are no longer kept (API-131,
+    /// WA-30).
     pub fn expired_watch(requested: Revision, oldest: Revision) -> Status {
         Status::expired(format!("too old resource version: {requested} ({oldest})"))
     }
 
-    /// The requested data is gone permanently.
+    /// Returns the 410 for data that no longer exists.
     pub fn gone(message: impl Into<String>) -> Status {
         Status::failure(410, StatusReason::GONE, message)
     }
 
-    /// A body over the limit (API-21).
+    /// Returns the 413 for a body over the limit (API-21).
     pub fn request_too_large(limit: usize) -> Status {
         Status::request_too_large_because(format!("limit is {limit}"))
     }
 
-    /// A request that is too large in another way (API-159).
+    /// Returns the 413 for a request that is too large in another way (API-159).
     pub fn request_too_large_because(why: impl std::fmt::Display) -> Status {
         let message = format!("Request entity too large: {why}");
         Status::failure(413, StatusReason::REQUEST_ENTITY_TOO_LARGE, message)
     }
 
-    /// Try again later (ST-16).
+    /// Returns the 429 that asks the client to try again later (ST-16).
     pub fn too_many_requests(message: impl Into<String>, retry_after_seconds: u32) -> Status {
         Status::failure(429, StatusReason::TOO_MANY_REQUESTS, message)
             .retrying_after(retry_after_seconds)
     }
 
-    /// The store did not answer in time; HTTP 500 (ST-11).
+    /// Returns the 500 for a store that did not respond in time (ST-11).
     pub fn server_timeout(
         definition: &ResourceDefinition,
         operation: &str,
@@ -243,7 +245,7 @@ impl Status {
             .retrying_after(retry_after_seconds)
     }
 
-    /// An internal error of the daemon.
+    /// Returns the 500 for an internal error of the daemon.
     pub fn internal(error: impl std::fmt::Display) -> Status {
         let message = format!("Internal error occurred: {error}");
         Status::failure(500, StatusReason::INTERNAL_ERROR, message).because(StatusCause {
@@ -252,36 +254,36 @@ impl Status {
         })
     }
 
-    /// An error outside of the API's own: code 500 and its text, without a reason (ST-10).
+    /// Returns the plain 500 for an error that has no API reason: only its text (ST-10).
     pub fn unknown(message: impl Into<String>) -> Status {
         Status::failure(500, StatusReason::UNKNOWN, message)
     }
 
-    /// Nothing was done, and a retry may work soon.
+    /// Returns the 503 for a request that had no effect and that may soon succeed.
     pub fn unavailable(message: impl Into<String>, retry_after_seconds: u32) -> Status {
         Status::failure(503, StatusReason::SERVICE_UNAVAILABLE, message)
             .retrying_after(retry_after_seconds)
     }
 
-    /// `Timeout: <text>` (ST-13).
+    /// Returns the 504 `Timeout: <text>` (ST-13).
     pub fn timeout(text: impl std::fmt::Display) -> Status {
         Status::failure(504, StatusReason::TIMEOUT, format!("Timeout: {text}"))
             .with_details(StatusDetails::default())
     }
 
-    /// A write that took longer than the limit for writes (API-17).
+    /// Returns the 504 for a write that exceeded the time limit of writes (API-17).
     pub fn write_timeout() -> Status {
         Status::timeout(
             "request did not complete within requested timeout - context deadline exceeded",
         )
     }
 
-    /// A request that took longer than the limit for all requests (API-17).
+    /// Returns the 504 for a request that exceeded the time limit of all requests (API-17).
     pub fn request_timeout() -> Status {
         Status::timeout("request did not complete within the allotted timeout")
     }
 
-    /// A version that the store has not reached (ST-13, API-122).
+    /// Returns the 504 for a resourceVersion that the store has not reached (ST-13, API-122).
     pub fn too_large_version(
         asked: Revision,
         current: Revision,

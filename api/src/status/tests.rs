@@ -30,7 +30,7 @@ fn a_missing_object_is_named_with_its_resource() {
 
 /// API-12: details are present and empty.
 #[test]
-fn routes_that_are_not_there_have_empty_details() {
+fn unknown_routes_have_empty_details() {
     let missing = document(&Status::route_not_found());
     let message = "the server could not find the requested resource";
     assert_eq!(missing["message"], message);
@@ -49,7 +49,7 @@ fn routes_that_are_not_there_have_empty_details() {
 
 /// API-97, API-199.
 #[test]
-fn names_that_are_taken_say_why() {
+fn conflicts_about_names_have_a_reason() {
     let taken = Status::already_exists(&configmaps(), "a");
     assert_eq!(
         (taken.code, taken.reason.clone()),
@@ -114,7 +114,7 @@ fn preconditions_of_deletions_name_the_kind() {
     );
 }
 
-/// API-148, http.md A3: each fault is a cause, the message lists equal ones once.
+/// API-148, http.md A3: each error is a cause; the message lists equal ones once.
 #[test]
 fn invalid_objects_list_causes() {
     let required = FieldError::required("spec.selector", "");
@@ -197,12 +197,14 @@ fn values_are_printed_as_go_does() {
     }
 }
 
-/// A refusal does not repeat a document of several megabytes.
+/// An error does not repeat a document of several megabytes.
 #[test]
 fn long_values_are_cut() {
     let error = FieldError::invalid("patch", "x".repeat(3 << 20), "no");
     assert!(error.to_string().len() < 20_000);
-    let status = Status::patch_result_invalid(json!({"a": "ä".repeat(1 << 20)}), "no");
+    let document = json!({"a": "ä".repeat(1 << 20)});
+    let error = FieldError::invalid_text("patch", document, "no");
+    let status = Status::patch_result_invalid(&error);
     assert!(status.to_json().len() < 600_000);
     assert!(
         status
@@ -213,7 +215,7 @@ fn long_values_are_cut() {
 
 /// API-290, http.md A6.
 #[test]
-fn denied_requests_say_who_wanted_what() {
+fn denied_requests_name_user_and_action() {
     let denied = Denied {
         user: "u",
         verb: "list",
@@ -255,7 +257,7 @@ fn denied_requests_say_who_wanted_what() {
     assert_eq!(status["details"], json!({}));
 }
 
-/// 3.10: a webhook that refuses for the daemon may give its own reason.
+/// 3.10: a webhook that refuses on behalf of the daemon may use its own reason.
 #[test]
 fn reasons_are_an_open_set() {
     let reason = StatusReason::from("TooLoud".to_owned());
@@ -268,7 +270,7 @@ fn reasons_are_an_open_set() {
 
 /// API-261.
 #[test]
-fn namespaces_refuse_what_the_lifecycle_forbids() {
+fn namespace_lifecycle_has_its_errors() {
     let status = document(&Status::namespace_terminating(&configmaps(), "late", "t"));
     assert_eq!(
         status["message"],
@@ -289,7 +291,7 @@ fn namespaces_refuse_what_the_lifecycle_forbids() {
 
 /// ST-11, PF-21, ST-13, ST-15, http.md A13.
 #[test]
-fn what_may_be_tried_again_says_when() {
+fn retryable_errors_have_a_delay() {
     let status = document(&Status::too_large_version(Revision(999), Revision(900), 1));
     let message = "Timeout: Too large resource version: 999, current: 900";
     assert_eq!(
@@ -328,7 +330,7 @@ fn what_may_be_tried_again_says_when() {
 
 /// LI-50, LI-51, WA-30, http.md A7, A12: the texts that clients and test suites search for.
 #[test]
-fn what_is_expired_says_how_to_go_on() {
+fn expired_requests_name_a_way_to_continue() {
     assert!(
         Status::expired_list()
             .message
@@ -372,7 +374,7 @@ fn refusals_of_bodies_name_the_limit_or_the_types() {
 
 /// RG-10, http.md A9: a success has no code in the document.
 #[test]
-fn a_success_names_what_was_deleted() {
+fn a_success_names_the_deleted_object() {
     let details = StatusDetails {
         name: "a".to_owned(),
         kind: "configmaps".to_owned(),
@@ -388,7 +390,7 @@ fn a_success_names_what_was_deleted() {
     );
 }
 
-/// Text from a request is repeated up to a length, whatever characters it has.
+/// Text from a request is repeated up to a length, with any characters.
 #[test]
 fn an_answer_repeats_a_request_up_to_a_length() {
     let long = |text: &str| text.repeat(1 << 20);
@@ -423,23 +425,25 @@ fn an_answer_repeats_a_request_up_to_a_length() {
     }
 }
 
-/// API-162: what a patch made of an object is shown whole, up to a length.
+/// API-162: the object that results from a patch is shown in full, up to a length.
 #[test]
-fn the_result_of_a_patch_is_told_in_full_up_to_a_length() {
+fn the_result_of_a_patch_is_shown_in_full_up_to_a_length() {
     let object = "{\"a\":\"b\"}".repeat(2_000);
-    let status = Status::patch_result_invalid(&object, "no object");
+    let error = FieldError::invalid_text("patch", &object, "no object");
+    let status = Status::patch_result_invalid(&error);
     let ending = "\"b\\\"}\": no object";
     assert!(status.message.ends_with(ending), "{}", status.message.len());
     let causes = status.details.unwrap().causes;
     assert!(causes.first().unwrap().message.ends_with(ending));
     for text in ["a", "\"", "\u{1}", "\u{200b}"] {
         let text = text.repeat(1 << 20);
-        let json = Status::patch_result_invalid(&text, &text).to_json();
+        let error = FieldError::invalid_text("patch", &text, text.as_str());
+        let json = Status::patch_result_invalid(&error).to_json();
         assert!(json.len() < 600 * 1024, "{} bytes", json.len());
     }
 }
 
-/// API-148: a hundred faults of labels are reported as in Kubernetes.
+/// API-148: a hundred label errors are reported as in Kubernetes.
 #[test]
 fn a_hundred_faults_are_told_in_full() {
     let detail = crate::names::label_value("-").concat();
@@ -461,7 +465,7 @@ fn a_hundred_faults_are_told_in_full() {
 
 /// API-290.
 #[test]
-fn what_a_stranger_asked_for_is_repeated_up_to_a_length() {
+fn denied_requests_are_repeated_up_to_a_length() {
     let long = "\"".repeat(60_000);
     let denied = Denied {
         user: "system:anonymous",

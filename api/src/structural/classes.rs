@@ -1,11 +1,11 @@
-//! The classes of Unicode that patterns may name: the categories and scripts of Unicode 15.0, and
+//! The Unicode classes that patterns may name: the categories and scripts of Unicode 15.0, and the
 //! long names of categories. As in Go since 1.25, case, spaces, underscores and hyphens of a name
-//! don't matter. Nothing is kept of a name that is unknown.
+//! don't matter. Unknown names are not cached.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// All names, in the order of their bytes.
+/// All short names, sorted by bytes.
 const NAMES: &str = "\
     Adlam Ahom Anatolian_Hieroglyphs Arabic Armenian Avestan Balinese Bamum Bassa_Vah Batak \
     Bengali Bhaiksuki Bopomofo Brahmi Braille Buginese Buhid C Canadian_Aboriginal Carian \
@@ -28,7 +28,7 @@ const NAMES: &str = "\
     Tifinagh Tirhuta Toto Ugaritic Vai Vithkuqi Wancho Warang_Citi Yezidi Yi Z \
     Zanabazar_Square Zl Zp Zs";
 
-/// Long names of categories, and classes that are no category or script of their own.
+/// The long names of categories, and the classes that are neither a category nor a script.
 const LONG_NAMES: &str = "\
     Any ASCII Assigned Cased_Letter Close_Punctuation Cn Combining_Mark Connector_Punctuation \
     Control Currency_Symbol Dash_Punctuation Decimal_Number Enclosing_Mark Final_Punctuation \
@@ -38,7 +38,7 @@ const LONG_NAMES: &str = "\
     Punctuation Separator Space_Separator Spacing_Mark Symbol Titlecase_Letter Unassigned \
     Uppercase_Letter";
 
-/// The names in the form in which they are compared.
+/// The names in the normalized form for comparisons.
 static CLASSES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let names = NAMES.split(' ').chain(LONG_NAMES.split(' '));
     names.map(comparable).collect()
@@ -49,12 +49,12 @@ fn comparable(name: &str) -> String {
     letters.map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// Whether a name is that of a class.
+/// Returns whether a name is that of a class.
 pub(super) fn is_class(name: &str) -> bool {
     CLASSES.contains(&comparable(name))
 }
 
-/// Whether a name is that of the surrogates, which the library does not know.
+/// Returns whether a name is that of the surrogates, which the `regex` crate does not know.
 pub(super) fn is_of_surrogates(name: &str) -> bool {
     matches!(&*comparable(name), "cs" | "surrogate")
 }
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn the_library_knows_all_classes() {
         assert_eq!(NAMES.split(' ').count(), 199);
-        // It has no class of surrogates, which texts can't have.
+        // The crate has no class of surrogates, because UTF-8 texts cannot contain any.
         let names = NAMES.split(' ').chain(LONG_NAMES.split(' '));
         for name in names.filter(|name| *name != "Cs") {
             assert!(Regex::new(&format!("\\p{{{name}}}")).is_ok(), "{name}");

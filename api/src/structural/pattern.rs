@@ -1,5 +1,6 @@
-//! Patterns as Go reads them (RE2), in front of a library whose syntax differs in details. A
-//! pattern is read once: errors are in Go's words, and the library gets it in its own syntax.
+//! Regular expressions in Go's syntax (RE2), translated for the `regex` crate, whose syntax differs
+//! in details. A pattern is parsed once: errors are in Go's words, and the crate gets the pattern
+//! in its own syntax.
 
 use std::fmt::Write as _;
 
@@ -7,55 +8,54 @@ use regex::Regex;
 
 use super::classes;
 
-/// The most repetitions of anything, those of what it is in included.
+/// Go's limit on repetitions of any part, multiplied by those of its enclosing groups.
 const MAX_REPEAT: usize = 1000;
 
-/// How deep groups may be in each other. The library allows no more.
+/// The limit on nested groups, which is that of the `regex` crate.
 const MAX_DEPTH: usize = 200;
 
-/// The memory of a compiled pattern.
+/// The limit on the memory of a compiled pattern, in bytes.
 const MAX_SIZE: usize = 1 << 20;
 
-/// The parts of a pattern that may be compiled. A pattern with more would be larger than
-/// [`MAX_SIZE`], and reading it would take many times that.
+/// The limit on the parts of a compiled pattern. A pattern with more would exceed [`MAX_SIZE`], and
+/// parsing it would take many times that memory.
 const MAX_PARTS: usize = 1 << 15;
 
-/// As many parts as a class of Unicode has at most, and as one has whose letters may be of either
-/// case.
+/// The most parts of any Unicode class, and of one that ignores case.
 const CLASS_PARTS: usize = 700;
 const FOLDED_CLASS_PARTS: usize = 3000;
 
-/// The steps for compiling the smallest pattern, and for each of its parts.
+/// The steps to compile the smallest pattern, and those for each part.
 const COMPILE_STEPS: usize = 200;
 const STEPS_FOR_PART: usize = 4;
 
-/// The classes with names in brackets.
+/// The POSIX classes, for use inside brackets.
 const CLASSES: [&str; 14] = [
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
     "space", "upper", "word", "xdigit",
 ];
 
-/// The ranges of letters in a class with a short name.
+/// The most ranges in a Perl class such as `\w`.
 const SHORT_CLASS_PARTS: usize = 6;
 
-/// The bytes of a pattern that are read in one step of a budget.
+/// The bytes of a pattern that are parsed in one step of a budget.
 const BYTES_READ_IN_STEP: usize = 4;
 
-/// A pattern that texts are matched with.
+/// A regular expression.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     translated: String,
-    /// How many letters and ranges of letters it has.
+    /// The number of letters and ranges of letters.
     parts: usize,
-    /// How often a part is repeated at most.
+    /// The maximum number of repetitions of any part.
     repeats: usize,
 }
 
 impl Pattern {
-    /// A pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// Why Go can't read it: ``missing closing ]: `[` ``.
+    /// Go's error: ``missing closing ]: `[` ``.
     pub fn new(text: &str) -> Result<Pattern, String> {
         let mut reader = Reader {
             whole: text,
@@ -75,22 +75,22 @@ impl Pattern {
         })
     }
 
-    /// How long it takes to read a pattern, as steps of a budget.
+    /// Returns the cost of parsing a pattern, in steps of a budget.
     pub fn read_steps(text: &str) -> usize {
         text.len().div_ceil(BYTES_READ_IN_STEP)
     }
 
-    /// How long it takes to match a byte, at most, as a number of comparisons.
+    /// Returns the maximum cost of matching one byte, in comparisons.
     pub fn cost(&self) -> usize {
         self.parts.saturating_mul(self.repeats).min(MAX_PARTS)
     }
 
-    /// How long it takes to compile it, as steps of a budget.
+    /// Returns the cost of compiling the pattern, in steps of a budget.
     pub fn compile_steps(&self) -> usize {
         COMPILE_STEPS + STEPS_FOR_PART * self.parts.min(MAX_PARTS) + self.cost()
     }
 
-    /// The pattern as the library has it. There is none if it is too large.
+    /// Compiles the pattern. Returns `None` if it is too large.
     pub fn compiled(&self) -> Option<Regex> {
         if self.parts > MAX_PARTS {
             return None;
@@ -101,12 +101,12 @@ impl Pattern {
     }
 }
 
-/// A group that is read, or the whole pattern.
+/// An open group, or the whole pattern.
 #[derive(Default)]
 struct Group {
-    /// The repetitions in it.
+    /// The most repetitions of any part in it.
     repeats: usize,
-    /// The repetitions in what was read last; none if there is nothing to repeat.
+    /// The repetitions of the preceding part; `None` if there is nothing to repeat.
     last: Option<usize>,
 }
 
@@ -115,9 +115,9 @@ struct Reader<'p> {
     rest: &'p str,
     out: String,
     parts: usize,
-    /// Whether letters may be of either case somewhere.
+    /// Whether case is ignored anywhere.
     is_folded: bool,
-    /// Whether no name of a class in brackets ends behind.
+    /// Whether no `:]` follows, so that no POSIX class can end.
     has_no_class_end: bool,
     groups: Vec<Group>,
 }
@@ -132,7 +132,7 @@ impl<'p> Reader<'p> {
         first
     }
 
-    /// What was read since the rest was this.
+    /// Returns the text that was read since `before` was the rest.
     fn since(&self, before: &'p str) -> &'p str {
         let length = before.len() - self.rest.len();
         before.get(..length).unwrap_or(before)
@@ -150,7 +150,7 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// Something that can be repeated was read.
+    /// Records a part that can be repeated.
     fn atom(&mut self, repeats: usize) {
         self.parts += 1;
         if let Some(group) = self.groups.last_mut() {
@@ -160,7 +160,7 @@ impl<'p> Reader<'p> {
     }
 
     fn read(&mut self) -> Read {
-        // Where the operator began that was read last, if nothing is behind it.
+        // The start of the preceding repetition operator, if nothing follows it.
         let mut operator: Option<&'p str> = None;
         while let Some(first) = self.rest.chars().next() {
             let before = self.rest;
@@ -206,7 +206,7 @@ impl<'p> Reader<'p> {
         Ok(())
     }
 
-    /// A repetition. Braces that are none are letters; then the answer is false.
+    /// Reads a repetition. Returns false for braces that are letters.
     fn repeat(&mut self, first: char, operator: Option<&'p str>) -> Read<bool> {
         let before = self.rest;
         let mut times = 1;
@@ -276,7 +276,7 @@ impl<'p> Reader<'p> {
         self.flags(before)
     }
 
-    /// Flags for the rest of a group, or for a group of their own.
+    /// Reads flags, for the rest of a group or for a new group.
     fn flags(&mut self, before: &'p str) -> Read {
         let (mut is_negated, mut has_flag) = (false, false);
         loop {
@@ -333,7 +333,7 @@ impl<'p> Reader<'p> {
         Ok(())
     }
 
-    /// A class with a name: `\d`, `\pL`. The answer is false if there is none.
+    /// Reads a class with a name: `\d`, `\pL`. Returns false if none follows.
     fn known_class(&mut self) -> Read<bool> {
         let before = self.rest;
         let class = match before.get(1..2) {
@@ -372,7 +372,7 @@ impl<'p> Reader<'p> {
         is_negated ^= plain.is_some();
         let name = plain.unwrap_or(name);
         let letter = if is_negated { 'P' } else { 'p' };
-        // No text of ours has surrogates.
+        // UTF-8 texts do not contain surrogates.
         let class = match (classes::is_of_surrogates(name), is_negated) {
             (true, false) => "[^\\x{0}-\\x{10FFFF}]".to_owned(),
             (true, true) => "[\\x{0}-\\x{10FFFF}]".to_owned(),
@@ -394,7 +394,7 @@ impl<'p> Reader<'p> {
         };
     }
 
-    /// A letter that is written with a backslash.
+    /// Reads a letter after a backslash.
     fn escaped_letter(&mut self) -> Read<char> {
         let before = self.rest;
         self.skip(1);
@@ -447,7 +447,7 @@ impl<'p> Reader<'p> {
         Some(code)
     }
 
-    /// Letters in brackets.
+    /// Reads a class in brackets.
     fn class(&mut self) -> Read {
         let before = self.rest;
         let missing = || format!("missing closing ]: `{before}`");
@@ -492,8 +492,8 @@ impl<'p> Reader<'p> {
         Ok(())
     }
 
-    /// Where the name of a class ends that begins here: `[:alpha:]`. If none ends behind, it is not
-    /// looked for again.
+    /// Returns the end of the POSIX class that begins here: `[:alpha:]`. If no `:]` follows, later
+    /// calls do not search again, so that reading stays linear.
     fn class_name_end(&mut self) -> Option<usize> {
         if self.has_no_class_end {
             return None;
@@ -503,15 +503,16 @@ impl<'p> Reader<'p> {
         end
     }
 
-    /// A letter in brackets, or a range of them. An error without a text is a missing bracket.
+    /// Reads a letter in brackets, or a range of them. `Err(None)` means a missing bracket.
     fn range(&mut self) -> Result<(), Option<String>> {
         let start = self.rest;
         let low = self.class_letter()?;
         let mut high = low;
-        let behind = self.rest.strip_prefix('-');
-        if let Some(behind) = behind.filter(|behind| !behind.is_empty() && !behind.starts_with(']'))
+        let following = self.rest.strip_prefix('-');
+        if let Some(following) =
+            following.filter(|following| !following.is_empty() && !following.starts_with(']'))
         {
-            self.rest = behind;
+            self.rest = following;
             high = self.class_letter()?;
             if high < low {
                 let what = self.since(start);
@@ -539,10 +540,10 @@ impl<'p> Reader<'p> {
     }
 }
 
-/// A range of more letters may have the letters of many cases.
+/// A range of more letters may contain letters with many case variants.
 const LETTERS_OF_A_CASE: u32 = 128;
 
-/// The counts of a repetition in braces, and its length: `{2,5}`.
+/// Parses the counts of a repetition in braces, such as `{2,5}`. Returns them with the length.
 fn counts(text: &str) -> Option<(usize, Option<usize>, usize)> {
     let is_part = |byte: u8| byte == b',' || byte.is_ascii_digit();
     let end = 1 + text.bytes().skip(1).position(|byte| !is_part(byte))?;
@@ -552,7 +553,7 @@ fn counts(text: &str) -> Option<(usize, Option<usize>, usize)> {
     let number = |digits: &str| {
         let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
         let has_zero = digits.len() > 1 && digits.starts_with('0');
-        // More digits than a limit has are beyond each limit.
+        // More digits than fit exceed any limit.
         (is_number && !has_zero).then(|| digits.parse().unwrap_or(usize::MAX))
     };
     let (low, high) = match inside.split_once(',') {
@@ -567,9 +568,9 @@ fn counts(text: &str) -> Option<(usize, Option<usize>, usize)> {
 mod tests {
     use super::*;
 
-    /// What Go says of such patterns (CRD-38).
+    /// The errors of Go for such patterns (CRD-38).
     #[test]
-    fn faults_are_told_in_the_words_of_go() {
+    fn errors_are_those_of_go() {
         for (pattern, why) in [
             ("[", "missing closing ]: `[`"),
             ("a[b", "missing closing ]: `[b`"),
@@ -596,7 +597,7 @@ mod tests {
         assert!(Pattern::new(&"((((((((a{30}){30}){30}".repeat(3)).is_err());
     }
 
-    /// What would take much memory to read is not compiled.
+    /// A pattern that would take much memory is not compiled.
     #[test]
     fn large_patterns_are_not_compiled() {
         for part in [
@@ -621,7 +622,7 @@ mod tests {
         );
     }
 
-    /// Classes have endless spellings, of which nothing is kept. Go 1.25 reads them all.
+    /// A class has endless spellings, none of which are cached. Go 1.25 accepts them all.
     #[test]
     fn classes_have_many_spellings() {
         for spelling in 0..10_000 {
@@ -641,7 +642,7 @@ mod tests {
         }
     }
 
-    /// Brackets and braces that nothing closes are looked at once.
+    /// Brackets and braces that are never closed are searched once.
     #[test]
     fn patterns_are_read_in_linear_time() {
         assert!(Pattern::new(&format!("[{}", "[:".repeat(1_500_000))).is_err());
@@ -652,7 +653,7 @@ mod tests {
     fn texts_match_as_in_go() {
         for (pattern, text, matches) in [
             ("^\\d+$", "12", true),
-            // Digits are those of ASCII.
+            // `\d` matches only ASCII digits.
             ("^\\d+$", "١", false),
             ("[a&&b]", "&", true),
             ("[[a]", "[", true),

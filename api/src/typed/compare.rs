@@ -1,4 +1,4 @@
-//! How two values differ.
+//! Comparison of two values by type.
 
 use std::cmp::Ordering;
 
@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::ValueType;
 use super::elements::element;
-use super::kind::{Form, Items, Kind};
+use super::forms::Items;
+use super::kind::{Form, Item, Kind};
 use crate::field_set::{FieldSet, Node, PathElement, equal};
-use crate::schema::Type;
 
 type Members = Map<String, Value>;
 
@@ -24,12 +24,12 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether the values are the same.
+    /// Returns whether the values are equal.
     pub fn is_same(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    /// The comparison with each of its sets changed.
+    /// Applies a function to each of the sets.
     pub fn map(&self, change: impl Fn(&FieldSet) -> FieldSet) -> Comparison {
         Comparison {
             added: change(&self.added),
@@ -38,7 +38,7 @@ impl Comparison {
         }
     }
 
-    /// Puts what was found of a child and below it into the sets.
+    /// Adds the results for a child, and for the fields below it, to the sets.
     fn push(&mut self, element: PathElement, mark: Mark, below: Comparison) {
         let parts = [
             (&mut self.added, mark.added, below.added),
@@ -57,7 +57,7 @@ impl Comparison {
     }
 }
 
-/// What was found of a field itself.
+/// The result for a field itself.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Mark {
     pub(super) added: bool,
@@ -71,7 +71,7 @@ pub(super) fn compare(of: ValueType<'_>, old: &Members, new: &Members) -> Compar
     found
 }
 
-/// Compares two values, of which one may be missing. What differs below is added to `below`.
+/// Compares two values, one of which may be absent. Adds the differences below them to `below`.
 pub(super) fn value(
     of: ValueType<'_>,
     old: Option<&Value>,
@@ -80,10 +80,10 @@ pub(super) fn value(
 ) -> Mark {
     let mut mark = Mark::default();
     let form = of.kind.form(new.or(old));
-    if let (Kind::Deduced, Some(_), Some(_)) = (of.kind, old, new) {
+    if old.is_some() && new.is_some() && of.kind.is_deduced() {
         let old_form = of.kind.form(old);
         if std::mem::discriminant(&old_form) != std::mem::discriminant(&form) {
-            // What is gone of one form and what is new of the other both count.
+            // Fields that the old form loses and those that the new form adds both count.
             mark = of_form(of, &old_form, old, new, below).unwrap_or_default();
         }
     }
@@ -101,7 +101,7 @@ pub(super) fn value(
     }
 }
 
-/// `None` for what is no leaf.
+/// Compares two values in this form. Returns `None` for a value that is not a leaf.
 fn of_form(
     of: ValueType<'_>,
     form: &Form<'_>,
@@ -112,7 +112,7 @@ fn of_form(
     match form {
         Form::Map { is_atomic: false } => {
             let (old_members, new_members) = (old.and_then(members), new.and_then(members));
-            // Where both are empty, empty and null are told apart.
+            // Between two values without members, `{}` and null differ.
             if old_members.is_none() && new_members.is_none() {
                 return Some(leaf(old, new));
             }
@@ -124,7 +124,7 @@ fn of_form(
             if old_items.is_empty() && new_items.is_empty() {
                 return Some(leaf(old, new));
             }
-            compare_items(of, (*item, *items), old_items, new_items, below);
+            compare_items(of, *item, *items, old_items, new_items, below);
             None
         }
         Form::Scalar | Form::Map { .. } | Form::List { .. } => Some(leaf(old, new)),
@@ -143,12 +143,12 @@ fn leaf(old: Option<&Value>, new: Option<&Value>) -> Mark {
     }
 }
 
-/// The members of a map that has some.
+/// Returns the members of a map, unless it is empty.
 pub(super) fn members(value: &Value) -> Option<&Members> {
     value.as_object().filter(|members| !members.is_empty())
 }
 
-/// The items of a list. Other values have none.
+/// Returns the items of a list, empty for other values.
 pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
@@ -181,7 +181,8 @@ fn map(of: ValueType<'_>, old: Option<&Members>, new: Option<&Members>, found: &
     }
 }
 
-/// Most members are scalars that do not change: no type is looked up for them.
+/// Returns whether a member is an unchanged scalar, which needs no look-up of a type. Most members
+/// are.
 fn is_same_scalar(old: Option<&Value>, new: Option<&Value>) -> bool {
     match (old, new) {
         (Some(Value::String(old)), Some(Value::String(new))) => old == new,
@@ -193,10 +194,11 @@ fn is_same_scalar(old: Option<&Value>, new: Option<&Value>) -> bool {
 
 pub(super) type Found<'v> = Vec<(PathElement, &'v Value)>;
 
-/// Items are compared by key. Those that share a key are one atomic field.
+/// Compares items by key. Items with the same key are one atomic field.
 fn compare_items(
     of: ValueType<'_>,
-    (item, items): (Option<&Type>, Items<'_>),
+    item: Item<'_>,
+    items: Items<'_>,
     old: &[Value],
     new: &[Value],
     found: &mut Comparison,
@@ -212,7 +214,7 @@ fn compare_items(
     let mut news = news
         .chunk_by(|(one, _), (other, _)| one == other)
         .peekable();
-    let kind = item.map_or(Kind::Deduced, |item| Kind::of_type(of.schema, item));
+    let kind = item.kind(of.schema);
     loop {
         let first = |same: &&[(PathElement, &Value)]| same.first().map(|(key, _)| key.clone());
         let old_key = olds.peek().and_then(first);
@@ -237,7 +239,7 @@ fn compare_items(
 
 pub(super) fn sorted<'v>(
     of: ValueType<'_>,
-    item: Option<&Type>,
+    item: Item<'_>,
     items: Items<'_>,
     values: &'v [Value],
 ) -> Found<'v> {
@@ -270,7 +272,7 @@ fn same_key(
                 ..Mark::default()
             }
         }
-        // They were several, and now there is one or none.
+        // There were several items, and now there is at most one.
         (false, true) => {
             let mark = new_first.map(|new| value(of, None, Some(new), below));
             Mark {

@@ -1,27 +1,29 @@
-//! What the creator of an object owns, as text. It is what [`compare`] finds with
-//! the empty object, but no set is made on the way: new objects are large and have one owner.
+//! The fields that the creator of an object owns, as text. They are the result of [`compare`] with
+//! the empty object, but are written without building a set, because new objects are large and have
+//! one owner.
 
 use serde_json::{Map, Value};
 
 use super::ValueType;
 use super::compare::{self, Comparison};
-use super::kind::{Form, Items, Kind};
+use super::forms::Items;
+use super::kind::{Form, Item, Kind};
 use crate::field_set::{FieldSet, PathElement, equal, write_name, write_set};
-use crate::schema::Type;
 
 type Members = Map<String, Value>;
 
-/// Fields that are left out, below one place.
+/// Fields to leave out, below one path.
 #[derive(Clone, Copy, Default)]
 struct LeftOut<'s> {
-    /// These alone, without what is below them.
+    /// Fields to leave out without the fields below them.
     never_owned: Option<&'s FieldSet>,
-    /// These with all that is below them.
+    /// Fields to leave out with all fields below them.
     excluded: Option<&'s FieldSet>,
 }
 
 impl<'s> LeftOut<'s> {
-    /// What is left out of a child: itself, and of what is below it. `None` if all of it is.
+    /// Returns whether the child itself is left out, and the fields to leave out below it. Returns
+    /// `None` if the child and everything below it are left out.
     fn at(self, element: &PathElement) -> Option<(bool, LeftOut<'s>)> {
         let never_owned = self.never_owned.and_then(|set| set.node(element));
         let excluded = self.excluded.and_then(|set| set.node(element));
@@ -40,7 +42,7 @@ impl<'s> LeftOut<'s> {
         is_empty(self.never_owned) && is_empty(self.excluded)
     }
 
-    /// The rest of a set.
+    /// Returns a set without the fields to leave out.
     fn rest_of(self, mut set: FieldSet) -> FieldSet {
         if let Some(never_owned) = self.never_owned {
             set = set.difference(never_owned);
@@ -54,7 +56,8 @@ impl<'s> LeftOut<'s> {
 
 pub(super) fn fields_v1(
     of: ValueType<'_>,
-    (empty, new): (&Members, &Members),
+    empty: &Members,
+    new: &Members,
     never_owned: &FieldSet,
     excluded: Option<&FieldSet>,
 ) -> String {
@@ -69,7 +72,7 @@ pub(super) fn fields_v1(
     text
 }
 
-/// Ends what was begun with a brace. Each child has a comma behind it.
+/// Closes a brace. Each child before it ends with a comma.
 fn close(text: &mut String) {
     if text.ends_with(',') {
         text.pop();
@@ -97,7 +100,7 @@ fn write_members(
         if let Some((is_never_owned, below)) = found {
             let member = of.member(name).unwrap_or(of.at(Kind::Deduced));
             write_child(&element, text, |text| match old {
-                Some(old) => write_changed(member, old, value, (is_never_owned, below), text),
+                Some(old) => write_changed(member, old, value, is_never_owned, below, text),
                 None => {
                     write_new(member, value, below, text);
                     !is_never_owned
@@ -107,8 +110,8 @@ fn write_members(
     }
 }
 
-/// Writes a child: its name, and what `below` writes between braces. If `below` answers that the
-/// child is no member of the set, and writes nothing, the child is left out.
+/// Writes the name of a child, and the fields that `below` writes between braces. Leaves the child
+/// out if `below` writes nothing and returns that the child is not a member of the set.
 fn write_child(element: &PathElement, text: &mut String, below: impl FnOnce(&mut String) -> bool) {
     let begin = text.len();
     write_name(element, text);
@@ -127,7 +130,7 @@ fn write_child(element: &PathElement, text: &mut String, below: impl FnOnce(&mut
     text.push(',');
 }
 
-/// Writes what is below a value that the empty object has not. The value itself is owned.
+/// Writes the fields below a value that the empty object lacks. The value itself is owned.
 fn write_new(of: ValueType<'_>, value: &Value, left_out: LeftOut<'_>, text: &mut String) {
     match (of.kind.form(Some(value)), value) {
         (Form::Map { is_atomic: false }, Value::Object(members)) => {
@@ -136,21 +139,22 @@ fn write_new(of: ValueType<'_>, value: &Value, left_out: LeftOut<'_>, text: &mut
         (Form::List { of: item, items }, Value::Array(values))
             if !matches!(items, Items::Atomic) =>
         {
-            write_items(of, (item, items), values, left_out, text);
+            write_items(of, item, items, values, left_out, text);
         }
         _ => {}
     }
 }
 
-/// Items that share a key are one field without anything below.
+/// Items with the same key are one field with nothing below it.
 fn write_items(
     of: ValueType<'_>,
-    (item, items): (Option<&Type>, Items<'_>),
+    item: Item<'_>,
+    items: Items<'_>,
     values: &[Value],
     left_out: LeftOut<'_>,
     text: &mut String,
 ) {
-    let kind = item.map_or(Kind::Deduced, |item| Kind::of_type(of.schema, item));
+    let kind = item.kind(of.schema);
     let found = compare::sorted(of, item, items, values);
     for same in found.chunk_by(|(one, _), (other, _)| one == other) {
         let Some((element, value)) = same.first() else {
@@ -168,18 +172,19 @@ fn write_items(
     }
 }
 
-/// Writes what is below a value that differs from the one of the empty object. Answers whether the
+/// Writes the fields below a value that differs from that in the empty object. Returns whether the
 /// value itself is owned.
 fn write_changed(
     of: ValueType<'_>,
     old: &Value,
     new: &Value,
-    (is_never_owned, left_out): (bool, LeftOut<'_>),
+    is_never_owned: bool,
+    left_out: LeftOut<'_>,
     text: &mut String,
 ) -> bool {
-    // What both have is owned by its parts.
+    // Of a value that both objects have, only the parts are owned.
     match of.kind.form(Some(new)) {
-        _ if matches!(of.kind, Kind::Deduced) => {}
+        _ if of.kind.is_deduced() => {}
         Form::Map { is_atomic: false } => {
             let (olds, news) = (compare::members(old), compare::members(new));
             if let Some(news) = news {
@@ -191,7 +196,7 @@ fn write_changed(
             if !matches!(items, Items::Atomic) && compare::list(old).is_empty() =>
         {
             let news = compare::list(new);
-            write_items(of, (item, items), news, left_out, text);
+            write_items(of, item, items, news, left_out, text);
             return news.is_empty() && !equal(old, new) && !is_never_owned;
         }
         _ => {}
@@ -202,7 +207,7 @@ fn write_changed(
     set.add(&below.modified);
     let set = left_out.rest_of(set);
     if !set.is_empty() {
-        // The set without its braces.
+        // Write the set without its braces.
         let begin = text.len();
         write_set(&set, false, text);
         text.remove(begin);

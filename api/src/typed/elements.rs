@@ -1,4 +1,4 @@
-//! What identifies the items of granular lists (API-192, API-193).
+//! The keys of items in granular lists (API-192, API-193).
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,12 +6,13 @@ use std::sync::Arc;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::kind::Items;
-use crate::field_error::GoQuoted;
+use super::forms::Items;
+use super::kind::{Item, Kind};
 use crate::field_set::PathElement;
-use crate::schema::{Schema, Shape, Type};
+use crate::schema::{Schema, Shape};
+use crate::text::quoting::GoQuoted;
 
-/// Why an item can't be told from others.
+/// The reason why an item has no valid key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ItemFault {
     NullInMap,
@@ -48,10 +49,10 @@ impl fmt::Display for ItemFault {
     }
 }
 
-/// What identifies an item of a list. Key fields that it lacks have their defaults.
+/// Returns the path element of an item in a list. Absent key fields have their defaults.
 pub(super) fn element(
     schema: &Schema,
-    of: Option<&Type>,
+    of: Item<'_>,
     items: Items<'_>,
     item: &Value,
 ) -> Result<PathElement, ItemFault> {
@@ -88,10 +89,17 @@ pub(super) fn element(
     Ok(PathElement::key(fields))
 }
 
-/// The value that a key field has if it is not given (API-193).
-fn default(schema: &Schema, of: Option<&Type>, name: &str) -> Option<Value> {
-    let Shape::Struct(id) = &of?.shape else {
-        return None;
-    };
-    schema.get(*id)?.field(name)?.value_if_absent()
+/// Returns the default of a key field (API-193).
+fn default(schema: &Schema, of: Item<'_>, name: &str) -> Option<Value> {
+    match of {
+        Item::Type(of) => match &of.shape {
+            Shape::Struct(id) => schema.get(*id)?.field(name)?.value_if_absent(),
+            _ => None,
+        },
+        Item::OfOther(list) => match list.items(schema) {
+            Kind::Other(item) => item.types.default(item.id, name).cloned(),
+            _ => None,
+        },
+        Item::Deduced => None,
+    }
 }

@@ -1,16 +1,16 @@
-//! What is wrong with values, in the words of structured-merge-diff.
+//! Type errors of values, in the words of structured-merge-diff.
 
 use std::fmt;
 
-/// How many faults are kept. A list of a million wrong items needs no million lines.
+/// The number of errors that are kept. A list of a million invalid items needs no million lines.
 const MAX_ERRORS: usize = 100;
 
-/// A part of a value that has not its type.
+/// A part of a value that does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeError {
-    /// Its path, as texts show it. Empty for the whole value.
+    /// Its path as messages show it. Empty for the whole value.
     pub path: String,
-    /// What is wrong.
+    /// The error.
     pub problem: String,
 }
 
@@ -23,7 +23,7 @@ impl fmt::Display for TypeError {
     }
 }
 
-/// All parts of a value that have not their types (API-171).
+/// All parts of a value that do not fit their types (API-171).
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct TypeErrors(pub Vec<TypeError>);
 

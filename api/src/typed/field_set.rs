@@ -1,12 +1,12 @@
-//! The fields that values have.
+//! The field sets of values.
 
 use serde_json::{Map, Value};
 
 use super::ValueType;
 use super::elements::element;
-use super::kind::{Form, Items, Kind};
+use super::forms::Items;
+use super::kind::{Form, Item, Kind};
 use crate::field_set::{FieldSet, Node, PathElement};
-use crate::schema::Type;
 
 pub(super) fn of_members(of: ValueType<'_>, members: &Map<String, Value>) -> FieldSet {
     let mut set = FieldSet::default();
@@ -24,7 +24,7 @@ pub(super) fn of_members(of: ValueType<'_>, members: &Map<String, Value>) -> Fie
     set
 }
 
-/// Whether a value is a leaf, and what is in the set below it.
+/// Returns whether a value is a leaf, and the fields below it.
 fn below(of: ValueType<'_>, value: &Value) -> (bool, FieldSet) {
     match (of.kind.form(Some(value)), value) {
         (Form::Scalar, _)
@@ -52,14 +52,9 @@ fn is_bare(value: &Value) -> bool {
     }
 }
 
-/// Items that share a key are one field without anything below.
-fn of_items(
-    of: ValueType<'_>,
-    item: Option<&Type>,
-    items: Items<'_>,
-    values: &[Value],
-) -> FieldSet {
-    let kind = item.map_or(Kind::Deduced, |item| Kind::of_type(of.schema, item));
+/// Items with the same key are one field with nothing below it.
+fn of_items(of: ValueType<'_>, item: Item<'_>, items: Items<'_>, values: &[Value]) -> FieldSet {
+    let kind = item.kind(of.schema);
     let found = values.iter().filter_map(|value| {
         let element = element(of.schema, item, items, value).ok()?;
         Some((element, value))
@@ -91,6 +86,7 @@ pub(super) fn with_named_fields(of: ValueType<'_>, set: &FieldSet) -> FieldSet {
             (PathElement::Key(_), Kind::List { of: item, .. }) => {
                 Some(of.at(Kind::of_type(of.schema, item)))
             }
+            (PathElement::Key(_), Kind::Other(list)) => Some(of.at(list.items(of.schema))),
             _ => None,
         };
         with.push(Node {

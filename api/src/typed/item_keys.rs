@@ -1,15 +1,21 @@
-//! Whether all items of an object's lists can be told apart.
+//! A check that all items of an object's granular lists have keys.
 
 use serde_json::{Map, Value};
 
 use super::ValueType;
 use super::elements::element;
-use super::kind::{Items, Kind};
+use super::forms::Items;
+use super::kind::{Form, Item, Kind};
 
-/// Looks only where the type allows that an item lacks its keys.
+/// Returns whether all items have keys. Visits only lists whose type allows an item without its
+/// keys.
 pub(super) fn has_all(of: ValueType<'_>, members: &Map<String, Value>) -> bool {
-    let Kind::Struct { of: parent, .. } = of.kind else {
-        return true;
+    let parent = match of.kind {
+        Kind::Struct { of: parent, .. } => parent,
+        Kind::Other(other) => {
+            return !other.types.has_keys(other.id) || has_all_members(of, members);
+        }
+        _ => return true,
     };
     parent.to_keyless().all(|field| {
         let value = members.get(&field.name);
@@ -18,8 +24,28 @@ pub(super) fn has_all(of: ValueType<'_>, members: &Map<String, Value>) -> bool {
     })
 }
 
+/// As [`has_all`], for a type that does not list the members that lead to lists.
+fn has_all_members(of: ValueType<'_>, members: &Map<String, Value>) -> bool {
+    members.iter().all(|(name, value)| {
+        let of = of.member(name);
+        of.is_none_or(|of| has_all_below(of, value))
+    })
+}
+
 fn has_all_below(of: ValueType<'_>, value: &Value) -> bool {
     match (of.kind, value) {
+        (Kind::Other(_), Value::Object(members)) => has_all(of, members),
+        (Kind::Other(other), Value::Array(values)) if other.types.has_keys(other.id) => {
+            let Form::List { of: item, items } = of.kind.form(Some(value)) else {
+                return true;
+            };
+            let kind = of.at(item.kind(of.schema));
+            let is_keyed = matches!(items, Items::Map(_));
+            values.iter().all(|value| {
+                let has_keys = !is_keyed || element(of.schema, item, items, value).is_ok();
+                has_keys && has_all_below(kind, value)
+            })
+        }
         (Kind::Struct { .. }, Value::Object(members)) => has_all(of, members),
         (Kind::Map { of: item, .. }, Value::Object(members)) => {
             let item = of.at(Kind::of_type(of.schema, item));
@@ -29,7 +55,7 @@ fn has_all_below(of: ValueType<'_>, value: &Value) -> bool {
             let kind = of.at(Kind::of_type(of.schema, item));
             values.iter().all(|value| {
                 let has_keys = !matches!(items, Items::Map(_))
-                    || element(of.schema, Some(item), items, value).is_ok();
+                    || element(of.schema, Item::Type(item), items, value).is_ok();
                 has_keys && has_all_below(kind, value)
             })
         }
@@ -45,7 +71,7 @@ mod tests {
     use crate::object::Object;
     use crate::schema::Schema;
 
-    /// API-190: an item of a granular list without keys makes the whole object one without owners.
+    /// API-190: an item without keys in a granular list drops the field owners of the whole object.
     #[test]
     fn items_without_keys_are_found() {
         const TEXT: &str = "package a.v1\n\ntype Thing kind\n  1 refs []Ref list=map(name)\n\

@@ -1,11 +1,15 @@
-//! What appliers see of a type: whether it is a scalar, a map or a list, and whether it has parts
-//! that are owned one by one.
+//! The types of values as structured-merge-diff sees them: scalars, maps and lists, and whether
+//! their parts are owned one by one.
 
 use serde_json::Value;
 
-use crate::schema::{Field, ListType, PatchStrategy, Scalar, Schema, Shape, Struct, Type};
+use super::forms::{Expected, Items, Keys};
+use super::other::{Inner, Other, OtherForm};
+use crate::schema::{
+    Field, ListType, PatchStrategy, Scalar, Schema, Shape, Struct, Type, object_meta,
+};
 
-/// The form of a type.
+/// The kind of a type.
 #[derive(Clone, Copy)]
 pub(super) enum Kind<'s> {
     /// A single value.
@@ -14,63 +18,91 @@ pub(super) enum Kind<'s> {
     Struct { of: &'s Struct, is_atomic: bool },
     /// A map whose values have this type.
     Map { of: &'s Type, is_atomic: bool },
-    /// A map of anything.
+    /// A map of any values.
     Object { is_atomic: bool },
-    /// Anything, as one value.
+    /// Any value, owned as a whole.
     Raw,
     /// A list whose items have this type.
     List { of: &'s Type, items: Items<'s> },
-    /// Whatever the value is: a single value, a granular map, or an atomic list.
+    /// A type without schema. It depends on the value: a scalar, a granular map, or an atomic list.
     Deduced,
+    /// A type that is not written in the notation.
+    Other(Other<'s>),
 }
 
-/// The values that a scalar may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expected {
-    String,
-    Number,
-    Bool,
-    /// Any single value.
-    Any,
+/// The form of a value by its type.
+pub(super) enum Form<'s> {
+    Scalar,
+    Map { is_atomic: bool },
+    List { of: Item<'s>, items: Items<'s> },
 }
 
-/// What identifies the items of a list.
+/// The type of a list's items.
 #[derive(Clone, Copy)]
-pub(super) enum Items<'s> {
-    /// Nothing: the list is owned as a whole.
-    Atomic,
-    /// Their values.
-    Set,
-    /// Fields of theirs.
-    Map(Keys<'s>),
+pub(super) enum Item<'s> {
+    /// It is deduced from the values.
+    Deduced,
+    Type(&'s Type),
+    /// That of the items of another type.
+    OfOther(Other<'s>),
 }
 
-/// The names of key fields.
-#[derive(Clone, Copy)]
-pub(super) enum Keys<'s> {
-    One(&'s String),
-    Several(&'s [String]),
-}
-
-impl<'s> Keys<'s> {
-    pub(super) fn names(self) -> &'s [String] {
+impl<'s> Item<'s> {
+    pub(super) fn kind(self, schema: &'s Schema) -> Kind<'s> {
         match self {
-            Keys::One(name) => std::slice::from_ref(name),
-            Keys::Several(names) => names,
+            Item::Deduced => Kind::Deduced,
+            Item::Type(of) => Kind::of_type(schema, of),
+            Item::OfOther(list) => list.items(schema),
         }
     }
 }
 
-/// A value as its type sees it.
-pub(super) enum Form<'s> {
-    Scalar,
-    Map {
-        is_atomic: bool,
-    },
-    List {
-        of: Option<&'s Type>,
-        items: Items<'s>,
-    },
+impl<'s> Other<'s> {
+    fn inner(self, schema: &'s Schema, inner: Inner) -> Kind<'s> {
+        match inner {
+            Inner::Other(id) => Kind::Other(Other { id, ..self }),
+            Inner::Text => TEXT,
+            Inner::Deduced => Kind::Deduced,
+            Inner::Metadata => {
+                let of = schema.find(object_meta().name());
+                let of = of.and_then(|id| schema.get(id));
+                of.map_or(Kind::Deduced, |of| Kind::of_struct(of, None))
+            }
+        }
+    }
+
+    pub(super) fn items(self, schema: &'s Schema) -> Kind<'s> {
+        self.inner(schema, self.types.items(self.id))
+    }
+
+    fn member(self, schema: &'s Schema, name: &str) -> Option<Kind<'s>> {
+        let inner = self.types.member(self.id, name)?;
+        Some(self.inner(schema, inner))
+    }
+
+    /// Returns the form of a value. A list's items are those of this type.
+    fn form(self, value: Option<&Value>) -> Form<'s> {
+        let of = Item::OfOther(self);
+        match self.types.form(self.id) {
+            OtherForm::Scalar(_) => Form::Scalar,
+            OtherForm::Map { is_atomic } => Form::Map { is_atomic },
+            OtherForm::List(items) => Form::List { of, items },
+            OtherForm::Any { is_atomic, items } => match value {
+                None | Some(Value::Null | Value::Object(_)) => Form::Map { is_atomic },
+                Some(Value::Array(_)) => Form::List { of, items },
+                Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) => Form::Scalar,
+            },
+        }
+    }
+
+    /// Returns whether the value itself is owned as a whole.
+    pub(super) fn is_atomic(self) -> bool {
+        match self.types.form(self.id) {
+            OtherForm::Scalar(_) => false,
+            OtherForm::Map { is_atomic } | OtherForm::Any { is_atomic, .. } => is_atomic,
+            OtherForm::List(items) => matches!(items, Items::Atomic),
+        }
+    }
 }
 
 const TEXT: Kind<'static> = Kind::Scalar(Expected::String);
@@ -81,7 +113,7 @@ impl<'s> Kind<'s> {
         Kind::Struct { of, is_atomic }
     }
 
-    /// The form of a field, which may say how it is merged.
+    /// Returns the kind of a field, which may declare how it is merged.
     pub(super) fn of_field(schema: &'s Schema, field: &'s Field) -> Kind<'s> {
         Kind::new(schema, &field.of, Some(field))
     }
@@ -107,7 +139,7 @@ impl<'s> Kind<'s> {
                 None => Kind::Deduced,
             },
             Shape::Object if of.is_raw() && is_atomic.is_none() => Kind::Raw,
-            // Kubernetes knows nothing of what is in it.
+            // Kubernetes' schema says nothing about its members.
             Shape::Object => Kind::Object {
                 is_atomic: is_atomic.unwrap_or(true),
             },
@@ -115,7 +147,8 @@ impl<'s> Kind<'s> {
         }
     }
 
-    /// The form of a member. `None` if no such field is declared, or this has no members.
+    /// Returns the kind of a member. `None` for a field that is not declared, and for kinds without
+    /// members.
     pub(super) fn member(&self, schema: &'s Schema, name: &str) -> Option<Kind<'s>> {
         match self {
             Kind::Struct { of, .. } => match of.field(name) {
@@ -125,22 +158,47 @@ impl<'s> Kind<'s> {
             },
             Kind::Map { of, .. } => Some(Kind::of_type(schema, of)),
             Kind::Object { .. } | Kind::Raw | Kind::Deduced => Some(Kind::Deduced),
+            Kind::Other(other) => other.member(schema, name),
             Kind::Scalar(_) | Kind::List { .. } => None,
         }
     }
 
-    /// Whether this is a struct with a field of this name.
+    /// Returns whether this is a struct with a field of this name.
     pub(super) fn names(&self, name: &str) -> bool {
         match self {
             Kind::Struct { of, .. } => {
                 of.field(name).is_some() || of.kind.is_some() && is_type_name(name)
             }
+            Kind::Other(other) => other.types.names(other.id, name),
             _ => false,
         }
     }
 
-    /// The form of a value of this type. What is deduced depends on the value. Null and values of
-    /// another type are what the type says, and maps where it says nothing.
+    /// Returns whether the type depends on the value.
+    pub(super) fn is_deduced(&self) -> bool {
+        match self {
+            Kind::Deduced => true,
+            Kind::Other(other) => {
+                matches!(other.types.form(other.id), OtherForm::Any { .. })
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the valid values of a scalar type.
+    pub(super) fn expected(&self) -> Option<Expected> {
+        match self {
+            Kind::Scalar(expected) => Some(*expected),
+            Kind::Other(other) => match other.types.form(other.id) {
+                OtherForm::Scalar(expected) => Some(expected),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns the form of a value of this type. A deduced type takes the form of the value. Null
+    /// and values of another type have the form that the type declares.
     pub(super) fn form(&self, value: Option<&Value>) -> Form<'s> {
         crate::cost::visited();
         match self {
@@ -151,21 +209,22 @@ impl<'s> Kind<'s> {
                 is_atomic: *is_atomic,
             },
             Kind::List { of, items } => Form::List {
-                of: Some(of),
+                of: Item::Type(of),
                 items: *items,
             },
             Kind::Raw => match value {
                 Some(Value::Array(_)) => Form::List {
-                    of: None,
+                    of: Item::Deduced,
                     items: Items::Atomic,
                 },
                 Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) => Form::Scalar,
                 None | Some(Value::Null | Value::Object(_)) => Form::Map { is_atomic: true },
             },
+            Kind::Other(other) => other.form(value),
             Kind::Deduced => match value {
                 None | Some(Value::Null | Value::Object(_)) => Form::Map { is_atomic: false },
                 Some(Value::Array(_)) => Form::List {
-                    of: None,
+                    of: Item::Deduced,
                     items: Items::Atomic,
                 },
                 Some(Value::Bool(_) | Value::Number(_) | Value::String(_)) => Form::Scalar,
@@ -184,13 +243,13 @@ fn of_scalar(scalar: Scalar) -> Kind<'static> {
         Scalar::Bool => Kind::Scalar(Expected::Bool),
         Scalar::Int32 | Scalar::Int64 | Scalar::Float64 => Kind::Scalar(Expected::Number),
         Scalar::Time | Scalar::MicroTime | Scalar::Quantity => Kind::Scalar(Expected::Any),
-        // Its schema names no type, so that it is anything.
+        // Its schema declares no type, so it may be anything.
         Scalar::IntOrString => Kind::Deduced,
     }
 }
 
-/// How the items of a list are told apart. Where the field says nothing, how strategic merge
-/// patches merge it counts.
+/// Returns how the items of a list are identified. If the field declares no list type, the merge
+/// key of strategic merge patches counts.
 fn items(field: &Field) -> Items<'_> {
     match (&field.list, &field.patch) {
         (Some(ListType::Atomic), _) => Items::Atomic,

@@ -1,4 +1,4 @@
-//! What was applied over what is live (API-172).
+//! Merging of an applied value over the live one (API-172).
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use serde_json::{Map, Value};
 
 use super::ValueType;
 use super::elements::element;
-use super::kind::{Form, Items, Kind};
+use super::forms::Items;
+use super::kind::{Form, Item, Kind};
 use crate::field_set::PathElement;
-use crate::schema::Type;
 
 fn merge(of: ValueType<'_>, live: &Value, applied: &Value) -> Value {
     match of.kind.form(Some(applied)) {
         Form::Map { is_atomic: false } => match (non_empty(live), non_empty(applied)) {
             (Some(live), Some(applied)) => Value::Object(merge_members(of, live, applied)),
-            // Nothing is removed by what is empty or null.
+            // Empty values and null remove nothing.
             (Some(_), None) => live.clone(),
             (None, _) => applied.clone(),
         },
@@ -23,7 +23,7 @@ fn merge(of: ValueType<'_>, live: &Value, applied: &Value) -> Value {
                 (Value::Array(live), Value::Array(applied))
                     if !live.is_empty() && !applied.is_empty() =>
                 {
-                    Value::Array(merge_items(of, (item, items), live, applied))
+                    Value::Array(merge_items(of, item, items, live, applied))
                 }
                 (Value::Array(items), Value::Array(_) | Value::Null) if !items.is_empty() => {
                     live.clone()
@@ -63,23 +63,24 @@ pub(super) fn merge_members(
     merged
 }
 
-/// The live item with the key of an applied one.
+/// The live counterpart of an applied item.
 #[derive(Clone, Copy)]
 enum Live {
     One(usize),
-    /// Several have the key: they are replaced as a whole.
+    /// Several live items have the key: they are replaced as a whole.
     Several,
 }
 
-/// Items in the order that was applied. Those that are only live stay behind the ones that they
-/// follow, as far as both orders allow.
+/// Merges items in the applied order. Items that are only live follow the ones that they follow in
+/// the live list, as far as both orders allow.
 fn merge_items(
     of: ValueType<'_>,
-    (item, items): (Option<&Type>, Items<'_>),
+    item: Item<'_>,
+    items: Items<'_>,
     live: &[Value],
     applied: &[Value],
 ) -> Vec<Value> {
-    let kind = item.map_or(Kind::Deduced, |item| Kind::of_type(of.schema, item));
+    let kind = item.kind(of.schema);
     let key = |value| element(of.schema, item, items, value).ok();
     let live = keyed(live, key);
     let applied = keyed(applied, key);
@@ -88,7 +89,7 @@ fn merge_items(
         .enumerate()
         .map(|(place, (key, _))| (key, place))
         .collect();
-    // For each live item the applied one with its key, and the other way round.
+    // For each live item the applied one with its key, and vice versa.
     let mut of_live = Vec::with_capacity(live.len());
     let mut of_applied: Vec<Option<Live>> = vec![None; applied.len()];
     for (place, (key, _)) in live.iter().enumerate() {
@@ -125,16 +126,16 @@ fn keyed<'v>(
     keyed.collect()
 }
 
-/// An item of a merged list, by its place among the live or the applied ones.
+/// An item of a merged list, by its index among the live or the applied items.
 #[derive(Debug, PartialEq, Eq)]
 enum Taken {
     Live(usize),
     Applied(usize),
 }
 
-/// The order in which items are taken, as structured-merge-diff takes them. Both lists are walked
-/// at once. `next` is the next applied item that is live as well: live items that wait for another
-/// one are passed over and taken when it is their turn.
+/// Returns the order of the merged items, which is that of structured-merge-diff. Walks both lists
+/// at once. `next` is the next applied item that is also live. Live items that have to wait for
+/// another one are skipped and taken at their turn.
 fn interleave(of_live: &[Option<usize>], of_applied: &[Option<Live>]) -> Vec<Taken> {
     let mut order = Vec::with_capacity(of_live.len() + of_applied.len());
     let shared = of_applied.iter().enumerate();

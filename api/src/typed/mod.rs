@@ -1,31 +1,37 @@
-//! Values and their types, as appliers see them (http.md 4.5 to 4.7).
+//! Typed values for server-side apply (http.md 4.5 to 4.7).
 //!
-//! This folder owns what depends on the types of values: whether a value has its type, which
-//! fields it has, how two values differ, and how they are merged. Values and types of
-//! [`crate::schema`] enter; sets of fields and merged values leave. This folder must not know
-//! managers or versions.
+//! Contains the operations that depend on the types of values: validation, field sets, comparison,
+//! and merging, as in structured-merge-diff's `typed` package. Input is values with types of
+//! [`crate::schema`]; results are field sets and merged values. Nothing here knows managers or
+//! versions.
 
 mod compare;
 mod created_fields;
 mod elements;
 mod errors;
 mod field_set;
+mod forms;
 mod item_keys;
 mod kind;
 mod merge;
+mod other;
 mod reconcile;
 mod remove;
 mod validate;
 
 pub use compare::Comparison;
 pub use errors::{TypeError, TypeErrors};
+pub use forms::{Expected, Items, Keys};
 use kind::Kind;
+use other::Other;
+pub use other::{Inner, OtherForm, OtherId, OtherTypes};
+pub use validate::GoPlain;
 
 use crate::field_set::{FieldSet, PathElement};
 use crate::object::Object;
-use crate::schema::{ObjectType, Schema, StructId};
+use crate::schema::{ObjectType, Schema, StructId, untyped_schema};
 
-/// The type of a value, as appliers see it.
+/// The type of a value in server-side apply.
 #[derive(Clone, Copy)]
 pub struct ValueType<'s> {
     schema: &'s Schema,
@@ -33,7 +39,8 @@ pub struct ValueType<'s> {
 }
 
 impl<'s> ValueType<'s> {
-    /// The type of objects of this struct. It is the deduced type if the schema has no such struct.
+    /// Returns the type of objects of this struct, or the deduced type if the schema lacks the
+    /// struct.
     pub fn of(schema: &'s Schema, id: StructId) -> ValueType<'s> {
         let kind = match schema.get(id) {
             Some(of) => Kind::of_struct(of, None),
@@ -42,18 +49,26 @@ impl<'s> ValueType<'s> {
         ValueType { schema, kind }
     }
 
-    /// The type of objects of a kind.
-    pub fn of_objects(of: ObjectType) -> ValueType<'static> {
+    /// Returns the type of objects of a kind.
+    pub fn of_objects(of: &ObjectType) -> ValueType<'_> {
         match of.found() {
             Some((schema, id)) => ValueType::of(schema, id),
             None => ValueType {
-                schema: of.schema,
+                schema: of.schema(),
                 kind: Kind::Deduced,
             },
         }
     }
 
-    /// The type that is deduced from values: maps are granular, lists atomic (API-195).
+    /// Returns a type that is not written in the notation.
+    pub fn other(types: &'s dyn OtherTypes, id: OtherId) -> ValueType<'s> {
+        ValueType {
+            schema: untyped_schema(),
+            kind: Kind::Other(Other { types, id }),
+        }
+    }
+
+    /// Returns the type that is deduced from values: maps are granular, lists atomic (API-195).
     pub fn deduced(schema: &'s Schema) -> ValueType<'s> {
         ValueType {
             schema,
@@ -61,64 +76,67 @@ impl<'s> ValueType<'s> {
         }
     }
 
-    /// Whether an object has the type. `allows_duplicates` is for values that are stored already,
-    /// which may have several items of one key (API-171).
+    /// Validates an object by its type. Stored values may have several items with the same key,
+    /// which `allows_duplicates` accepts (API-171).
     ///
     /// # Errors
-    /// All faults, in Kubernetes' words.
+    /// All type errors, in Kubernetes' words.
     pub fn validate(&self, object: &Object, allows_duplicates: bool) -> Result<(), TypeErrors> {
         validate::validate(*self, &object.0, allows_duplicates)
     }
 
-    /// Whether the items of granular lists of an object have keys. The object was decoded, so all
-    /// else of it has the type.
+    /// Returns whether all items of granular lists have keys. All else must fit the type already,
+    /// because the object was decoded by it.
     pub fn has_keys(&self, object: &Object) -> bool {
         item_keys::has_all(*self, &object.0)
     }
 
-    /// The fields that an object has: its leaves, the items of granular lists, and the members of
-    /// maps. The object has the type.
+    /// Returns the fields of an object: its leaves, the items of granular lists, and the members of
+    /// maps. The object must fit the type.
     pub fn field_set(&self, object: &Object) -> FieldSet {
         field_set::of_members(*self, &object.0)
     }
 
-    /// How two objects differ. Both have the type.
+    /// Compares two objects. Both must fit the type.
     pub fn compare(&self, old: &Object, new: &Object) -> Comparison {
         compare::compare(*self, &old.0, &new.0)
     }
 
-    /// The text of FieldsV1 of what the creator of an object owns: all in which it differs from the
-    /// empty one, but for those that are `never_owned`, and for the `excluded` ones with all below
-    /// them.
+    /// Returns the FieldsV1 text of the fields that the creator of an object owns: all fields that
+    /// differ from the empty object, without the `never_owned` ones, and without the `excluded`
+    /// ones and all below them.
     pub fn created_fields_v1(
         &self,
-        (empty, new): (&Object, &Object),
+        empty: &Object,
+        new: &Object,
         never_owned: &FieldSet,
         excluded: Option<&FieldSet>,
     ) -> String {
-        created_fields::fields_v1(*self, (&empty.0, &new.0), never_owned, excluded)
+        created_fields::fields_v1(*self, &empty.0, &new.0, never_owned, excluded)
     }
 
-    /// The live object with everything that was applied (API-172). Nothing is removed, but atomic
-    /// parts are replaced. Items of lists are in the order that was applied, with the other live
-    /// ones between them. Both have the type; what was applied has no duplicates.
+    /// Merges an applied object over the live one (API-172). Removes nothing, but replaces atomic
+    /// parts. Items of lists are in the applied order, with the items that are only live in
+    /// between. Both must fit the type, and the applied object must not have duplicate items.
     pub fn merge(&self, live: &Object, applied: &Object) -> Object {
         Object::of(merge::merge_members(*self, &live.0, &applied.0))
     }
 
-    /// The object without these fields and what is below them. What has nothing left is empty, as
-    /// is an atomic part of which something is to be removed.
+    /// Returns the object without these fields and all below them. A map or list without remaining
+    /// members stays as an empty one, and an atomic part becomes empty if anything below it is
+    /// removed.
     pub fn remove_items(&self, object: &Object, items: &FieldSet) -> Object {
         Object::of(remove::remove_members(*self, &object.0, items))
     }
 
-    /// The set, with the named fields above its members: of `.spec.replicas` it makes `.spec` and
+    /// Adds the struct fields above the members of a set: `.spec.replicas` results in `.spec` and
     /// `.spec.replicas`. Members of maps are not added.
     pub fn with_named_fields(&self, set: &FieldSet) -> FieldSet {
         field_set::with_named_fields(*self, set)
     }
 
-    /// The set with parts that have become atomic since it was written. `None` if there are none.
+    /// Returns the set adapted to parts that have become atomic since it was written. `None` if it
+    /// stays the same.
     pub fn reconciled(&self, set: &FieldSet) -> Option<FieldSet> {
         reconcile::reconciled(*self, set)
     }
@@ -127,14 +145,14 @@ impl<'s> ValueType<'s> {
         ValueType { kind, ..*self }
     }
 
-    /// The type of a member. `None` if the schema declares no such field.
+    /// Returns the type of a member. `None` if the schema does not declare the field.
     fn member(&self, name: &str) -> Option<ValueType<'s>> {
         self.kind
             .member(self.schema, name)
             .map(|kind| self.at(kind))
     }
 
-    /// Whether this is a struct with a field of this name.
+    /// Returns whether this is a struct with a field of this name.
     fn names(&self, element: &PathElement) -> bool {
         matches!(element, PathElement::Field(name) if self.kind.names(name))
     }

@@ -1,11 +1,12 @@
-//! Sets that were written when their parts had other types.
+//! Field sets that were written when the types of their parts were different.
 
 use super::ValueType;
-use super::kind::{Items, Kind};
+use super::forms::Items;
+use super::kind::Kind;
 use crate::field_set::{FieldSet, Node, PathElement};
 
-/// Parts that were owned field by field and are atomic now become one field. The other way round
-/// nothing is done, as in Kubernetes.
+/// Turns parts that were owned field by field, and are atomic now, into one field. Like Kubernetes,
+/// does nothing for parts that became granular.
 pub(super) fn reconciled(of: ValueType<'_>, set: &FieldSet) -> Option<FieldSet> {
     has_changes(of, set).then(|| changed(of, set))
 }
@@ -39,12 +40,13 @@ fn changed(of: ValueType<'_>, set: &FieldSet) -> FieldSet {
     out
 }
 
-/// The type of a child. `None` for fields that are not declared, and below parts of which nothing
-/// is declared.
+/// Returns the type of a child. `None` for undeclared fields and for values without declared parts.
 fn child<'s>(of: ValueType<'s>, element: &PathElement) -> Option<ValueType<'s>> {
     match (of.kind, element) {
         (Kind::Struct { .. } | Kind::Map { .. }, PathElement::Field(name)) => of.member(name),
         (Kind::List { of: item, .. }, _) => Some(of.at(Kind::of_type(of.schema, item))),
+        (Kind::Other(_), PathElement::Field(name)) => of.member(name),
+        (Kind::Other(list), _) => Some(of.at(list.items(of.schema))),
         _ => None,
     }
 }
@@ -57,5 +59,6 @@ fn is_atomic(kind: Kind<'_>) -> bool {
         Kind::List { items, .. } => matches!(items, Items::Atomic),
         Kind::Scalar(_) | Kind::Deduced => false,
         Kind::Raw => true,
+        Kind::Other(other) => other.is_atomic(),
     }
 }

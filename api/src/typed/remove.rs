@@ -1,10 +1,11 @@
-//! Values without some of their fields.
+//! Removal of fields from values.
 
 use serde_json::{Map, Value};
 
 use super::ValueType;
 use super::elements::element;
-use super::kind::{Form, Items, Kind};
+use super::forms::Items;
+use super::kind::{Form, Kind};
 use crate::field_set::{FieldSet, PathElement};
 
 pub(super) fn remove_members(
@@ -27,8 +28,8 @@ pub(super) fn remove_members(
     left
 }
 
-/// A value of which something below is to go. Where nothing is left, it is empty. Of an atomic part
-/// nothing can be left.
+/// Returns a value without the fields in `gone`, which are below it. The result may be empty; an
+/// atomic part always becomes empty.
 fn remove(of: ValueType<'_>, value: &Value, gone: &FieldSet) -> Value {
     match (of.kind.form(Some(value)), value) {
         (Form::Map { is_atomic: false }, Value::Object(members)) => {
@@ -37,7 +38,7 @@ fn remove(of: ValueType<'_>, value: &Value, gone: &FieldSet) -> Value {
         (Form::List { of: item, items }, Value::Array(values))
             if !matches!(items, Items::Atomic) =>
         {
-            let kind = item.map_or(Kind::Deduced, |item| Kind::of_type(of.schema, item));
+            let kind = item.kind(of.schema);
             let mut left = Vec::with_capacity(values.len());
             for value in values {
                 let step = element(of.schema, item, items, value).ok();

@@ -1,4 +1,4 @@
-//! Examples of each rule. The texts of refusals and the sets are those of a kube-apiserver 1.36.
+//! Examples of each rule. Error texts and field sets are those of a kube-apiserver 1.36.
 
 use std::sync::LazyLock;
 
@@ -28,10 +28,7 @@ static SCHEMA: LazyLock<Schema> =
     LazyLock::new(|| Schema::read(&[crate::schema::META, TEXT]).unwrap());
 
 fn thing() -> ValueType<'static> {
-    ValueType::of_objects(ObjectType {
-        schema: &SCHEMA,
-        name: "a.v1.Thing",
-    })
+    ValueType::of(&SCHEMA, SCHEMA.find("a.v1.Thing").unwrap())
 }
 
 fn object(value: Value) -> Object {
@@ -52,7 +49,7 @@ fn problem(value: Value) -> String {
 
 /// API-171.
 #[test]
-fn refusals_have_kubernetes_words() {
+fn errors_are_those_of_kubernetes() {
     let string = "expected string, got &value.valueUnstructured{Value:";
     for (value, refusal) in [
         (json!({"foo": 1}), ".spec.foo: field not declared in schema"),
@@ -143,9 +140,9 @@ fn refusals_have_kubernetes_words() {
     }
 }
 
-/// API-171, API-193, API-194, API-195: what has its type.
+/// API-171, API-193, API-194, API-195: values that fit their types.
 #[test]
-fn what_is_typed_is_accepted() {
+fn values_of_their_types_are_valid() {
     for value in [
         json!({"items": [{}, {"name": "a"}]}),
         json!({"ports": [{"port": 80}, {"port": 80, "protocol": "UDP"}]}),
@@ -160,7 +157,7 @@ fn what_is_typed_is_accepted() {
     let port = json!({"ports": [{"port": 80}, {"port": 80, "protocol": "TCP"}]});
     let refusal = ".spec.ports: duplicate entries for key [port=80,protocol=\"TCP\"]";
     assert_eq!(problem(port.clone()), refusal);
-    // What is stored may have duplicates.
+    // Stored objects may have duplicates.
     assert_eq!(thing().validate(&spec(port), true), Ok(()));
     let whole = object(json!({"apiVersion": "a/v1", "kind": 1}));
     let refusal = ".kind: expected string, got &value.valueUnstructured{Value:1}";
@@ -216,9 +213,9 @@ fn fields_are_found_by_type() {
             ),
         ),
         (json!({"items": [], "labels": {}}), r#"{"f:labels":{}}"#),
-        // Nothing is known of what is in it.
+        // The schema says nothing about its members.
         (json!({"opaque": {"a": {"b": 1}}}), r#"{"f:opaque":{}}"#),
-        // Items of one key are one field.
+        // Items with the same key are one field.
         (
             json!({"items": [{"name": "a"}, {"name": "a", "value": "x"}]}),
             r#"{"f:items":{"k:{\"name\":\"a\"}":{}}}"#,
@@ -253,7 +250,7 @@ fn objects_are_compared_by_type() {
             r#"{"f:paused":{}}"#,
         ],
     );
-    // A named part that is new is added with all that it has; an empty one was there.
+    // A new struct is added with all of its fields; an empty one existed before.
     check(
         json!({"labels": {}}),
         json!({"labels": {"a": "b"}, "parts": {"x": {"name": "y"}}}),
@@ -282,7 +279,7 @@ fn objects_are_compared_by_type() {
         json!({"selector": {"a": "y"}, "whole": {"c": "d"}, "args": []}),
         ["", r#"{"f:args":{},"f:selector":{},"f:whole":{}}"#, ""],
     );
-    // What becomes empty or null is not gone, but its parts are.
+    // A value that becomes empty or null is not removed, but its parts are.
     check(
         json!({"labels": {"a": "b"}, "items": [{"name": "a"}], "image": "x"}),
         json!({"labels": {}, "items": null, "image": null}),
@@ -297,7 +294,7 @@ fn objects_are_compared_by_type() {
         json!({"labels": null}),
         ["", r#"{"f:labels":{}}"#, ""],
     );
-    // Deduced parts change their forms.
+    // Values of a deduced type change their form.
     check(
         json!({"open": {"a": {"b": 1}, "c": 1, "d": [1]}}),
         json!({"open": {"a": "x", "c": {"e": 1}, "d": [2]}}),
@@ -307,7 +304,7 @@ fn objects_are_compared_by_type() {
             r#"{"f:open":{"f:a":{"f:b":{}}}}"#,
         ],
     );
-    // Items of one key are one atomic field.
+    // Items with the same key are one atomic field.
     let one = json!({"items": [{"name": "a", "value": "1"}]});
     let two = json!({"items": [{"name": "a", "value": "1"}, {"name": "a"}]});
     let other = json!({"items": [{"name": "a"}, {"name": "a"}]});
@@ -326,7 +323,7 @@ fn objects_are_compared_by_type() {
 
 /// API-172.
 #[test]
-fn what_was_applied_goes_over_what_is_live() {
+fn applied_values_replace_live_ones() {
     let check = |live: Value, applied: Value, merged: Value| {
         let found = thing().merge(&spec(live.clone()), &spec(applied.clone()));
         assert_eq!(found, spec(merged), "{live} {applied}");
@@ -366,7 +363,7 @@ fn what_was_applied_goes_over_what_is_live() {
         json!({"open": {"a": "x", "c": [2], "d": {"f": 1}}}),
         json!({"open": {"a": "x", "c": [2], "d": {"e": 1, "f": 1}}}),
     );
-    // Ports without a protocol are TCP.
+    // The default protocol of a port is TCP.
     check(
         json!({"ports": [{"port": 80, "protocol": "TCP"}, {"port": 80, "protocol": "UDP"}]}),
         json!({"ports": [{"port": 80, "name": "x"}]}),
@@ -375,7 +372,7 @@ fn what_was_applied_goes_over_what_is_live() {
             {"port": 80, "protocol": "UDP"},
         ]}),
     );
-    // Several live items of one key are replaced as a whole.
+    // Several live items with the same key are replaced as a whole.
     check(
         json!({"items": [{"name": "a", "value": "1"}, {"name": "b"}, {"name": "a"}]}),
         json!({"items": [{"name": "a", "value": "2"}]}),
@@ -383,7 +380,7 @@ fn what_was_applied_goes_over_what_is_live() {
     );
 }
 
-/// API-172: where the items of merged lists are.
+/// API-172: the order of items in merged lists.
 #[test]
 fn merged_items_are_in_the_order_that_was_applied() {
     for (live, applied, merged) in [
@@ -444,7 +441,7 @@ fn named_fields_above_members_are_added() {
     assert_eq!(thing().with_named_fields(&set(text)), set(with));
 }
 
-/// What was granular when it was written and is atomic now is one field.
+/// A part that was granular when the set was written, and is atomic now, is one field.
 #[test]
 fn parts_that_became_atomic_are_one_field() {
     let old = set(concat!(
@@ -459,7 +456,7 @@ fn parts_that_became_atomic_are_one_field() {
     );
     assert_eq!(thing().reconciled(&old), Some(set(new)));
     assert_eq!(thing().reconciled(&set(new)), None);
-    // What became granular stays as it is.
+    // A part that became granular stays as it is.
     assert_eq!(
         thing().reconciled(&set(r#"{"f:spec":{"f:items":{},"f:labels":{}}}"#)),
         None
@@ -477,8 +474,8 @@ fn without_a_schema_types_are_deduced() {
     assert_eq!(set, expected);
 }
 
-/// Many items of one key, of different keys, and in the opposite order are no square of their
-/// number.
+/// Many items with the same key, with different keys, and in the opposite order take less than
+/// quadratic time.
 #[test]
 fn many_items_take_a_bounded_time() {
     let count = 20_000;

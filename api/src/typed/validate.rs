@@ -1,4 +1,4 @@
-//! Whether values have their types (API-171).
+//! Validation of values by their types (API-171).
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use super::ValueType;
 use super::elements::element;
 use super::errors::TypeErrors;
-use super::kind::{Expected, Form, Items, Kind};
-use crate::field_error::{beginning, go_quote};
+use super::forms::{Expected, Items};
+use super::kind::{Form, Item};
 use crate::field_set::{FieldPath, PathElement, shown_number};
-use crate::schema::Type;
+use crate::text::quoting::{beginning, go_quote};
 
 pub(super) fn validate(
     of: ValueType<'_>,
@@ -24,9 +24,10 @@ pub(super) fn validate(
         allows_duplicates,
     };
     walk.members(of, members);
-    match walk.errors.0.is_empty() {
-        true => Ok(()),
-        false => Err(walk.errors),
+    if walk.errors.0.is_empty() {
+        Ok(())
+    } else {
+        Err(walk.errors)
     }
 }
 
@@ -47,7 +48,7 @@ impl Walk {
         }
         match (of.kind.form(Some(value)), value) {
             (Form::Scalar, scalar) => {
-                if let Kind::Scalar(expected) = of.kind
+                if let Some(expected) = of.kind.expected()
                     && !has_scalar(expected, scalar)
                 {
                     self.refuse(scalar_problem(expected, scalar));
@@ -75,7 +76,7 @@ impl Walk {
             match of.member(name) {
                 Some(member) => self.value(member, value),
                 None => {
-                    // The first one is enough for Kubernetes.
+                    // Kubernetes reports only the first one.
                     self.refuse("field not declared in schema".to_owned());
                     self.path.pop();
                     return;
@@ -85,13 +86,7 @@ impl Walk {
         }
     }
 
-    fn items(
-        &mut self,
-        of: ValueType<'_>,
-        item: Option<&Type>,
-        items: Items<'_>,
-        values: &[Value],
-    ) {
+    fn items(&mut self, of: ValueType<'_>, item: Item<'_>, items: Items<'_>, values: &[Value]) {
         let mut seen = BTreeSet::new();
         for (place, value) in values.iter().enumerate() {
             if self.errors.is_full() {
@@ -111,9 +106,9 @@ impl Walk {
             if is_granular && !self.allows_duplicates && !seen.insert(step.clone()) {
                 self.refuse(format!("duplicate entries for key {step}"));
             }
-            if let Some(item) = item {
+            if !matches!(item, Item::Deduced) {
                 self.path.push(step);
-                self.value(of.at(Kind::of_type(of.schema, item)), value);
+                self.value(of.at(item.kind(of.schema)), value);
                 self.path.pop();
             }
         }
@@ -156,7 +151,7 @@ fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// A value within Go's struct for values, as `%v` shows it.
+/// A value inside structured-merge-diff's Go struct for values, formatted like `%v`.
 struct GoValue<'v>(&'v Value);
 
 impl std::fmt::Display for GoValue<'_> {
@@ -165,8 +160,8 @@ impl std::fmt::Display for GoValue<'_> {
     }
 }
 
-/// A value as Go's `%v` shows it.
-struct GoPlain<'v>(&'v Value);
+/// A value, formatted like Go's `%v`.
+pub struct GoPlain<'v>(pub &'v Value);
 
 impl std::fmt::Display for GoPlain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -195,7 +190,7 @@ impl std::fmt::Display for GoPlain<'_> {
     }
 }
 
-/// A value as Go's `%#v` shows it.
+/// A value, formatted like Go's `%#v`.
 struct GoSyntax<'v>(&'v Value);
 
 impl std::fmt::Display for GoSyntax<'_> {

@@ -1,9 +1,9 @@
-//! How much stack is used.
+//! Measurement of stack use.
 #![allow(clippy::unwrap_used)]
 
 use api::deep::MAX_DEPTH;
 
-/// How much of the stack of this thread was used, in bytes.
+/// Returns how many bytes of this thread's stack have been used.
 fn used() -> usize {
     let here = 0_u8;
     let here = std::ptr::from_ref(&here).addr();

@@ -6,36 +6,36 @@ use serde_json::Value;
 
 use super::{UNSET, computed, items, joined, member, text, text_or};
 
-/// MutatingAdmissionPolicies.
+/// Returns the columns of MutatingAdmissionPolicies.
 pub fn mutatingadmissionpolicies() -> Vec<Column> {
     let mutations = Cell::Count(FieldPath::list(&["spec.mutations"]));
     vec![
         Column::name(),
-        Column::integer("Mutations", "Number of changes that it makes.", mutations),
+        Column::integer("Mutations", "Number of mutations.", mutations),
         parameter_kind(),
         Column::age(),
     ]
 }
 
-/// ValidatingAdmissionPolicies.
+/// Returns the columns of ValidatingAdmissionPolicies.
 pub fn validatingadmissionpolicies() -> Vec<Column> {
     let validations = Cell::Count(FieldPath::list(&["spec.validations"]));
     vec![
         Column::name(),
-        Column::integer("Validations", "Number of its rules.", validations),
+        Column::integer("Validations", "Number of validation rules.", validations),
         parameter_kind(),
         Column::age(),
     ]
 }
 
-/// The bindings of both kinds of policies.
+/// Returns the columns of the bindings of both kinds of policies.
 pub fn bindings() -> Vec<Column> {
     let parameters = computed(|binding, _| parameters(binding).into());
     vec![
         Column::name(),
         Column::text(
             "PolicyName",
-            "The policy that is in force.",
+            "Name of the bound policy.",
             text("spec.policyName"),
         ),
         Column::text("ParamRef", "The parameters of the policy.", parameters),
@@ -43,7 +43,7 @@ pub fn bindings() -> Vec<Column> {
     ]
 }
 
-/// Both kinds of webhook configurations.
+/// Returns the columns of both kinds of webhook configurations.
 pub fn webhookconfigurations() -> Vec<Column> {
     let webhooks = Cell::Count(FieldPath::list(&["webhooks"]));
     vec![
@@ -58,7 +58,7 @@ fn parameter_kind() -> Column {
         Some(of) => format!("{}/{}", member(of, "apiVersion"), member(of, "kind")).into(),
         None => UNSET.into(),
     });
-    Column::text("ParamKind", "The kind of its parameters.", kind)
+    Column::text("ParamKind", "Kind of the policy's parameters.", kind)
 }
 
 fn parameters(binding: &Object) -> String {
@@ -71,7 +71,7 @@ fn parameters(binding: &Object) -> String {
     }
 }
 
-/// A selector as Go shows a struct.
+/// Formats a label selector as Go's `%v` prints the struct.
 fn selector_text(selector: &Value) -> String {
     let mut text = "&LabelSelector{MatchLabels:map[string]string{".to_owned();
     let labels = selector.get("matchLabels").and_then(Value::as_object);

@@ -4,7 +4,7 @@ use api::resource::Column;
 
 use super::plain;
 
-/// CustomResourceDefinitions.
+/// Returns the columns of CustomResourceDefinitions.
 pub fn customresourcedefinitions() -> Vec<Column> {
     plain()
 }

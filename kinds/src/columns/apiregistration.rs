@@ -5,7 +5,7 @@ use api::resource::Column;
 
 use super::{computed, condition, list, member};
 
-/// APIServices.
+/// Returns the columns of APIServices.
 pub fn apiservices() -> Vec<Column> {
     let service = computed(|object, _| match object.at(&["spec", "service"]) {
         Some(service) => format!(
@@ -19,8 +19,8 @@ pub fn apiservices() -> Vec<Column> {
     let available = computed(|object, _| available(object).into());
     vec![
         Column::name(),
-        Column::text("Service", "The service that answers for it.", service),
-        Column::text("Available", "Whether it answers.", available),
+        Column::text("Service", "Service that serves the version.", service),
+        Column::text("Available", "Whether the service is available.", available),
         Column::age(),
     ]
 }

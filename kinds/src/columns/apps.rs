@@ -12,13 +12,13 @@ use super::{
 };
 use crate::validation::selectors::requirements_text;
 
-/// ControllerRevisions.
+/// Returns the columns of ControllerRevisions.
 pub fn controllerrevisions() -> Vec<Column> {
     let controller = computed(|revision, _| controller(revision).into());
     let revision = computed(|revision, _| integer(revision, &["revision"]));
     vec![
         Column::name(),
-        Column::text("Controller", "What it is a version of.", controller),
+        Column::text("Controller", "Owner of the revision.", controller),
         Column::text(
             "Revision",
             OfField("apps.v1.ControllerRevision.revision"),
@@ -28,7 +28,7 @@ pub fn controllerrevisions() -> Vec<Column> {
     ]
 }
 
-/// DaemonSets.
+/// Returns the columns of DaemonSets.
 pub fn daemonsets() -> Vec<Column> {
     let desired = computed(|set, _| integer(set, &["status", "desiredNumberScheduled"]));
     let current = computed(|set, _| integer(set, &["status", "currentNumberScheduled"]));
@@ -76,7 +76,7 @@ pub fn daemonsets() -> Vec<Column> {
     ]
 }
 
-/// Deployments.
+/// Returns the columns of Deployments.
 pub fn deployments() -> Vec<Column> {
     let updated = computed(|object, _| integer(object, &["status", "updatedReplicas"]));
     let available = computed(|object, _| integer(object, &["status", "availableReplicas"]));
@@ -98,13 +98,13 @@ pub fn deployments() -> Vec<Column> {
         containers,
         images,
         selector_column(OfField("apps.v1.DeploymentSpec.selector"), |object, _| {
-            // Nothing stands for no requirements here, unlike elsewhere.
+            // A selector without requirements is an empty cell here, unlike in other kinds.
             requirements_text(&Field::named("", object.at(&["spec", "selector"]))).into()
         }),
     ]
 }
 
-/// ReplicaSets.
+/// Returns the columns of ReplicaSets.
 pub fn replicasets() -> Vec<Column> {
     let described = [
         "apps.v1.ReplicaSetSpec.replicas",
@@ -115,7 +115,7 @@ pub fn replicasets() -> Vec<Column> {
     replicated(described, selector)
 }
 
-/// StatefulSets.
+/// Returns the columns of StatefulSets.
 pub fn statefulsets() -> Vec<Column> {
     let [containers, images] = template_columns();
     vec![Column::name(), ready(), Column::age(), containers, images]
@@ -126,14 +126,10 @@ fn ready() -> Column {
         let ready = integer(object, &["status", "readyReplicas"]);
         format!("{ready}/{}", integer(object, &["spec", "replicas"])).into()
     });
-    Column::text(
-        "Ready",
-        "Pods that are ready, of those that are wanted.",
-        ready,
-    )
+    Column::text("Ready", "Ready pods and desired pods.", ready)
 }
 
-/// The controller that owns a revision, by its kind, group and name.
+/// Returns the kind, group and name of the controller that owns a revision.
 fn controller(revision: &Object) -> String {
     let owners = list(revision, &["metadata", "ownerReferences"]);
     let owner = owners

@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 
 use super::{NONE, UNKNOWN, UNSET, computed, integer, list, member, text_or};
 
-/// What stands for the absence of a quantity.
+/// The text of an absent quantity.
 const ABSENT: &str = "<nil>";
 
-/// HorizontalPodAutoscalers, in either version. Rows are made of what caches hold, whatever version
-/// is shown.
+/// Returns the columns of HorizontalPodAutoscalers in either version. Rows are computed from the
+/// cached object, which may be in the other version.
 pub fn horizontalpodautoscalers() -> Vec<Column> {
     let targets = computed(|autoscaler, _| {
         let targets = match autoscaler.api_version() {
@@ -26,7 +26,7 @@ pub fn horizontalpodautoscalers() -> Vec<Column> {
     ))
 }
 
-/// Scales. Unlike those of other kinds, the first column has no format.
+/// Returns the columns of Scales. Unlike in other kinds, the first column has no format.
 pub fn scales() -> Vec<Column> {
     let desired = computed(|scale, _| integer(scale, &["spec", "replicas"]));
     let available = computed(|scale, _| integer(scale, &["status", "replicas"]));
@@ -36,8 +36,8 @@ pub fn scales() -> Vec<Column> {
     };
     vec![
         name,
-        Column::integer("Desired", "Number of pods that are wanted.", desired),
-        Column::integer("Available", "Number of pods that there are.", available),
+        Column::integer("Desired", "Number of desired pods.", desired),
+        Column::integer("Available", "Number of existing pods.", available),
         Column::age(),
     ]
 }
@@ -49,7 +49,8 @@ fn targets_v2(autoscaler: &Object) -> Vec<String> {
     specs.iter().enumerate().map(of).collect()
 }
 
-/// The use of processors. Other metrics are in annotations.
+/// Returns the targets of an autoscaling/v1 object: CPU utilization from its fields, other metrics
+/// from its annotations.
 fn targets_v1(autoscaler: &Object) -> Vec<String> {
     let specs = annotated(autoscaler, "metrics", "target");
     let statuses = annotated(autoscaler, "current-metrics", "current");
@@ -64,8 +65,9 @@ fn targets_v1(autoscaler: &Object) -> Vec<String> {
     targets
 }
 
-/// The metrics in an annotation, in the form of `autoscaling/v2`. There, what shall be and what is
-/// has a member of its own; here, members begin with its name: `targetAverageValue`.
+/// Reads the metrics of an annotation and converts them to autoscaling/v2. In v2, target and
+/// current values are in a struct each (`target`, `current`); in the annotation, they are members
+/// with that prefix, such as `targetAverageValue`.
 fn annotated(autoscaler: &Object, name: &str, part: &str) -> Vec<Value> {
     let name = format!("autoscaling.alpha.kubernetes.io/{name}");
     let text = autoscaler.text(&["metadata", "annotations", &name]);
@@ -130,7 +132,7 @@ fn with_targets(targets: Column) -> Vec<Column> {
     ]
 }
 
-/// The first metrics, and how many more there are.
+/// Joins the first targets and the number of the others.
 fn shown(targets: &[String]) -> String {
     const SHOWN: usize = 2;
     match targets {
@@ -143,7 +145,7 @@ fn shown(targets: &[String]) -> String {
     }
 }
 
-/// A metric, and what it shall be.
+/// Formats the current and the target value of a metric.
 fn target(spec: &Value, status: Option<&Value>) -> String {
     let part = match member(spec, "type") {
         "ContainerResource" => "containerResource",
@@ -180,7 +182,7 @@ fn target(spec: &Value, status: Option<&Value>) -> String {
     }
 }
 
-/// The use of a resource, and what it shall be.
+/// Formats the current and the target use of a resource.
 fn resource_target(name: &str, target: &Value, current: Option<&Value>) -> String {
     let average = member(target, "averageValue");
     if !average.is_empty() {

@@ -1,8 +1,8 @@
 //! The columns of `batch/v1` (API-218).
 
-use api::duration::human_duration;
 use api::object::Object;
 use api::resource::{Column, OfField};
+use api::text::human_duration::human_duration;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ const TEMPLATE: &[&str] = &[
     "containers",
 ];
 
-/// CronJobs.
+/// Returns the columns of CronJobs.
 pub fn cronjobs() -> Vec<Column> {
     let zone = computed(|job, _| text_or(job.text(&["spec", "timeZone"]), NONE).into());
     let suspend = computed(|job, _| match job.at(&["spec", "suspend"]) {
@@ -57,7 +57,7 @@ pub fn cronjobs() -> Vec<Column> {
     ]
 }
 
-/// Jobs.
+/// Returns the columns of Jobs.
 pub fn jobs() -> Vec<Column> {
     let status = computed(|job, _| status(job).into());
     let completions = computed(|job, _| completions(job).into());
@@ -65,13 +65,17 @@ pub fn jobs() -> Vec<Column> {
     let [containers, images] = template_columns();
     vec![
         Column::name(),
-        Column::text("Status", "How far it is.", status),
+        Column::text("Status", "State of the Job.", status),
         Column::text(
             "Completions",
             OfField("batch.v1.JobStatus.succeeded"),
             completions,
         ),
-        Column::text("Duration", "How long it runs, or ran.", duration),
+        Column::text(
+            "Duration",
+            "Time that the Job has been running, or ran.",
+            duration,
+        ),
         Column::age(),
         containers,
         images,

@@ -1,13 +1,13 @@
 //! The columns of `certificates.k8s.io/v1` (API-218).
 
-use api::duration::human_duration;
 use api::object::Object;
 use api::resource::{Column, OfField};
+use api::text::human_duration::human_duration;
 use serde_json::Value;
 
 use super::{NONE, computed, condition, list, text, text_or};
 
-/// CertificateSigningRequests.
+/// Returns the columns of CertificateSigningRequests.
 pub fn certificatesigningrequests() -> Vec<Column> {
     let signer = computed(|request, _| text_or(request.text(&["spec", "signerName"]), NONE).into());
     let duration = computed(|request, _| {
@@ -21,8 +21,12 @@ pub fn certificatesigningrequests() -> Vec<Column> {
     vec![
         Column::name(),
         Column::age(),
-        Column::text("SignerName", "Who shall sign it.", signer),
-        Column::text("Requestor", "Who asks.", text("spec.username")),
+        Column::text("SignerName", "Name of the requested signer.", signer),
+        Column::text(
+            "Requestor",
+            "User who made the request.",
+            text("spec.username"),
+        ),
         Column::text(
             "RequestedDuration",
             OfField("certificates.v1.CertificateSigningRequestSpec.expirationSeconds"),
@@ -30,7 +34,7 @@ pub fn certificatesigningrequests() -> Vec<Column> {
         ),
         Column::text(
             "Condition",
-            "Whether it is approved, and what came of it.",
+            "Whether the request is approved, denied, failed or issued.",
             state,
         ),
     ]

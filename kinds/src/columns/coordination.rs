@@ -4,7 +4,7 @@ use api::resource::{Column, OfField};
 
 use super::text;
 
-/// Leases.
+/// Returns the columns of Leases.
 pub fn leases() -> Vec<Column> {
     vec![
         Column::name(),

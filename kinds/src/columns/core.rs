@@ -1,4 +1,4 @@
-//! The columns of the core group, `v1`, but for [`super::events`], [`super::nodes`],
+//! The columns of the core group, `v1`, except those in [`super::events`], [`super::nodes`],
 //! [`super::pods`] and [`super::volumes`].
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use super::{
     with_more,
 };
 
-/// ComponentStatuses.
+/// Returns the columns of ComponentStatuses.
 pub fn componentstatuses() -> Vec<Column> {
     let status = computed(
         |status, _| match health(status).map(|of| member(of, "status")) {
@@ -26,13 +26,13 @@ pub fn componentstatuses() -> Vec<Column> {
     let error = computed(|status, _| of_health(status, "error"));
     vec![
         Column::name(),
-        Column::text("Status", "Whether the part works.", status),
-        Column::text("Message", "What it answered.", message),
-        Column::text("Error", "Why it can't be asked.", error),
+        Column::text("Status", "Whether the component is healthy.", status),
+        Column::text("Message", "Answer of the health check.", message),
+        Column::text("Error", "Error of the health check.", error),
     ]
 }
 
-/// ConfigMaps.
+/// Returns the columns of ConfigMaps.
 pub fn configmaps() -> Vec<Column> {
     let entries = Cell::Count(FieldPath::list(&["data", "binaryData"]));
     vec![
@@ -42,7 +42,7 @@ pub fn configmaps() -> Vec<Column> {
     ]
 }
 
-/// Endpoints.
+/// Returns the columns of Endpoints.
 pub fn endpoints() -> Vec<Column> {
     let addresses = computed(|endpoints, _| addresses(endpoints).into());
     vec![
@@ -52,12 +52,12 @@ pub fn endpoints() -> Vec<Column> {
     ]
 }
 
-/// LimitRanges.
+/// Returns the columns of LimitRanges.
 pub fn limitranges() -> Vec<Column> {
     plain()
 }
 
-/// Namespaces.
+/// Returns the columns of Namespaces.
 pub fn namespaces() -> Vec<Column> {
     let description = "Active, or Terminating while its contents are deleted.";
     vec![
@@ -67,7 +67,7 @@ pub fn namespaces() -> Vec<Column> {
     ]
 }
 
-/// PodTemplates.
+/// Returns the columns of PodTemplates.
 pub fn podtemplates() -> Vec<Column> {
     let names = computed(|object, _| container_names(object, &["template", "spec", "containers"]));
     let images =
@@ -77,11 +77,15 @@ pub fn podtemplates() -> Vec<Column> {
         Column::name(),
         Column::text("Containers", "Names of its containers.", names),
         Column::text("Images", "Images of its containers.", images),
-        Column::text("Pod Labels", "Labels of pods that are made of it.", labels),
+        Column::text(
+            "Pod Labels",
+            "Labels of pods made from the template.",
+            labels,
+        ),
     ]
 }
 
-/// ReplicationControllers.
+/// Returns the columns of ReplicationControllers.
 pub fn replicationcontrollers() -> Vec<Column> {
     let of = OfField("core.v1.ReplicationControllerSpec.selector");
     let selector = selector_column(of, |object, _| labels(object.at(&["spec", "selector"])));
@@ -93,7 +97,8 @@ pub fn replicationcontrollers() -> Vec<Column> {
     replicated(described, selector)
 }
 
-/// The columns of kinds that keep a number of pods, and the fields that describe three of them.
+/// Returns the columns of kinds with replicas. `described` names the fields that describe the
+/// desired, current and ready counts.
 pub(super) fn replicated(described: [&'static str; 3], selector: Column) -> Vec<Column> {
     let described = described.map(OfField);
     let desired = computed(|object, _| integer(object, &["spec", "replicas"]));
@@ -112,7 +117,7 @@ pub(super) fn replicated(described: [&'static str; 3], selector: Column) -> Vec<
     ]
 }
 
-/// ResourceQuotas.
+/// Returns the columns of ResourceQuotas.
 pub fn resourcequotas() -> Vec<Column> {
     let requests = computed(|quota, _| quota_of(quota, false).into());
     let limits = computed(|quota, _| quota_of(quota, true).into());
@@ -120,19 +125,15 @@ pub fn resourcequotas() -> Vec<Column> {
         Column::name(),
         Column::text(
             "Request",
-            "What is used of each request, of what may be.",
+            "Used and hard amounts of requests and counts.",
             requests,
         ),
-        Column::text(
-            "Limit",
-            "What is used of each limit, of what may be.",
-            limits,
-        ),
+        Column::text("Limit", "Used and hard amounts of limits.", limits),
         Column::age(),
     ]
 }
 
-/// Secrets.
+/// Returns the columns of Secrets.
 pub fn secrets() -> Vec<Column> {
     let entries = Cell::Count(FieldPath::list(&["data"]));
     vec![
@@ -143,7 +144,7 @@ pub fn secrets() -> Vec<Column> {
     ]
 }
 
-/// Services.
+/// Returns the columns of Services.
 pub fn services() -> Vec<Column> {
     let cluster = computed(|service, _| cluster_address(service).into());
     let external = computed(|service, _| external_address(service).into());
@@ -173,7 +174,7 @@ pub fn services() -> Vec<Column> {
     ]
 }
 
-/// The condition that tells whether a part works.
+/// Returns the condition that reports the health of a component.
 fn health(status: &Object) -> Option<&Value> {
     let mut conditions = list(status, &["conditions"]).iter();
     conditions.find(|condition| member(condition, "type") == "Healthy")
@@ -183,7 +184,7 @@ fn of_health(status: &Object, name: &str) -> Value {
     health(status).map_or("", |of| member(of, name)).into()
 }
 
-/// The first addresses that are ready, with each of their ports.
+/// Returns the first ready addresses, each with its ports.
 fn addresses(endpoints: &Object) -> String {
     const SHOWN: usize = 3;
     let subsets = list(endpoints, &["subsets"]);
@@ -215,7 +216,7 @@ fn at_port(address: &str, port: Option<i64>) -> String {
     }
 }
 
-/// What is used of a quota: of requests and counts, or of limits.
+/// Formats the used and the hard amount of each resource: limits, or requests and counts.
 fn quota_of(quota: &Object, of_limits: bool) -> String {
     let used = quota.at(&["status", "used"]);
     let hard = quota.at(&["status", "hard"]).and_then(Value::as_object);
@@ -252,7 +253,7 @@ fn external_address(service: &Object) -> String {
     }
 }
 
-/// The addresses of a load balancer, or else its names, sorted.
+/// Returns the IP addresses of a load balancer, sorted; its host names where it has no addresses.
 pub(super) fn load_balancer(object: &Object) -> String {
     let ingress = list(object, &["status", "loadBalancer", "ingress"]).iter();
     let points = ingress.map(|point| text_or(member(point, "ip"), member(point, "hostname")));

@@ -8,7 +8,7 @@ use super::{UNSET, computed, items, list, text, text_or, with_more};
 
 const SHOWN: usize = 3;
 
-/// EndpointSlices.
+/// Returns the columns of EndpointSlices.
 pub fn endpointslices() -> Vec<Column> {
     let ports = computed(|slice, _| ports(slice).into());
     let endpoints = computed(|slice, _| endpoints(slice).into());

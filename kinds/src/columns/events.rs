@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{computed, integer, member, since, text, text_or};
 
-/// The names that a version has for members.
+/// The member names of one version of Events.
 struct Members {
     first: &'static str,
     last: &'static str,
@@ -38,7 +38,7 @@ const EVENTS: Members = Members {
     controller: "reportingController",
 };
 
-/// The names that the version of an event has for members.
+/// Returns the member names of the event's version.
 fn members(event: &Object) -> &'static Members {
     match event.api_version() {
         "events.k8s.io/v1" => &EVENTS,
@@ -46,7 +46,7 @@ fn members(event: &Object) -> &'static Members {
     }
 }
 
-/// Events.
+/// Returns the columns of Events.
 pub fn events() -> Vec<Column> {
     let last = computed(|event, now| last_seen(event, now).into());
     let first = computed(|event, now| first_seen(event, now).into());
@@ -78,7 +78,7 @@ pub fn events() -> Vec<Column> {
     ]
 }
 
-/// The first of these times that is given.
+/// Returns the first of these times that is set.
 fn first_given<'e>(event: &'e Object, names: &[&str]) -> &'e str {
     let mut times = names.iter().map(|name| event.text(&[*name]));
     times.find(|time| !time.is_empty()).unwrap_or_default()

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{NONE, computed, condition, integer, list, member, text, text_or};
 
-/// FlowSchemas.
+/// Returns the columns of FlowSchemas.
 pub fn flowschemas() -> Vec<Column> {
     let precedence = computed(|schema, _| integer(schema, &["spec", "matchingPrecedence"]));
     let method = computed(|schema, _| {
@@ -46,7 +46,7 @@ pub fn flowschemas() -> Vec<Column> {
     ]
 }
 
-/// PriorityLevelConfigurations.
+/// Returns the columns of PriorityLevelConfigurations.
 pub fn prioritylevelconfigurations() -> Vec<Column> {
     let shares = computed(|level, _| match level.at(&["spec", "limited"]) {
         Some(_) => integer(level, &["spec", "limited", "nominalConcurrencyShares"]),

@@ -1,8 +1,9 @@
-//! What Tables show of kinds (API-218, http.md 6.4): columns, and the cells that need more than a
-//! path. Objects enter, cells leave.
+//! The columns of Tables for each kind (API-218, http.md 6.4), and the cells that need more than a
+//! field path.
 //!
-//! This folder owns a function for each kind that lists its columns, in a file per API group, and
-//! the computations of their cells. Objects have been decoded by their schema.
+//! A file per API group has one function for each kind, which lists its columns, and the
+//! computations of their cells. Objects have been decoded by their schema, so types need no check
+//! here.
 
 pub mod admissionregistration;
 pub mod apiextensions;
@@ -27,88 +28,88 @@ pub mod scheduling;
 pub mod storage;
 pub mod volumes;
 
-use api::duration::age;
 use api::field::Field;
 use api::object::Object;
 use api::resource::{Cell, Column, OfField};
+use api::text::human_duration::age;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::validation::selectors::format_label_selector;
 
-/// What stands for nothing.
+/// The text of an empty value.
 const NONE: &str = "<none>";
 
-/// What stands for a value that was not given.
+/// The text of an unset value.
 const UNSET: &str = "<unset>";
 
-/// What stands for a value that is not known.
+/// The text of an unknown value.
 const UNKNOWN: &str = "<unknown>";
 
-/// Where most workloads have their containers.
+/// The path of the containers in most workloads.
 const TEMPLATE: &[&str] = &["spec", "template", "spec", "containers"];
 
-/// A cell that is computed.
+/// Returns a cell that is computed from the object and the current time.
 fn computed(compute: fn(&Object, Timestamp) -> Value) -> Cell {
-    Cell::Computed(compute)
+    Cell::computed(compute)
 }
 
-/// A text at a path written with dots.
+/// Returns a cell with the string at a dotted path.
 fn text(path: &str) -> Cell {
     Cell::Text(path.into())
 }
 
-/// A text, or what stands for an empty one.
+/// Returns the text, or `otherwise` if it is empty.
 fn text_or<'t>(text: &'t str, otherwise: &'t str) -> &'t str {
     if text.is_empty() { otherwise } else { text }
 }
 
-/// The whole number at a path, 0 when absent.
+/// Returns the integer at a path, 0 if absent.
 fn integer(object: &Object, path: &[&str]) -> Value {
     let number = object.at(path).and_then(Value::as_i64);
     number.unwrap_or_default().into()
 }
 
-/// The boolean at a path, or what is meant by its absence.
+/// Returns the boolean at a path, or `absent` if it is unset.
 fn boolean(object: &Object, path: &[&str], absent: bool) -> Value {
     let flag = object.at(path).and_then(Value::as_bool);
     flag.unwrap_or(absent).into()
 }
 
-/// The items of the list at a path.
+/// Returns the items of the list at a path.
 fn list<'o>(object: &'o Object, path: &[&str]) -> &'o [Value] {
     let items = object.at(path).and_then(Value::as_array);
     items.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The items of a list in a struct.
+/// Returns the items of a member that is a list.
 fn items<'v>(value: &'v Value, name: &str) -> &'v [Value] {
     let items = value.get(name).and_then(Value::as_array);
     items.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The text of a member of a struct.
+/// Returns the string of a member.
 fn member<'v>(value: &'v Value, name: &str) -> &'v str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The whole number of a member of a struct.
+/// Returns the integer of a member.
 fn number(value: &Value, name: &str) -> i64 {
     value.get(name).and_then(Value::as_i64).unwrap_or_default()
 }
 
-/// Texts with a separator between them.
+/// Joins texts with a separator.
 fn joined<'v>(texts: impl IntoIterator<Item = &'v str>, separator: &str) -> String {
     let texts: Vec<&str> = texts.into_iter().collect();
     texts.join(separator)
 }
 
-/// The texts in a list, with commas.
+/// Joins the strings of a list with commas.
 fn texts(list: &[Value]) -> String {
     joined(list.iter().filter_map(Value::as_str), ",")
 }
 
-/// Labels as `a=b,c=d`.
+/// Formats labels as `a=b,c=d`.
 fn labels(labels: Option<&Value>) -> Value {
     let members = labels.and_then(Value::as_object).into_iter().flatten();
     let pairs: Vec<String> = members
@@ -117,40 +118,40 @@ fn labels(labels: Option<&Value>) -> Value {
     text_or(&pairs.join(","), NONE).into()
 }
 
-/// The selector of labels at a path.
+/// Formats the label selector at a path.
 fn selector(object: &Object, path: &[&str]) -> Value {
     format_label_selector(&Field::named("", object.at(path))).into()
 }
 
-/// The time since a time in an object.
+/// Formats the time that has passed since `time`.
 fn since(time: &str, now: Timestamp) -> String {
     age(time.parse().ok(), now)
 }
 
-/// The names of the containers in a list.
+/// Returns the names of the containers at a path, separated by commas.
 fn container_names(object: &Object, path: &[&str]) -> Value {
     let containers = list(object, path).iter();
     joined(containers.map(|container| member(container, "name")), ",").into()
 }
 
-/// The images of the containers in a list.
+/// Returns the images of the containers at a path, separated by commas.
 fn container_images(object: &Object, path: &[&str]) -> Value {
     let containers = list(object, path).iter();
     joined(containers.map(|container| member(container, "image")), ",").into()
 }
 
-/// The condition of this type in a list of conditions.
+/// Returns the condition of this type in a list of conditions.
 fn condition<'v>(conditions: &'v [Value], kind: &str) -> Option<&'v Value> {
     conditions.iter().find(|one| member(one, "type") == kind)
 }
 
-/// Whether a condition of this type is true.
+/// Reports whether a condition of this type is true.
 fn is_true(conditions: &[Value], kind: &str) -> bool {
     let mut same = conditions.iter().filter(|one| member(one, "type") == kind);
     same.any(|one| member(one, "status") == "True")
 }
 
-/// The first of many texts, and how many more there are: `a,b,c + 2 more...`.
+/// Joins the first texts and the number of the others: `a,b,c + 2 more...`.
 fn with_more(shown: &[String], total: usize) -> String {
     let text = shown.join(",");
     match total.saturating_sub(shown.len()) {
@@ -159,7 +160,8 @@ fn with_more(shown: &[String], total: usize) -> String {
     }
 }
 
-/// The name, with a mark if one of these annotations says that the class is the default.
+/// Returns the name of a class, with `(default)` if one of these annotations marks it as the
+/// default.
 fn class_name(class: &Object, annotations: &[&str]) -> Value {
     let says_so = |name: &&str| class.text(&["metadata", "annotations", name]) == "true";
     let is_default = annotations.iter().any(says_so);
@@ -167,24 +169,24 @@ fn class_name(class: &Object, annotations: &[&str]) -> Value {
     format!("{}{mark}", class.name()).into()
 }
 
-/// The columns of a kind without columns of its own.
+/// Returns the columns of kinds without any of their own: name and creation time.
 fn plain() -> Vec<Column> {
     vec![Column::name(), Column::created_at()]
 }
 
-/// The wide column with the names of containers.
+/// Returns the wide column with the names of containers.
 fn containers(compute: fn(&Object, Timestamp) -> Value) -> Column {
     let cell = computed(compute);
     Column::text("Containers", "Names of the containers of its pods.", cell).wide()
 }
 
-/// The wide column with the images of containers.
+/// Returns the wide column with the images of containers.
 fn images(compute: fn(&Object, Timestamp) -> Value) -> Column {
     let cell = computed(compute);
     Column::text("Images", "Images of the containers of its pods.", cell).wide()
 }
 
-/// The wide columns with the names and the images of the containers of most workloads.
+/// Returns the wide columns with the names and the images of the containers of most workloads.
 fn template_columns() -> [Column; 2] {
     [
         containers(|object, _| container_names(object, TEMPLATE)),
@@ -192,12 +194,12 @@ fn template_columns() -> [Column; 2] {
     ]
 }
 
-/// The wide column with the selector of pods.
+/// Returns the wide column with the selector of pods.
 fn selector_column(of: OfField, compute: fn(&Object, Timestamp) -> Value) -> Column {
     Column::text("Selector", of, computed(compute)).wide()
 }
 
-/// The wide column with the selector of most workloads.
+/// Returns the wide column with the selector of most workloads.
 fn workload_selector(of: OfField) -> Column {
     selector_column(of, |object, _| selector(object, &["spec", "selector"]))
 }

@@ -8,7 +8,7 @@ use super::{
     NONE, class_name, computed, joined, list, member, selector, text, text_or, texts, with_more,
 };
 
-/// IngressClasses.
+/// Returns the columns of IngressClasses.
 pub fn ingressclasses() -> Vec<Column> {
     let name = Column {
         cell: computed(|class, _| {
@@ -21,15 +21,15 @@ pub fn ingressclasses() -> Vec<Column> {
         name,
         Column::text(
             "Controller",
-            "Who serves its ingresses.",
+            "Controller that serves Ingresses of the class.",
             text("spec.controller"),
         ),
-        Column::text("Parameters", "An object with more settings.", parameters),
+        Column::text("Parameters", "Object with further parameters.", parameters),
         Column::age(),
     ]
 }
 
-/// Ingresses.
+/// Returns the columns of Ingresses.
 pub fn ingresses() -> Vec<Column> {
     let class =
         computed(|ingress, _| text_or(ingress.text(&["spec", "ingressClassName"]), NONE).into());
@@ -41,15 +41,15 @@ pub fn ingresses() -> Vec<Column> {
     });
     vec![
         Column::name(),
-        Column::text("Class", "The class that serves it.", class),
+        Column::text("Class", "IngressClass that serves the Ingress.", class),
         Column::text("Hosts", "The hosts of its rules.", hosts),
-        Column::text("Address", "Where it is reached.", address),
-        Column::text("Ports", "The ports that it is reached at.", ports),
+        Column::text("Address", "Addresses of the load balancer.", address),
+        Column::text("Ports", "Ports at which the Ingress is reached.", ports),
         Column::age(),
     ]
 }
 
-/// IPAddresses.
+/// Returns the columns of IPAddresses.
 pub fn ipaddresses() -> Vec<Column> {
     let parent = computed(|address, _| parent(address).into());
     vec![
@@ -63,7 +63,7 @@ pub fn ipaddresses() -> Vec<Column> {
     ]
 }
 
-/// NetworkPolicies.
+/// Returns the columns of NetworkPolicies.
 pub fn networkpolicies() -> Vec<Column> {
     let pods = computed(|policy, _| selector(policy, &["spec", "podSelector"]));
     vec![
@@ -77,7 +77,7 @@ pub fn networkpolicies() -> Vec<Column> {
     ]
 }
 
-/// ServiceCIDRs.
+/// Returns the columns of ServiceCIDRs.
 pub fn servicecidrs() -> Vec<Column> {
     let ranges = computed(|object, _| texts(list(object, &["spec", "cidrs"])).into());
     vec![
@@ -108,7 +108,7 @@ fn hosts(ingress: &Object) -> String {
     let mut shown = Vec::new();
     for rule in rules {
         if shown.len() == SHOWN {
-            // Rules without hosts count too, as in Kubernetes.
+            // Rules without a host count too, as in Kubernetes.
             return with_more(&shown, rules.len());
         }
         let host = member(rule, "host");

@@ -4,13 +4,13 @@ use api::resource::Column;
 
 use super::text;
 
-/// RuntimeClasses.
+/// Returns the columns of RuntimeClasses.
 pub fn runtimeclasses() -> Vec<Column> {
     vec![
         Column::name(),
         Column::text(
             "Handler",
-            "The configuration that runs its pods.",
+            "CRI handler that runs pods of the class.",
             text("handler"),
         ),
         Column::age(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{NONE, UNKNOWN, computed, list, member, text, text_or};
 
-/// Nodes.
+/// Returns the columns of Nodes.
 pub fn nodes() -> Vec<Column> {
     let status = computed(|node, _| status(node).into());
     let roles = computed(|node, _| text_or(&roles(node), NONE).into());
@@ -20,8 +20,8 @@ pub fn nodes() -> Vec<Column> {
     let version = text("status.nodeInfo.kubeletVersion");
     vec![
         Column::name(),
-        Column::text("Status", "Whether it can run pods.", status),
-        Column::text("Roles", "What it is for.", roles),
+        Column::text("Status", "Whether the node is ready to run pods.", status),
+        Column::text("Roles", "Roles of the node, from its labels.", roles),
         Column::age(),
         Column::text(
             "Version",

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{NONE, computed, is_true, list, member, number, text_or};
 
-/// Pods.
+/// Returns the columns of Pods.
 pub fn pods() -> Vec<Column> {
     let ready = computed(|pod, _| {
         let summary = Summary::of(pod);
@@ -25,11 +25,11 @@ pub fn pods() -> Vec<Column> {
     let gates = computed(|pod, _| readiness_gates(pod).into());
     vec![
         Column::name(),
-        Column::text("Ready", "Ready containers, of all containers.", ready),
-        Column::text("Status", "What happens to the pod as a whole.", status),
+        Column::text("Ready", "Ready containers and all containers.", ready),
+        Column::text("Status", "Summary of the pod's state.", status),
         Column::text(
             "Restarts",
-            "How often its containers were restarted.",
+            "Number of restarts of its containers.",
             restarts,
         ),
         Column::age(),
@@ -50,7 +50,7 @@ pub fn pods() -> Vec<Column> {
     ]
 }
 
-/// Finished pods have a condition in their row (API-76).
+/// Returns the row conditions of a finished pod, by which kubectl can hide or grey it (API-76).
 pub fn row_conditions(pod: &Object) -> Option<Value> {
     let (reason, message) = match pod.text(&["status", "phase"]) {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),
@@ -82,7 +82,7 @@ fn readiness_gates(pod: &Object) -> String {
     format!("{}/{}", passed.count(), gates.len())
 }
 
-/// What the statuses of containers say of their pod.
+/// The summary of a pod's container statuses.
 struct Summary {
     ready: usize,
     total: usize,
@@ -126,8 +126,8 @@ impl Summary {
         summary
     }
 
-    /// Reads init containers up to the first that is not done. Returns whether there is one. Then
-    /// only the restarts of sidecars count from here on.
+    /// Reads init containers up to the first unfinished one. Returns whether there is one; if so,
+    /// only the restarts of sidecars are counted up to here.
     fn add_init_containers(&mut self, pod: &Object) -> bool {
         let containers = list(pod, &["spec", "initContainers"]);
         let is_sidecar = |container: &Value| member(container, "restartPolicy") == "Always";
@@ -166,7 +166,7 @@ impl Summary {
         false
     }
 
-    /// Reads containers, the last one first: the reason of the first one wins.
+    /// Reads containers from last to first, so that the reason of the first one wins.
     fn add_containers(&mut self, pod: &Object) {
         let (mut has_running, mut failure) = (false, None);
         for status in list(pod, &["status", "containerStatuses"]).iter().rev() {
@@ -188,7 +188,7 @@ impl Summary {
         if self.reason != "Completed" {
             return;
         }
-        // A container that has done its work says little of a pod with other containers.
+        // One completed container does not describe a pod whose other containers may still run.
         let is_ready = is_true(list(pod, &["status", "conditions"]), "Ready");
         if has_running && is_ready {
             "Running".clone_into(&mut self.reason);
@@ -207,7 +207,7 @@ impl Summary {
     fn restarts(&self, now: Timestamp) -> String {
         match self.last_restart {
             Some(last) if self.restarts != 0 => {
-                let ago = api::duration::age(Some(last), now);
+                let ago = api::text::human_duration::age(Some(last), now);
                 format!("{} ({ago} ago)", self.restarts)
             }
             _ => self.restarts.to_string(),
@@ -222,18 +222,18 @@ fn flag(status: &Value, name: &str) -> bool {
         .unwrap_or_default()
 }
 
-/// The details of a container's state, if it is in this one.
+/// Returns the details of the container's state if it is the one with this name.
 fn state<'v>(status: &'v Value, name: &str) -> Option<&'v Value> {
     status.get("state")?.get(name).filter(|one| !one.is_null())
 }
 
-/// When the container ended before its last restart.
+/// Returns the time at which the container ended before its last restart.
 fn last_end(status: &Value) -> Option<Timestamp> {
     let terminated = status.get("lastState")?.get("terminated")?;
     member(terminated, "finishedAt").parse().ok()
 }
 
-/// Why a container ended.
+/// Returns the reason for which a container ended, or else its signal or exit code.
 fn end(terminated: &Value) -> String {
     let signal = number(terminated, "signal");
     match member(terminated, "reason") {

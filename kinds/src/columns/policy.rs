@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{computed, integer};
 
-/// PodDisruptionBudgets.
+/// Returns the columns of PodDisruptionBudgets.
 pub fn poddisruptionbudgets() -> Vec<Column> {
     let minimum = computed(|budget, _| bound(budget, "minAvailable"));
     let maximum = computed(|budget, _| bound(budget, "maxUnavailable"));
@@ -24,7 +24,7 @@ pub fn poddisruptionbudgets() -> Vec<Column> {
     ]
 }
 
-/// A number or a percentage, as text.
+/// Formats a count or a percentage.
 fn bound(budget: &Object, name: &str) -> Value {
     match budget.at(&["spec", name]) {
         Some(Value::String(percent)) => percent.as_str().into(),

@@ -5,12 +5,12 @@ use api::resource::Column;
 
 use super::{computed, list, member, plain};
 
-/// Roles and ClusterRoles.
+/// Returns the columns of Roles and ClusterRoles.
 pub fn roles() -> Vec<Column> {
     plain()
 }
 
-/// RoleBindings and ClusterRoleBindings.
+/// Returns the columns of RoleBindings and ClusterRoleBindings.
 pub fn bindings() -> Vec<Column> {
     let role = computed(|binding, _| {
         let (kind, name) = (
@@ -24,7 +24,7 @@ pub fn bindings() -> Vec<Column> {
     let accounts = computed(|binding, _| subjects(binding, "ServiceAccount").into());
     vec![
         Column::name(),
-        Column::text("Role", "The role that it gives.", role),
+        Column::text("Role", "Role that the binding grants.", role),
         Column::age(),
         Column::text("Users", "Users who have the role.", users).wide(),
         Column::text("Groups", "Groups whose members have the role.", groups).wide(),
@@ -37,7 +37,7 @@ pub fn bindings() -> Vec<Column> {
     ]
 }
 
-/// The subjects of a kind.
+/// Returns the names of the subjects of a kind.
 fn subjects(binding: &Object, kind: &str) -> String {
     let subjects = list(binding, &["subjects"]).iter();
     let subjects = subjects.filter(|subject| member(subject, "kind") == kind);

@@ -5,21 +5,21 @@ use api::resource::{Column, OfField};
 
 use super::{computed, list, text};
 
-/// ResourceClaims.
+/// Returns the columns of ResourceClaims.
 pub fn resourceclaims() -> Vec<Column> {
     let state = computed(|claim, _| state(claim).into());
     vec![
         Column::name(),
         Column::text(
             "State",
-            "Whether it has devices, and whether they are used.",
+            "Whether devices are allocated and reserved.",
             state,
         ),
         Column::age(),
     ]
 }
 
-/// ResourceSlices.
+/// Returns the columns of ResourceSlices.
 pub fn resourceslices() -> Vec<Column> {
     vec![
         Column::name(),

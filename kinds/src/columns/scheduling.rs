@@ -4,7 +4,7 @@ use api::resource::{Column, OfField};
 
 use super::{boolean, computed, integer, text};
 
-/// PriorityClasses.
+/// Returns the columns of PriorityClasses.
 pub fn priorityclasses() -> Vec<Column> {
     let value = computed(|class, _| integer(class, &["value"]));
     let is_default = computed(|class, _| boolean(class, &["globalDefault"], false));

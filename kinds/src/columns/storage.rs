@@ -8,13 +8,13 @@ use super::{
     NONE, UNSET, boolean, class_name, computed, joined, list, member, plain, text, text_or, texts,
 };
 
-/// The annotations that say that a class is the default.
+/// The annotations that mark a StorageClass as the default.
 const DEFAULT_CLASS: [&str; 2] = [
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 ];
 
-/// CSIDrivers.
+/// Returns the columns of CSIDrivers.
 pub fn csidrivers() -> Vec<Column> {
     let attach = computed(|driver, _| boolean(driver, &["spec", "attachRequired"], true));
     let info = computed(|driver, _| boolean(driver, &["spec", "podInfoOnMount"], false));
@@ -61,7 +61,7 @@ pub fn csidrivers() -> Vec<Column> {
     ]
 }
 
-/// CSINodes.
+/// Returns the columns of CSINodes.
 pub fn csinodes() -> Vec<Column> {
     let drivers = Cell::Count(FieldPath::list(&["spec.drivers"]));
     vec![
@@ -71,18 +71,18 @@ pub fn csinodes() -> Vec<Column> {
     ]
 }
 
-/// CSIStorageCapacities.
+/// Returns the columns of CSIStorageCapacities.
 pub fn csistoragecapacities() -> Vec<Column> {
     plain()
 }
 
-/// StorageClasses.
+/// Returns the columns of StorageClasses.
 pub fn storageclasses() -> Vec<Column> {
     let name = Column {
         cell: computed(|class, _| class_name(class, &DEFAULT_CLASS)),
         ..Column::name()
     };
-    // An empty policy is none of the defaults.
+    // An explicit empty policy does not become the default.
     let policy = computed(|class, _| {
         let policy = class.at(&["reclaimPolicy"]).and_then(Value::as_str);
         policy.unwrap_or("Delete").into()
@@ -116,7 +116,7 @@ pub fn storageclasses() -> Vec<Column> {
     ]
 }
 
-/// VolumeAttachments.
+/// Returns the columns of VolumeAttachments.
 pub fn volumeattachments() -> Vec<Column> {
     let attacher = Column {
         format: "name".to_owned(),
@@ -150,7 +150,7 @@ pub fn volumeattachments() -> Vec<Column> {
     ]
 }
 
-/// VolumeAttributesClasses.
+/// Returns the columns of VolumeAttributesClasses.
 pub fn volumeattributesclasses() -> Vec<Column> {
     vec![
         Column::name(),

@@ -41,7 +41,7 @@ fn columns_are_those_of_kubernetes() {
     }
 }
 
-/// API-218, API-76, API-77: cells and conditions of objects are those that kube-apiserver shows.
+/// API-218, API-76, API-77: cells and row conditions are those of kube-apiserver.
 #[test]
 fn cells_are_those_of_kubernetes() {
     let recorded = include_str!("../../recorded/tables.json");
@@ -55,13 +55,13 @@ fn cells_are_those_of_kubernetes() {
         let now = case["now"].as_str().expect("a time").parse();
         let now = now.expect("a time");
         let own = Value::from(cells(row, &object, now));
-        // An autoscaler without a metric is held by nobody: its conversion fills one in.
+        // Caches never hold an autoscaler without a metric: conversion adds one.
         let is_held = !object.name().is_empty() || row.kind != "HorizontalPodAutoscaler";
         let others = rows
             .iter()
             .filter(|other| is_held && other.kind == row.kind);
         for other in others.filter(|other| row.has_own_form() && !other.has_own_form()) {
-            // Rows are made of what caches hold, which may be another version.
+            // Rows are computed from the cached object, which may be in another version.
             let mut held = object.clone();
             convert(&mut held, row, other);
             let of_held = Value::from(cells(row, &held, now));

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{UNSET, computed, list, member, text, text_or};
 
-/// PersistentVolumes.
+/// Returns the columns of PersistentVolumes.
 pub fn persistentvolumes() -> Vec<Column> {
     let capacity = computed(|volume, _| capacity(volume, "spec").into());
     let modes = computed(|volume, _| access_modes(volume, "spec").into());
@@ -50,7 +50,7 @@ pub fn persistentvolumes() -> Vec<Column> {
     ]
 }
 
-/// PersistentVolumeClaims.
+/// Returns the columns of PersistentVolumeClaims.
 pub fn persistentvolumeclaims() -> Vec<Column> {
     let size = computed(|claim, _| of_bound(claim, capacity).into());
     let modes = computed(|claim, _| of_bound(claim, access_modes).into());
@@ -79,7 +79,7 @@ pub fn persistentvolumeclaims() -> Vec<Column> {
     ]
 }
 
-/// What is shown of the status of a claim that has a volume.
+/// Shows a part of the status if the claim is bound to a volume.
 fn of_bound(claim: &Object, show: fn(&Object, &str) -> String) -> String {
     match claim.text(&["spec", "volumeName"]) {
         "" => String::new(),
@@ -103,18 +103,22 @@ fn class() -> Column {
         let class = old.unwrap_or_else(|| object.text(&["spec", "storageClassName"]));
         class.into()
     });
-    Column::text("StorageClass", "The class of storage.", class)
+    Column::text(
+        "StorageClass",
+        "StorageClass of the volume or claim.",
+        class,
+    )
 }
 
 fn attributes_class() -> Column {
     let class = computed(|object, _| {
-        // An empty name is a choice, too.
+        // An explicit empty name is shown as it is.
         let class = object.at(&["spec", "volumeAttributesClassName"]);
         class.and_then(Value::as_str).unwrap_or(UNSET).into()
     });
     Column::text(
         "VolumeAttributesClass",
-        "The class of its attributes.",
+        "VolumeAttributesClass of the volume or claim.",
         class,
     )
 }
@@ -136,7 +140,7 @@ fn access_modes(object: &Object, part: &str) -> String {
         ("ReadWriteMany", "RWX"),
         ("ReadWriteOncePod", "RWOP"),
     ];
-    // linear: asked for four modes.
+    // linear: there are four modes.
     let has = |mode: &str| modes.iter().any(|one| one == mode);
     let shown = known.into_iter().filter(|(mode, _)| has(mode));
     super::joined(shown.map(|(_, short)| short), ",")

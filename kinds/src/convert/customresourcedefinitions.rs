@@ -1,13 +1,14 @@
-//! CustomResourceDefinitions in `apiextensions.k8s.io/v1`, and in `v1beta1`, in which
-//! kube-apiserver stores them.
+//! Conversion of CustomResourceDefinitions between `apiextensions.k8s.io/v1` and `v1beta1`, in
+//! which kube-apiserver stores them.
 //!
-//! `v1beta1` has what all versions of a resource share beside the list of versions.
+//! In `v1beta1`, the parts that all versions share are members of the spec, next to the list of
+//! versions.
 
 use api::object::Object;
 use serde_json::{Map, Value, json};
 
-/// What each version of a resource has for itself in `v1`, and the name of what all share in
-/// `v1beta1`.
+/// The members of a version in `v1`, and the members of the spec that replace them in `v1beta1` if
+/// all versions share them.
 const SHARED: [(&str, &str); 4] = [
     ("schema", "validation"),
     ("subresources", "subresources"),
@@ -19,14 +20,14 @@ fn spec_of(definition: &mut Object) -> Option<&mut Map<String, Value>> {
     definition.0.get_mut("spec")?.as_object_mut()
 }
 
-/// The versions of a resource, which are objects.
+/// Returns the versions of a resource that are objects.
 fn versions_of(spec: &mut Map<String, Value>) -> impl Iterator<Item = &mut Map<String, Value>> {
     let versions = spec.get_mut("versions").and_then(Value::as_array_mut);
     let versions = versions.into_iter().flatten();
     versions.filter_map(Value::as_object_mut)
 }
 
-/// Changes the name of the path in each printer column.
+/// Renames the path in each printer column.
 fn rename_paths(holder: &mut Map<String, Value>, from: &str, to: &str) {
     let columns = holder.get_mut("additionalPrinterColumns");
     let columns = columns.and_then(Value::as_array_mut).into_iter().flatten();
@@ -37,7 +38,7 @@ fn rename_paths(holder: &mut Map<String, Value>, from: &str, to: &str) {
     }
 }
 
-/// From the form that is stored into the one that is served.
+/// Converts from `v1beta1` to `v1`.
 pub fn v1beta1_to_v1(definition: &mut Object) {
     let Some(spec) = spec_of(definition) else {
         return;
@@ -59,7 +60,7 @@ pub fn v1beta1_to_v1(definition: &mut Object) {
             }
         }
     }
-    // The former default of it.
+    // `v1beta1` defaulted it to true.
     match spec.get("preserveUnknownFields") {
         Some(Value::Bool(false)) => drop(spec.remove("preserveUnknownFields")),
         Some(Value::Bool(true)) => {}
@@ -82,7 +83,7 @@ pub fn v1beta1_to_v1(definition: &mut Object) {
     }
 }
 
-/// From the form that is served into the one that is stored.
+/// Converts from `v1` to `v1beta1`.
 pub fn v1_to_v1beta1(definition: &mut Object) {
     let Some(spec) = spec_of(definition) else {
         return;
@@ -132,9 +133,10 @@ mod tests {
             "additionalPrinterColumns": [{"name": "N", "type": "integer", "jsonPath": ".n"}]})
     }
 
-    /// SF-43, KV-24: what versions share stands beside them when it is stored, and nothing is lost.
+    /// SF-43, KV-24: stored definitions have shared parts in the spec, and the round trip loses
+    /// nothing.
     #[test]
-    fn definitions_are_stored_with_what_their_versions_share_beside_them() {
+    fn stored_definitions_have_shared_parts_in_the_spec() {
         let [one, other] = ["one", "other"].map(|text| json!({"description": text}));
         let webhook = json!({"clientConfig": {"url": "https://x"},
             "conversionReviewVersions": ["v1"]});

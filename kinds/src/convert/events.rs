@@ -1,10 +1,10 @@
-//! Events are served by the core group and by `events.k8s.io`, which has other names for some
-//! fields. They are stored as those of the core group.
+//! Conversion of Events between the core group, in which they are stored, and `events.k8s.io`,
+//! which has other names for some fields.
 
 use api::object::Object;
 use serde_json::{Value, json};
 
-/// Names in the core group and in `events.k8s.io`.
+/// Member names in the core group and in `events.k8s.io`.
 const NAMES: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -15,20 +15,20 @@ const NAMES: [(&str, &str); 7] = [
     ("reportingComponent", "reportingController"),
 ];
 
-/// Turns an Event of the core group into one of `events.k8s.io`, but for its type.
+/// Converts the fields of an Event from the core group to `events.k8s.io`, except its type.
 pub fn core_to_events(object: &mut Object) {
     for (from, to) in NAMES {
         rename(object, from, to);
     }
     remove_if(object, "reportingInstance", &json!(""));
-    // The series always has its fields in `events.k8s.io`.
+    // `events.k8s.io` has both fields of the series without `omitempty`.
     if let Some(series) = object.0.get_mut("series").and_then(Value::as_object_mut) {
         series.entry("count").or_insert_with(|| json!(0));
         series.entry("lastObservedTime").or_insert(Value::Null);
     }
 }
 
-/// Turns an Event of `events.k8s.io` into one of the core group, but for its type.
+/// Converts the fields of an Event from `events.k8s.io` to the core group, except its type.
 pub fn events_to_core(object: &mut Object) {
     for (to, from) in NAMES {
         rename(object, from, to);
@@ -47,7 +47,7 @@ pub fn events_to_core(object: &mut Object) {
     }
 }
 
-/// Moves a value to another name. What is empty is left out.
+/// Renames a member. An empty value is dropped.
 fn rename(object: &mut Object, from: &str, to: &str) {
     let Some(value) = object.0.remove(from) else {
         return;
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_is_left_out() {
+    fn empty_fields_are_left_out() {
         let core = object(json!({
             "involvedObject": {}, "reportingComponent": "", "reportingInstance": "",
             "firstTimestamp": null, "series": {},

@@ -1,7 +1,6 @@
-//! Objects that are served in more than one version.
+//! Conversion of built-in kinds that have more than one version.
 //!
-//! This folder owns pure functions that turn an object of one version into that of another. Objects
-//! are stored in one of them.
+//! Pure functions convert an object from one version to another. Objects are stored in one of them.
 
 pub mod autoscaling;
 pub mod customresourcedefinitions;

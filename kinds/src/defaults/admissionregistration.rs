@@ -1,17 +1,17 @@
-//! What is filled in of webhooks and policies of admission (API-259).
+//! Defaults of admission webhooks and policies (API-259).
 
 use api::object::Object;
 
 use super::{Members, items, member, member_or_new, set_absent};
 
-/// Fills in webhooks that refuse objects.
+/// Sets the defaults of a ValidatingWebhookConfiguration.
 pub fn validatingwebhookconfiguration(object: &mut Object) {
     for hook in items(&mut object.0, "webhooks") {
         webhook(hook);
     }
 }
 
-/// Fills in webhooks that change objects.
+/// Sets the defaults of a MutatingWebhookConfiguration.
 pub fn mutatingwebhookconfiguration(object: &mut Object) {
     for hook in items(&mut object.0, "webhooks") {
         webhook(hook);
@@ -30,7 +30,7 @@ fn webhook(hook: &mut Members) {
     }
 }
 
-/// Fills in how objects are matched.
+/// Sets the default match policy and selectors.
 fn matching(members: &mut Members) {
     set_absent(members, "matchPolicy", "Equivalent");
     member_or_new(members, "namespaceSelector");
@@ -43,12 +43,12 @@ fn rules(members: &mut Members, name: &str) {
     }
 }
 
-/// Fills in a policy that refuses objects.
+/// Sets the defaults of a ValidatingAdmissionPolicy.
 pub fn validatingadmissionpolicy(object: &mut Object) {
     policy(object);
 }
 
-/// Fills in a policy that changes objects.
+/// Sets the defaults of a MutatingAdmissionPolicy.
 pub fn mutatingadmissionpolicy(object: &mut Object) {
     policy(object);
 }
@@ -60,12 +60,12 @@ fn policy(object: &mut Object) {
     }
 }
 
-/// Fills in a binding of a policy that refuses objects.
+/// Sets the defaults of a ValidatingAdmissionPolicyBinding.
 pub fn validatingadmissionpolicybinding(object: &mut Object) {
     binding(object);
 }
 
-/// Fills in a binding of a policy that changes objects.
+/// Sets the defaults of a MutatingAdmissionPolicyBinding.
 pub fn mutatingadmissionpolicybinding(object: &mut Object) {
     binding(object);
 }

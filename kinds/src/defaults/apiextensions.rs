@@ -1,11 +1,11 @@
-//! What is filled in of definitions of custom resources (API-236).
+//! Defaults of CustomResourceDefinitions (API-236).
 
 use api::object::Object;
 use serde_json::{Value, json};
 
 use super::{Members, member, member_or_new, set_absent, set_default};
 
-/// Fills in a definition.
+/// Sets the defaults of a CustomResourceDefinition.
 pub fn customresourcedefinition(object: &mut Object) {
     let Some(spec) = member_or_new(&mut object.0, "spec") else {
         return;
@@ -33,7 +33,8 @@ pub fn customresourcedefinition(object: &mut Object) {
     }
 }
 
-/// A webhook of which nothing is said is none. One with an empty list is none when it is stored.
+/// Drops a webhook without any members: the internal type of kube-apiserver has its members without
+/// a struct around them. A webhook with nothing but an empty list is dropped when it is stored.
 fn drop_empty_webhook(conversion: &mut Members) {
     let is_nothing = |value: Option<&Value>| value.is_none_or(Value::is_null);
     let is_empty = member(conversion, "webhook").is_some_and(|webhook| {
@@ -45,7 +46,7 @@ fn drop_empty_webhook(conversion: &mut Members) {
     }
 }
 
-/// The service that converts has a port.
+/// Sets the default port of the service of a conversion webhook.
 fn webhook(conversion: &mut Members) {
     let webhook = member(conversion, "webhook");
     let client = webhook.and_then(|webhook| member(webhook, "clientConfig"));
@@ -54,12 +55,12 @@ fn webhook(conversion: &mut Members) {
     }
 }
 
-/// The version in which objects are stored.
+/// Returns the name of the storage version.
 fn storage_version(spec: &Members) -> Option<&str> {
     let versions = spec.get("versions")?.as_array()?;
     let is_stored = |version: &&Value| version.get("storage") == Some(&Value::Bool(true));
     let stored = versions.iter().find(is_stored)?;
-    // Without a name it is the empty one.
+    // An absent name counts as the empty one.
     Some(stored.get("name").and_then(Value::as_str).unwrap_or(""))
 }
 
@@ -67,9 +68,9 @@ fn storage_version(spec: &Members) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// API-236, as kube-apiserver 1.36 answers.
+    /// API-236: answers of kube-apiserver 1.36.
     #[test]
-    fn a_webhook_of_which_nothing_is_said_is_none() {
+    fn a_webhook_without_members_is_dropped() {
         for (given, is_kept) in [
             (json!({}), false),
             (

@@ -1,10 +1,10 @@
-//! What is filled in of APIs that other servers have.
+//! Defaults of APIServices.
 
 use api::object::Object;
 
 use super::{member, set_absent};
 
-/// Fills in an API.
+/// Sets the defaults of an APIService.
 pub fn apiservice(object: &mut Object) {
     let spec = member(&mut object.0, "spec");
     if let Some(service) = spec.and_then(|spec| member(spec, "service")) {

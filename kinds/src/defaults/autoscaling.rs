@@ -1,21 +1,22 @@
-//! What is filled in of HorizontalPodAutoscalers (http.md 7).
+//! Defaults of HorizontalPodAutoscalers (http.md 7).
 
 use api::object::Object;
 use serde_json::{Value, json};
 
 use super::{Members, member, member_or_new, set_absent, set_default};
 
-/// What autoscaling/v1 has no fields for is in annotations, which autoscaling/v2 never shows.
+/// The annotation of metrics. autoscaling/v1 keeps in annotations what it has no fields for;
+/// autoscaling/v2 never shows them.
 pub const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
-/// The annotation of metrics that were measured.
+/// The annotation of the current metrics.
 pub const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 /// The annotation of conditions.
 pub const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
-/// The annotation of a behavior.
+/// The annotation of the behavior.
 pub const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
-/// Takes away the annotations of autoscaling/v1. The texts of metrics, current metrics, conditions
-/// and behavior leave, in this order.
+/// Removes the annotations of autoscaling/v1. Returns the values for metrics, current metrics,
+/// conditions and behavior, in this order.
 pub fn take_annotations(object: &mut Object) -> [Option<String>; 4] {
     let names = [METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR];
     let metadata = object.metadata_mut();
@@ -32,15 +33,15 @@ pub fn take_annotations(object: &mut Object) -> [Option<String>; 4] {
     taken
 }
 
-/// Fills in a HorizontalPodAutoscaler of autoscaling/v1 (API-255).
+/// Sets the defaults of a HorizontalPodAutoscaler of autoscaling/v1 (API-255).
 pub fn horizontalpodautoscaler_v1(object: &mut Object) {
     if let Some(spec) = member_or_new(&mut object.0, "spec") {
         set_default(spec, "minReplicas", 1);
     }
 }
 
-/// Fills in a HorizontalPodAutoscaler of autoscaling/v2 (API-255). One that was written as
-/// autoscaling/v1 is validated before.
+/// Sets the defaults of a HorizontalPodAutoscaler of autoscaling/v2 (API-255). A body of
+/// autoscaling/v1 is validated before it is converted and gets here.
 pub fn horizontalpodautoscaler(object: &mut Object) {
     take_annotations(object);
     let Some(spec) = member_or_new(&mut object.0, "spec") else {
@@ -60,7 +61,7 @@ pub fn horizontalpodautoscaler(object: &mut Object) {
     }
 }
 
-/// The metric of autoscalers that name none: 80 percent of the requested CPU.
+/// Returns the default metric: 80 percent of the requested CPU.
 pub fn default_metric() -> Value {
     json!({
         "type": "Resource",

@@ -1,17 +1,19 @@
-//! What is filled in of Jobs and CronJobs (http.md 7).
+//! Defaults of Jobs and CronJobs (http.md 7).
 
 use api::names;
 use api::object::Object;
-use serde_json::{Value, json};
+use jiff::Timestamp;
+use serde_json::Value;
 
 use super::workloads::{is_without, template, template_labels};
 use super::{Members, items, member, member_or_new, set_absent, set_default};
 
-/// The labels that a Job's pods get, with and without the prefix that they lacked at first.
-const CONTROLLER_UID: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
-const JOB_NAME: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
+/// The labels that pods of a Job get: with the prefix, and in their older form without it.
+pub(crate) const CONTROLLER_UID: [&str; 2] =
+    ["batch.kubernetes.io/controller-uid", "controller-uid"];
+pub(crate) const JOB_NAME: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
 
-/// Fills in a Job (API-251).
+/// Sets the defaults of a Job (API-251).
 pub fn job(object: &mut Object) {
     let Some(spec) = member_or_new(&mut object.0, "spec") else {
         return;
@@ -37,17 +39,25 @@ pub fn job(object: &mut Object) {
     };
     set_absent(spec, "podReplacementPolicy", replacement);
     pod_failure_policy(spec);
-    // A new Job gets labels with its selector, unless its name is yet to be made.
+    // A new Job without a manual selector gets its labels when its selector is made, unless its
+    // name is yet to be generated (API-231).
     let is_manual = spec.get("manualSelector") == Some(&Value::Bool(true));
     let has_selector = is_manual || spec.contains_key("selector");
-    if (has_selector || object.name().is_empty()) && !is_told_of_labels(object) {
+    if (has_selector || object.name().is_empty()) && !has_job_name_label(object) {
         label_as_template(object);
     }
 }
 
-/// Whether the labels that were made of a Job's name are none. That is told at the template alone,
-/// where they were put.
-fn is_told_of_labels(object: &Object) -> bool {
+/// Sets the defaults of a Job read from storage, and copies the labels of the template to a Job
+/// without labels (KV-30).
+pub fn stored_job(object: &mut Object, _: Timestamp) {
+    job(object);
+    label_as_template(object);
+}
+
+/// Reports whether the labels made from the Job's name have been added. They are on the template,
+/// whatever labels the Job itself has.
+fn has_job_name_label(object: &Object) -> bool {
     let spec = object.0.get("spec").and_then(Value::as_object);
     let labels = spec.and_then(template_labels);
     let is_made = |label: &&str| {
@@ -57,7 +67,7 @@ fn is_told_of_labels(object: &Object) -> bool {
     JOB_NAME.iter().any(is_made) && !names::label_value(object.name()).is_empty()
 }
 
-/// A Job without labels has those of its pods.
+/// Copies the labels of the template to a Job without labels.
 pub fn label_as_template(object: &mut Object) {
     let spec = object.0.get("spec").and_then(Value::as_object);
     let labels = spec.and_then(template_labels).cloned();
@@ -79,7 +89,8 @@ fn pod_failure_policy(spec: &mut Members) {
     }
 }
 
-/// Fills in a CronJob (API-251). Of its Jobs only their templates are filled in.
+/// Sets the defaults of a CronJob (API-251). In its Job template, only the pod template gets
+/// defaults.
 pub fn cronjob(object: &mut Object) {
     let Some(spec) = member_or_new(&mut object.0, "spec") else {
         return;
@@ -94,39 +105,4 @@ pub fn cronjob(object: &mut Object) {
     set_default(spec, "suspend", false);
     set_default(spec, "successfulJobsHistoryLimit", 3);
     set_default(spec, "failedJobsHistoryLimit", 1);
-}
-
-/// Makes the selector of a new Job, and the labels of its pods, of its uid and name (API-231).
-/// A Job without labels has those too, if its template had some of its own: in kube-apiserver both
-/// are the same map then, unless the object was copied because its name is generated. Jobs with a
-/// manual selector keep theirs.
-pub fn prepare_job_create(object: &mut Object) {
-    if object.at(&["spec", "manualSelector"]) == Some(&Value::Bool(true)) {
-        return;
-    }
-    let (uid, name) = (
-        object.meta("uid").to_owned(),
-        object.meta("name").to_owned(),
-    );
-    let Some(spec) = member(&mut object.0, "spec") else {
-        return;
-    };
-    let had_labels = template_labels(spec).is_some();
-    let metadata = member_or_new(spec, "template").and_then(|t| member_or_new(t, "metadata"));
-    if let Some(labels) = metadata.and_then(|metadata| member_or_new(metadata, "labels")) {
-        for (keys, value) in [(CONTROLLER_UID, &uid), (JOB_NAME, &name)] {
-            for key in keys {
-                labels.entry(key).or_insert_with(|| json!(value));
-            }
-        }
-    }
-    if let Some(selector) = member_or_new(spec, "selector")
-        && let Some(labels) = member_or_new(selector, "matchLabels")
-    {
-        let [key, _] = CONTROLLER_UID;
-        labels.entry(key).or_insert_with(|| json!(uid));
-    }
-    if had_labels {
-        label_as_template(object);
-    }
 }

@@ -1,15 +1,20 @@
-//! What is filled in of Services, Endpoints, Secrets and Nodes (API-247, API-254).
+//! Defaults of Namespaces, Services, Endpoints, Secrets and Nodes (API-224, API-247, API-254).
 
-use api::object::Object;
+use api::names;
+use api::object::{Object, put};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::pods::resources::resource_list;
 use super::{Members, items, member, set_default};
 
-/// How long the affinity to a client lasts: three hours.
+/// The default timeout of ClientIP session affinity: three hours.
 const AFFINITY_SECONDS: i64 = 10_800;
+
+/// The label with the name of a namespace.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 fn text<'m>(members: &'m Members, name: &str) -> &'m str {
     members
@@ -23,7 +28,26 @@ fn is_empty_list(members: &Members, name: &str) -> bool {
     list.is_none_or(Vec::is_empty)
 }
 
-/// Fills in a Service.
+/// Sets the default phase and the label of a Namespace (API-224).
+pub fn namespace(object: &mut Object) {
+    if object.text(&["status", "phase"]).is_empty() {
+        put(object, &["status", "phase"], "Active".into());
+    }
+    label_with_name(object);
+}
+
+/// Adds the label with the name of a Namespace.
+pub(crate) fn label_with_name(object: &mut Object) {
+    let name = object.name().to_owned();
+    // A generated name is validated later. Until then, an invalid one is not used as a label.
+    let is_made = !object.meta("generateName").is_empty();
+    if name.is_empty() || is_made && !names::label_value(&name).is_empty() {
+        return;
+    }
+    put(object, &["metadata", "labels", NAME_LABEL], name.into());
+}
+
+/// Sets the defaults of a Service.
 pub fn service(object: &mut Object) {
     let spec = object.0.entry("spec").or_insert_with(|| json!({}));
     let Some(spec) = spec.as_object_mut() else {
@@ -72,7 +96,7 @@ fn client_affinity(spec: &mut Members) {
     }
 }
 
-/// The policies for traffic from outside and inside.
+/// Sets the default external and internal traffic policies.
 fn traffic(spec: &mut Members) {
     let is_accessible = match text(spec, "type") {
         "LoadBalancer" | "NodePort" => true,
@@ -107,7 +131,7 @@ fn load_balancer_modes(object: &mut Object) {
     }
 }
 
-/// Fills in Endpoints.
+/// Sets the defaults of Endpoints.
 pub fn endpoints(object: &mut Object) {
     for subset in items(&mut object.0, "subsets") {
         for port in items(subset, "ports") {
@@ -116,7 +140,7 @@ pub fn endpoints(object: &mut Object) {
     }
 }
 
-/// Fills in a Secret. Plain texts become data in base64 (API-254).
+/// Sets the defaults of a Secret, and merges `stringData` into `data` in base64 (API-254).
 pub fn secret(object: &mut Object) {
     set_default(&mut object.0, "type", "Opaque");
     let Some(Value::Object(texts)) = object.0.remove("stringData") else {
@@ -138,9 +162,24 @@ pub fn secret(object: &mut Object) {
     }
 }
 
-/// Fills in a Node. What can be allocated is what is there. The range for pods is the first one of
-/// the list of them. Configurations of kubelets in its status are of a feature that is gone.
+/// Sets the defaults of a Node. Drops `status.config`, which belongs to the removed feature
+/// DynamicKubeletConfig.
 pub fn node(object: &mut Object) {
+    if let Some(status) = member(&mut object.0, "status") {
+        status.remove("config");
+    }
+    fill_in_node(object);
+}
+
+/// Sets the defaults of a Node read from storage. Reads drop nothing, so `status.config` stays
+/// (KV-30).
+pub fn stored_node(object: &mut Object, _: Timestamp) {
+    fill_in_node(object);
+}
+
+/// Sets the allocatable amounts to the capacity if they are absent, and mirrors `podCIDR` and the
+/// first of `podCIDRs`.
+fn fill_in_node(object: &mut Object) {
     if let Some(spec) = member(&mut object.0, "spec") {
         let list = spec.get("podCIDRs").and_then(Value::as_array);
         let first = list.and_then(|list| list.first()).cloned();
@@ -158,7 +197,6 @@ pub fn node(object: &mut Object) {
     let Some(status) = member(&mut object.0, "status") else {
         return;
     };
-    status.remove("config");
     let is_set = |value: &&Value| !value.is_null();
     let has_allocatable = status.get("allocatable").filter(is_set).is_some();
     if let (false, Some(capacity)) = (has_allocatable, status.get("capacity").filter(is_set)) {
@@ -172,7 +210,7 @@ pub fn node(object: &mut Object) {
 mod tests {
     use super::*;
 
-    /// API-254, as kube-apiserver 1.36 answers.
+    /// API-254: answers of kube-apiserver 1.36.
     #[test]
     fn amounts_of_a_node_are_whole_thousandths() {
         let status = json!({"capacity": {"cpu": "1.0000001"}, "allocatable": {"cpu": "0.0001"}});

@@ -1,17 +1,17 @@
-//! What is filled in of flow schemas and priority levels (API-260).
+//! Defaults of FlowSchemas and PriorityLevelConfigurations (API-260).
 
 use api::object::Object;
 
 use super::{Members, member, set_absent, set_number};
 
-/// Fills in a flow schema.
+/// Sets the defaults of a FlowSchema.
 pub fn flowschema(object: &mut Object) {
     if let Some(spec) = member(&mut object.0, "spec") {
         set_number(spec, "matchingPrecedence", 1000);
     }
 }
 
-/// Fills in a priority level.
+/// Sets the defaults of a PriorityLevelConfiguration.
 pub fn prioritylevelconfiguration(object: &mut Object) {
     let Some(spec) = member(&mut object.0, "spec") else {
         return;

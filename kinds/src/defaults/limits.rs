@@ -1,4 +1,4 @@
-//! What is filled in of ranges of limits and quotas (API-254).
+//! Defaults of LimitRanges and ResourceQuotas (API-254).
 
 use api::object::Object;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::pods::resources::resource_list;
 use super::{Members, items, member, member_or_new};
 
-/// The lists of resources of a limit.
+/// The resource lists of a limit.
 const LISTS: [&str; 5] = [
     "max",
     "min",
@@ -15,7 +15,7 @@ const LISTS: [&str; 5] = [
     "maxLimitRequestRatio",
 ];
 
-/// Fills in a quota: nothing but the form of quantities.
+/// Brings the quantities of a ResourceQuota into canonical form.
 pub fn resourcequota(object: &mut Object) {
     if let Some(spec) = member(&mut object.0, "spec") {
         resource_list(spec, "hard");
@@ -26,7 +26,8 @@ pub fn resourcequota(object: &mut Object) {
     }
 }
 
-/// Fills in a range of limits. Limits of containers that are not given follow from those that are.
+/// Sets the defaults of a LimitRange. Limits of containers default to other limits of the same
+/// item.
 pub fn limitrange(object: &mut Object) {
     let Some(spec) = member(&mut object.0, "spec") else {
         return;
@@ -44,7 +45,7 @@ pub fn limitrange(object: &mut Object) {
     }
 }
 
-/// Adds the resources of one list to another that lacks them.
+/// Copies the resources of a list that another list lacks.
 fn fill(item: &mut Members, list: &str, from: &str) {
     let Some(Value::Object(source)) = item.get(from) else {
         return;

@@ -1,4 +1,4 @@
-//! What is filled in of role bindings (API-257).
+//! Defaults of role bindings (API-257).
 
 use api::object::Object;
 
@@ -6,12 +6,12 @@ use super::{Members, items, member_or_new, set_default};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Fills in a binding of a role in a namespace.
+/// Sets the defaults of a RoleBinding.
 pub fn rolebinding(object: &mut Object) {
     binding(&mut object.0);
 }
 
-/// Fills in a binding of a role in the whole cluster.
+/// Sets the defaults of a ClusterRoleBinding.
 pub fn clusterrolebinding(object: &mut Object) {
     binding(&mut object.0);
 }

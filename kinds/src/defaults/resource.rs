@@ -1,20 +1,21 @@
-//! What is filled in of claims of devices, their templates, and slices of devices. When a device
-//! was tainted is known where rows are prepared.
+//! Defaults of ResourceClaims, ResourceClaimTemplates and ResourceSlices. `timeAdded` of device
+//! taints is set by the stamp of their rows.
 
-use api::object::Object;
+use api::object::{Object, whole_seconds};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::pods::resources::quantity;
-use super::{Members, items, member, set_default, set_number};
+use super::{Members, items, member, set_absent, set_default, set_number};
 
-/// Fills in a claim.
+/// Sets the defaults of a ResourceClaim.
 pub fn resourceclaim(object: &mut Object) {
     if let Some(spec) = member(&mut object.0, "spec") {
         claim_spec(spec);
     }
 }
 
-/// Fills in a template for claims.
+/// Sets the defaults of a ResourceClaimTemplate.
 pub fn resourceclaimtemplate(object: &mut Object) {
     let spec = member(&mut object.0, "spec");
     if let Some(spec) = spec.and_then(|spec| member(spec, "spec")) {
@@ -39,7 +40,7 @@ fn device_request(request: &mut Members) {
     conditions(request);
 }
 
-/// Fills in how many devices are asked for.
+/// Sets the default number of requested devices.
 pub(crate) fn count(request: &mut Members) {
     set_default(request, "allocationMode", "ExactCount");
     if request.get("allocationMode").and_then(Value::as_str) == Some("ExactCount") {
@@ -47,7 +48,7 @@ pub(crate) fn count(request: &mut Members) {
     }
 }
 
-/// Fills in which devices are asked for.
+/// Sets the defaults of tolerations and capacities of a device request.
 pub(crate) fn conditions(request: &mut Members) {
     for toleration in items(request, "tolerations") {
         set_default(toleration, "operator", "Equal");
@@ -59,12 +60,12 @@ pub(crate) fn conditions(request: &mut Members) {
     }
 }
 
-/// What devices and their attributes have that is not enabled.
+/// Fields of devices and of their attributes that belong to disabled feature gates.
 const DISABLED: [&str; 1] = ["nodeAllocatableResourceMappings"];
 const DISABLED_VALUES: [&str; 4] = ["ints", "bools", "strings", "versions"];
 
-/// Fills in a slice of devices: nothing but the canonical form of quantities. What is not enabled
-/// is dropped.
+/// Brings the quantities of a ResourceSlice into canonical form, and drops fields of disabled
+/// feature gates.
 pub fn resourceslice(object: &mut Object) {
     let spec = member(&mut object.0, "spec");
     for device in spec.into_iter().flat_map(|spec| items(spec, "devices")) {
@@ -81,7 +82,25 @@ pub fn resourceslice(object: &mut Object) {
     quantities_of_slice(object);
 }
 
-/// Brings the quantities of a slice of devices into their canonical form.
+/// Normalizes a ResourceSlice read from storage, and drops nothing. A device taint without a time
+/// gets the time of the read (KV-30).
+pub fn stored_resourceslice(object: &mut Object, now: Timestamp) {
+    let spec = member(&mut object.0, "spec");
+    for device in spec.into_iter().flat_map(|spec| items(spec, "devices")) {
+        let mappings = member(device, "nodeAllocatableResourceMappings");
+        let mappings = mappings.into_iter().flatten();
+        for mapping in mappings.filter_map(|(_, mapping)| mapping.as_object_mut()) {
+            set_absent(mapping, "allocationMultiplier", "1");
+            quantity(mapping, "allocationMultiplier");
+        }
+        for taint in items(device, "taints") {
+            set_absent(taint, "timeAdded", whole_seconds(now));
+        }
+    }
+    quantities_of_slice(object);
+}
+
+/// Brings the quantities of a ResourceSlice into canonical form.
 pub(crate) fn quantities_of_slice(object: &mut Object) {
     let Some(spec) = member(&mut object.0, "spec") else {
         return;

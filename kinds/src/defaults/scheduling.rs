@@ -1,10 +1,10 @@
-//! What is filled in of priority classes (API-257).
+//! Defaults of PriorityClasses (API-257).
 
 use api::object::Object;
 
 use super::set_absent;
 
-/// Fills in a priority class.
+/// Sets the defaults of a PriorityClass.
 pub fn priorityclass(object: &mut Object) {
     set_absent(&mut object.0, "preemptionPolicy", "PreemptLowerPriority");
 }

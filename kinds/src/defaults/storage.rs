@@ -1,4 +1,5 @@
-//! What is filled in of volumes, claims and storage.k8s.io (API-248, API-253, API-258).
+//! Defaults of PersistentVolumes, PersistentVolumeClaims and `storage.k8s.io` (API-248, API-253,
+//! API-258).
 
 use api::object::Object;
 use serde_json::{Value, json};
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 use super::pods::resources::{quantity, resource_list, resource_requirements};
 use super::{Members, member, member_or_new, set_absent, set_default};
 
-/// Fills in a volume.
+/// Sets the defaults of a PersistentVolume.
 pub fn persistentvolume(object: &mut Object) {
     set_phase(&mut object.0);
     let Some(spec) = member_or_new(&mut object.0, "spec") else {
@@ -24,7 +25,7 @@ fn set_phase(members: &mut Members) {
     }
 }
 
-/// Fills in what a volume is made of.
+/// Sets the defaults of the source of a volume.
 fn sources(spec: &mut Members) {
     if let Some(source) = member(spec, "hostPath") {
         set_absent(source, "type", "");
@@ -49,7 +50,7 @@ fn sources(spec: &mut Members) {
     }
 }
 
-/// Fills in a claim.
+/// Sets the defaults of a PersistentVolumeClaim.
 pub fn persistentvolumeclaim(object: &mut Object) {
     set_phase(&mut object.0);
     if let Some(status) = member(&mut object.0, "status") {
@@ -61,19 +62,19 @@ pub fn persistentvolumeclaim(object: &mut Object) {
     }
 }
 
-/// Fills in the spec of a claim, or of a template for claims.
+/// Sets the defaults of the spec of a claim or of a claim template.
 pub fn persistentvolumeclaim_spec(spec: &mut Members) {
     set_absent(spec, "volumeMode", "Filesystem");
     resource_requirements(spec, "resources");
 }
 
-/// Fills in a class of storage.
+/// Sets the defaults of a StorageClass.
 pub fn storageclass(object: &mut Object) {
     set_absent(&mut object.0, "reclaimPolicy", "Delete");
     set_absent(&mut object.0, "volumeBindingMode", "Immediate");
 }
 
-/// Fills in a driver.
+/// Sets the defaults of a CSIDriver.
 pub fn csidriver(object: &mut Object) {
     let Some(spec) = member_or_new(&mut object.0, "spec") else {
         return;
@@ -94,13 +95,13 @@ pub fn csidriver(object: &mut Object) {
     }
 }
 
-/// Fills in a capacity.
+/// Brings the quantities of a CSIStorageCapacity into canonical form.
 pub fn csistoragecapacity(object: &mut Object) {
     quantity(&mut object.0, "capacity");
     quantity(&mut object.0, "maximumVolumeSize");
 }
 
-/// Fills in the attachment of a volume.
+/// Sets the defaults of a VolumeAttachment.
 pub fn volumeattachment(object: &mut Object) {
     let source = member(&mut object.0, "spec").and_then(|spec| member(spec, "source"));
     if let Some(spec) = source.and_then(|source| member(source, "inlineVolumeSpec")) {

@@ -1,37 +1,36 @@
-//! What is filled in of the group apps, ReplicationControllers and PodTemplates (http.md 7).
+//! Defaults of the group apps, ReplicationControllers and PodTemplates (http.md 7).
 
 use std::num::IntErrorKind;
 
-use api::field_error::go_quote;
 use api::object::Object;
-use serde_json::{Value, json};
+use api::text::quoting::go_quote;
+use serde_json::Value;
 
 use super::pods::pod_template_spec;
 use super::pods::resources::resource_list;
 use super::storage::persistentvolumeclaim_spec;
 use super::{Members, items, member, member_or_new, set_absent, set_default};
-use crate::types::object_type;
 
-/// The annotation of a DaemonSet that counts the changes of its template.
+/// The annotation with the template generation of a DaemonSet, which was a field before `apps/v1`.
 pub const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Fills in the template below a struct.
+/// Sets the defaults of the pod template in a struct.
 pub(crate) fn template(members: &mut Members) {
     if let Some(template) = member_or_new(members, "template") {
         pod_template_spec(template);
     }
 }
 
-/// Adds what an object with replicas shows of which nothing was given: in memory their number is
-/// never absent (WA-41).
+/// Sets the replicas of an empty object in a bookmark to 0: the internal type has a number there,
+/// which is never absent (WA-41).
 pub fn no_replicas(object: &mut Object) {
     if let Some(spec) = member_or_new(&mut object.0, "spec") {
         set_absent(spec, "replicas", 0);
     }
 }
 
-/// Adds what a DaemonSet shows of which nothing was given: the annotation is made of a number
-/// (WA-41).
+/// Adds the template generation of an empty DaemonSet in a bookmark: the internal type has a
+/// number, which becomes an annotation (WA-41).
 pub fn no_template_generation(object: &mut Object) {
     if let Some(metadata) = member_or_new(&mut object.0, "metadata")
         && let Some(annotations) = member_or_new(metadata, "annotations")
@@ -40,7 +39,8 @@ pub fn no_template_generation(object: &mut Object) {
     }
 }
 
-/// Why a DaemonSet can't be read: the annotation is a number in memory.
+/// Returns the reason why a DaemonSet cannot be decoded: its template generation is not a valid
+/// 64-bit integer.
 pub fn unreadable_daemonset(object: &Object) -> Option<String> {
     let text = object.at(&["metadata", "annotations", TEMPLATE_GENERATION]);
     let text = text.and_then(Value::as_str)?;
@@ -52,7 +52,7 @@ pub fn unreadable_daemonset(object: &Object) -> Option<String> {
     Some(format!("strconv.ParseInt: parsing {text}: {problem}"))
 }
 
-/// Fills in a Deployment (API-250).
+/// Sets the defaults of a Deployment (API-250).
 pub fn deployment(object: &mut Object) {
     let Some(spec) = member_or_new(&mut object.0, "spec") else {
         return;
@@ -72,7 +72,7 @@ pub fn deployment(object: &mut Object) {
     set_default(spec, "progressDeadlineSeconds", 600);
 }
 
-/// Fills in a ReplicaSet (API-250).
+/// Sets the defaults of a ReplicaSet (API-250).
 pub fn replicaset(object: &mut Object) {
     if let Some(spec) = member_or_new(&mut object.0, "spec") {
         template(spec);
@@ -80,8 +80,8 @@ pub fn replicaset(object: &mut Object) {
     }
 }
 
-/// Fills in a DaemonSet (API-250). Who writes one without the count of its templates writes a 0,
-/// and owns that (API-185).
+/// Sets the defaults of a DaemonSet (API-250). Without a template generation it gets 0, which its
+/// writer owns (API-185).
 pub fn daemonset(object: &mut Object) {
     no_template_generation(object);
     let Some(spec) = member_or_new(&mut object.0, "spec") else {
@@ -91,8 +91,8 @@ pub fn daemonset(object: &mut Object) {
     daemonset_with_strategy(spec, "RollingUpdate");
 }
 
-/// Fills in the spec of a DaemonSet but for its template. The strategy is of this type if none is
-/// given.
+/// Sets the defaults of the spec of a DaemonSet, except its template. `strategy_type` is the
+/// default update strategy.
 pub(crate) fn daemonset_with_strategy(spec: &mut Members, strategy_type: &str) {
     if let Some(strategy) = member_or_new(spec, "updateStrategy") {
         set_default(strategy, "type", strategy_type);
@@ -109,7 +109,7 @@ pub(crate) fn daemonset_with_strategy(spec: &mut Members, strategy_type: &str) {
     set_default(spec, "revisionHistoryLimit", 10);
 }
 
-/// Fills in a StatefulSet (API-250).
+/// Sets the defaults of a StatefulSet (API-250).
 pub fn statefulset(object: &mut Object) {
     let Some(spec) = member_or_new(&mut object.0, "spec") else {
         return;
@@ -128,7 +128,7 @@ pub fn statefulset(object: &mut Object) {
     statefulset_with_strategy(spec);
 }
 
-/// Fills in the spec of a StatefulSet that has a strategy.
+/// Sets the defaults of the spec of a StatefulSet whose update strategy is set.
 pub(crate) fn statefulset_with_strategy(spec: &mut Members) {
     for claim in items(spec, "volumeClaimTemplates") {
         claim_template(claim);
@@ -148,8 +148,8 @@ pub(crate) fn statefulset_with_strategy(spec: &mut Members) {
     set_default(spec, "revisionHistoryLimit", 10);
 }
 
-/// Fills in a claim that is a template. It says its type, unlike other objects inside objects, and
-/// no other one.
+/// Sets the defaults of a volume claim template. Unlike other embedded objects it has `kind` and
+/// `apiVersion`, always of this type.
 fn claim_template(claim: &mut Members) {
     claim.insert("kind".to_owned(), "PersistentVolumeClaim".into());
     claim.insert("apiVersion".to_owned(), "v1".into());
@@ -163,7 +163,8 @@ fn claim_template(claim: &mut Members) {
     }
 }
 
-/// Fills in a ReplicationController: labels and selector are those of its template (API-250).
+/// Sets the defaults of a ReplicationController. Labels and selector default to the labels of the
+/// template (API-250).
 pub fn replicationcontroller(object: &mut Object) {
     let Some(spec) = member_or_new(&mut object.0, "spec") else {
         return;
@@ -184,67 +185,31 @@ pub fn replicationcontroller(object: &mut Object) {
     }
 }
 
-/// The labels of a spec's template, if it has some.
-pub(super) fn template_labels(spec: &Members) -> Option<&Value> {
+/// Returns the labels of a spec's template, unless they are empty.
+pub(crate) fn template_labels(spec: &Members) -> Option<&Value> {
     let labels = spec.get("template")?.get("metadata")?.get("labels")?;
     labels.as_object().filter(|labels| !labels.is_empty())?;
     Some(labels)
 }
 
-/// Whether a map has nothing in it.
+/// Reports whether a map is empty or absent.
 pub(super) fn is_without(members: &Members, name: &str) -> bool {
     let map = members.get(name).and_then(Value::as_object);
     map.is_none_or(|map| map.is_empty())
 }
 
-/// Fills in a PodTemplate.
+/// Sets the defaults of a PodTemplate.
 pub fn podtemplate(object: &mut Object) {
     template(&mut object.0);
 }
 
-/// Counts the first template of a new DaemonSet, in an annotation.
-pub fn prepare_daemonset_create(object: &mut Object) {
-    let counted = template_generation(object).max(1);
-    set_template_generation(object, counted);
-}
-
-/// Counts a change of a DaemonSet's template, in an annotation.
-pub fn prepare_daemonset_update(object: &mut Object, stored: &Object) {
-    let path = ["spec", "template"];
-    // An empty list where none was is no change.
-    let is_changed = object.at(&path) != stored.at(&path) && {
-        let mut object = object.clone();
-        if let Some((schema, id)) = object_type("apps.v1.DaemonSet").found() {
-            schema.forget_same_empties(id, &mut object.0, &stored.0);
-        }
-        object.at(&path) != stored.at(&path)
-    };
-    let counted = template_generation(stored).saturating_add(i64::from(is_changed));
-    set_template_generation(object, counted);
-}
-
-/// Keeps the count of a DaemonSet's templates when its status is written.
-pub fn prepare_daemonset_status(object: &mut Object, stored: &Object) {
-    set_template_generation(object, template_generation(stored));
-}
-
-fn template_generation(object: &Object) -> i64 {
-    let text = object.text(&["metadata", "annotations", TEMPLATE_GENERATION]);
-    text.parse().unwrap_or_default()
-}
-
-fn set_template_generation(object: &mut Object, counted: i64) {
-    if let Some(annotations) = member_or_new(object.metadata_mut(), "annotations") {
-        let counted = json!(counted.to_string());
-        annotations.insert(TEMPLATE_GENERATION.to_owned(), counted);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    /// API-254, as kube-apiserver 1.36 answers.
+    /// API-254: answers of kube-apiserver 1.36.
     #[test]
     fn amounts_in_templates_of_claims_are_whole_thousandths() {
         let amounts = json!({"storage": "1.00001"});

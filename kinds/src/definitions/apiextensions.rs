@@ -1,13 +1,13 @@
-//! `apiextensions.k8s.io/v1`.
+//! The resources of `apiextensions.k8s.io/v1`.
 
-use super::{cluster, fill_in_whole, generation, names, rules, status, with_status};
+use super::row::{Marking, Row};
+use super::{cluster, fill_in_whole, generation, status, with_status};
 use crate::columns::apiextensions as columns;
-use crate::special::customresourcedefinitions as definitions;
-use api::resource::{
-    CreateStrategy, Effect, NameRule, ResourceDefinition, UpdateCheck, UpdateStrategy,
-};
+use crate::strategies::apiextensions as strategy;
+use crate::{defaults, validation, warnings};
+use api::resource::{Effect, NameRule, ResourceDefinition, UpdateCheck};
 
-/// CustomResourceDefinitions. Their keys have their group (KV-3).
+/// Returns the definition of CustomResourceDefinitions. Their keys contain their group (KV-3).
 pub fn customresourcedefinitions() -> ResourceDefinition {
     let row = with_status(cluster(
         "apiextensions.v1.CustomResourceDefinition",
@@ -15,27 +15,32 @@ pub fn customresourcedefinitions() -> ResourceDefinition {
         "customresourcedefinitions",
     ));
     let mut status = status(&["spec"]);
-    status.update.prepare = Some(fill_in_whole);
-    rules::applied(ResourceDefinition {
-        create: CreateStrategy {
-            prepare: Some(definitions::prepare_create),
-            ..row.create
-        },
+    status.prepare = Some(fill_in_whole);
+    Row {
+        prepare: Some(strategy::prepare_create),
         subresources: vec![status],
-        update: UpdateStrategy {
-            prepare: Some(definitions::prepare_update),
-            ..row.update
-        },
-        effect: Effect::NotYet,
+        prepare_update: Some(strategy::prepare_update),
+        // Nothing calls conversion webhooks yet.
+        effect: Effect::NotYetWith("spec.conversion.webhook".into()),
+        marking: Some(Marking {
+            mark: strategy::mark_definition,
+            is_held: strategy::is_definition_held,
+        }),
         name_rule: NameRule::OfKind,
-        short_names: names(&["crd", "crds"]),
-        categories: names(&["api-extensions"]),
-        key_prefix: "apiextensions.k8s.io/customresourcedefinitions".to_owned(),
+        short_names: &["crd", "crds"],
+        categories: &["api-extensions"],
+        key_prefix: Some("apiextensions.k8s.io/customresourcedefinitions"),
         generation: generation(&["spec"]),
         unconditional_update: false,
         strict_finalizers: false,
         update_checks: &[UpdateCheck::Changes],
         columns: columns::customresourcedefinitions(),
+        defaults: Some(defaults::apiextensions::customresourcedefinition),
+        complete: Some(defaults::complete::apiextensions::customresourcedefinition),
+        validate: Some(validation::apiextensions::validate_customresourcedefinition),
+        validate_update: Some(validation::apiextensions::validate_customresourcedefinition_update),
+        warnings: Some(warnings::apiextensions::of_customresourcedefinition),
         ..row
-    })
+    }
+    .definition()
 }

@@ -1,32 +1,36 @@
-//! `authentication.k8s.io/v1`. Nothing of it is stored.
+//! The resources of `authentication.k8s.io/v1`, none of which is stored.
 
+use super::row::Row;
 use super::{cluster, typed, unstored};
 use crate::defaults::authentication as defaults;
 use api::resource::ResourceDefinition;
 
 const GROUP: &str = "authentication.k8s.io";
 
-/// Reviews of bearer tokens (API-295).
+/// Returns the definition of TokenReviews (API-295).
 pub fn tokenreviews() -> ResourceDefinition {
     unstored(cluster(
         "authentication.v1.TokenReview",
         GROUP,
         "tokenreviews",
     ))
+    .definition()
 }
 
-/// Reviews of who is asking (API-294).
+/// Returns the definition of SelfSubjectReviews (API-294).
 pub fn selfsubjectreviews() -> ResourceDefinition {
     unstored(cluster(
         "authentication.v1.SelfSubjectReview",
         GROUP,
         "selfsubjectreviews",
     ))
+    .definition()
 }
 
-/// Requests for tokens of service accounts (API-226), the body of their subresource `token`.
+/// Returns the definition of TokenRequests, the body of the subresource `token` of ServiceAccounts
+/// (API-226).
 pub fn tokenrequests() -> ResourceDefinition {
-    ResourceDefinition {
+    Row {
         defaults: Some(defaults::tokenrequest),
         ..unstored(typed(
             "authentication.v1.TokenRequest",
@@ -34,4 +38,5 @@ pub fn tokenrequests() -> ResourceDefinition {
             "tokenrequests",
         ))
     }
+    .definition()
 }

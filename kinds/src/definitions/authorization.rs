@@ -1,30 +1,32 @@
-//! `authorization.k8s.io/v1`. Nothing of it is stored.
+//! The resources of `authorization.k8s.io/v1`, none of which is stored.
 
 use super::{cluster, typed, unstored};
 use api::resource::ResourceDefinition;
 
 const GROUP: &str = "authorization.k8s.io";
 
-/// Reviews of what a user may do (API-292).
+/// Returns the definition of SubjectAccessReviews (API-292).
 pub fn subjectaccessreviews() -> ResourceDefinition {
     let kind = "authorization.v1.SubjectAccessReview";
-    unstored(cluster(kind, GROUP, "subjectaccessreviews"))
+    unstored(cluster(kind, GROUP, "subjectaccessreviews")).definition()
 }
 
-/// Reviews of what a user may do in a namespace (API-292).
+/// Returns the definition of LocalSubjectAccessReviews, which ask about one namespace (API-292).
 pub fn localsubjectaccessreviews() -> ResourceDefinition {
     let kind = "authorization.v1.LocalSubjectAccessReview";
-    unstored(typed(kind, GROUP, "localsubjectaccessreviews"))
+    unstored(typed(kind, GROUP, "localsubjectaccessreviews")).definition()
 }
 
-/// Reviews of what the user who asks may do (API-292).
+/// Returns the definition of SelfSubjectAccessReviews, which ask about the requesting user
+/// (API-292).
 pub fn selfsubjectaccessreviews() -> ResourceDefinition {
     let kind = "authorization.v1.SelfSubjectAccessReview";
-    unstored(cluster(kind, GROUP, "selfsubjectaccessreviews"))
+    unstored(cluster(kind, GROUP, "selfsubjectaccessreviews")).definition()
 }
 
-/// Reviews of all that the user who asks may do in a namespace (API-293).
+/// Returns the definition of SelfSubjectRulesReviews, which list the rules of the requesting user
+/// in a namespace (API-293).
 pub fn selfsubjectrulesreviews() -> ResourceDefinition {
     let kind = "authorization.v1.SelfSubjectRulesReview";
-    unstored(cluster(kind, GROUP, "selfsubjectrulesreviews"))
+    unstored(cluster(kind, GROUP, "selfsubjectrulesreviews")).definition()
 }

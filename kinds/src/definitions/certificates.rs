@@ -1,59 +1,65 @@
-//! `certificates.k8s.io/v1`.
+//! The resources of `certificates.k8s.io/v1`.
 
-use super::{checking, cluster, names, part, rules, status};
+use super::row::{Part, Row};
+use super::{checking, cluster, part, status};
 use crate::columns::certificates as columns;
-use crate::special::certificates;
+use crate::strategies::certificates;
+use crate::validation;
 use api::resource::{
-    CreateStrategy, FieldPath, NameRule, ResourceDefinition, SelectableField, Subresource,
-    UpdateCheck, UpdateStrategy, Verb,
+    EndpointRules, FieldPath, NameRule, ResourceDefinition, SelectableField, UpdateCheck, Verb,
 };
 
-/// All endpoints check metadata alike.
+const VERBS: &[Verb] = &[Verb::Get, Verb::Patch, Verb::Update];
+
+/// The metadata checks of all endpoints.
 const CHECKS: &[UpdateCheck] = &[UpdateCheck::Object, UpdateCheck::Changes];
 
-/// CertificateSigningRequests. Only their approval and their status change.
+/// Returns the definition of CertificateSigningRequests. Only approval and status can change.
 pub fn certificatesigningrequests() -> ResourceDefinition {
-    let approval = UpdateStrategy {
+    let approval = EndpointRules {
         keeps: FieldPath::list(&["spec", "status.certificate"]),
         resets: FieldPath::list(&["spec", "status.certificate"]),
-        stamp: Some(certificates::stamp_conditions),
-        ..UpdateStrategy::default()
+        ..EndpointRules::default()
     };
     let mut status = status(&["spec"]);
-    status.update.resets = FieldPath::list(&["spec", "status.conditions"]);
-    status.update.prepare = Some(certificates::prepare_status);
-    status.update.stamp = Some(certificates::stamp_conditions);
-    let verbs = [Verb::Get, Verb::Patch, Verb::Update];
-    let approval = Subresource {
+    status.rules.resets = FieldPath::list(&["spec", "status.conditions"]);
+    status.prepare = Some(certificates::prepare_status);
+    status.stamp = Some(certificates::stamp_conditions);
+    let approval = Part {
         has_tables: false,
-        ..part("approval", &verbs, approval)
+        stamp: Some(certificates::stamp_conditions),
+        validate: Some(
+            validation::certificates::validate_certificatesigningrequest_approval_update,
+        ),
+        ..part("approval", VERBS, approval)
     };
-    rules::applied(ResourceDefinition {
-        short_names: names(&["csr"]),
+    Row {
+        short_names: &["csr"],
         subresources: vec![checking(approval, CHECKS), checking(status, CHECKS)],
         name_rule: NameRule::PathSegment,
         update_checks: CHECKS,
-        // Nobody approves with a request.
-        create: CreateStrategy {
-            drops: FieldPath::list(&["status"]),
-            requester: Some(certificates::set_requester),
-            ..CreateStrategy::default()
-        },
-        update: UpdateStrategy {
-            keeps: FieldPath::list(&["spec", "status"]),
-            resets: FieldPath::list(&["spec", "status"]),
-            ..UpdateStrategy::default()
-        },
+        // A new request cannot contain its own approval.
+        drops: &["status"],
+        requester: Some(certificates::set_requester),
+        keeps: &["spec", "status"],
+        resets: &["spec", "status"],
         selectable_fields: vec![SelectableField::text(
             "spec.signerName",
             &["spec.signerName"],
         )],
         selects_namespace: false,
         columns: columns::certificatesigningrequests(),
+        validate: Some(validation::certificates::validate_certificatesigningrequest),
+        validate_update: Some(validation::certificates::validate_certificatesigningrequest_update),
+        validate_status: Some(
+            validation::certificates::validate_certificatesigningrequest_status_update,
+        ),
+        ratchets: validation::ratcheting::CERTIFICATE_REQUESTS,
         ..cluster(
             "certificates.v1.CertificateSigningRequest",
             "certificates.k8s.io",
             "certificatesigningrequests",
         )
-    })
+    }
+    .definition()
 }

@@ -1,16 +1,18 @@
-//! `events.k8s.io/v1`.
+//! The resources of `events.k8s.io/v1`.
 
-use super::{names, rules, typed};
+use super::row::{Conversions, Row};
+use super::typed;
 use crate::columns::events as columns;
 use crate::convert::events as convert;
+use crate::validation;
 use api::resource::{
-    ConversionStrategy, DefaultPropagation, Lifetime, ResourceDefinition, SelectableField,
-    UpdateCheck,
+    DefaultPropagation, Lifetime, ResourceDefinition, SelectableField, UpdateCheck,
 };
 
-/// Events: the objects of `v1`, below the same keys, with stricter rules.
+/// Returns the definition of Events: the objects of `v1` under the same keys, with stricter
+/// validation.
 pub fn events() -> ResourceDefinition {
-    // The paths are those of `v1`, in which events are cached.
+    // Paths are those of `v1`, the version that caches hold.
     let own = |label: &str| SelectableField::text(label, &[label]);
     let regarding = |name: &str| {
         let (label, path) = (
@@ -19,15 +21,16 @@ pub fn events() -> ResourceDefinition {
         );
         SelectableField::text(&label, &[&path])
     };
-    rules::applied(ResourceDefinition {
-        short_names: names(&["ev"]),
+    Row {
+        internal_group: Some(""),
+        short_names: &["ev"],
         update_checks: &[UpdateCheck::Changes],
         create_on_update: true,
         propagation: DefaultPropagation::Unsupported,
-        conversion: ConversionStrategy::Functions {
+        conversion: Some(Conversions {
             to_hub: convert::events_to_core,
             from_hub: convert::core_to_events,
-        },
+        }),
         lifetime: Lifetime::OfEvents,
         selectable_fields: vec![
             regarding("kind"),
@@ -42,6 +45,9 @@ pub fn events() -> ResourceDefinition {
             own("type"),
         ],
         columns: columns::events(),
+        validate: Some(validation::events::validate_events_event),
+        validate_update: Some(validation::events::validate_events_event_update),
         ..typed("events.v1.Event", "events.k8s.io", "events")
-    })
+    }
+    .definition()
 }

@@ -1,12 +1,14 @@
-//! `flowcontrol.apiserver.k8s.io/v1`.
+//! The resources of `flowcontrol.apiserver.k8s.io/v1`.
 
-use super::{cluster, generation, rules, with_bare_status};
+use super::row::Row;
+use super::{cluster, generation, with_bare_status};
 use crate::columns::flowcontrol as columns;
+use crate::{defaults, validation};
 use api::resource::{Effect, ResourceDefinition, UpdateCheck};
 
-/// A resource of the group.
-fn flowcontrol(object_type: &'static str, plural: &str) -> ResourceDefinition {
-    ResourceDefinition {
+/// Returns a row of the group.
+fn flowcontrol(object_type: &'static str, plural: &'static str) -> Row {
+    Row {
         effect: Effect::NotYet,
         generation: generation(&["spec"]),
         update_checks: &[UpdateCheck::Object],
@@ -14,21 +16,35 @@ fn flowcontrol(object_type: &'static str, plural: &str) -> ResourceDefinition {
     }
 }
 
-/// FlowSchemas.
+/// Returns the definition of FlowSchemas.
 pub fn flowschemas() -> ResourceDefinition {
-    rules::applied(ResourceDefinition {
+    Row {
         columns: columns::flowschemas(),
+        defaults: Some(defaults::flowcontrol::flowschema),
+        complete: Some(defaults::complete::flowcontrol::flowschema),
+        validate: Some(validation::flowcontrol::validate_flowschema),
+        validate_update: Some(validation::flowcontrol::validate_flowschema_update),
+        validate_status: Some(validation::flowcontrol::validate_flowschema_status_update),
         ..flowcontrol("flowcontrol.v1.FlowSchema", "flowschemas")
-    })
+    }
+    .definition()
 }
 
-/// PriorityLevelConfigurations.
+/// Returns the definition of PriorityLevelConfigurations.
 pub fn prioritylevelconfigurations() -> ResourceDefinition {
-    rules::applied(ResourceDefinition {
+    Row {
         columns: columns::prioritylevelconfigurations(),
+        defaults: Some(defaults::flowcontrol::prioritylevelconfiguration),
+        complete: Some(defaults::complete::flowcontrol::prioritylevelconfiguration),
+        validate: Some(validation::flowcontrol::validate_prioritylevelconfiguration),
+        validate_update: Some(validation::flowcontrol::validate_prioritylevelconfiguration_update),
+        validate_status: Some(
+            validation::flowcontrol::validate_prioritylevelconfiguration_status_update,
+        ),
         ..flowcontrol(
             "flowcontrol.v1.PriorityLevelConfiguration",
             "prioritylevelconfigurations",
         )
-    })
+    }
+    .definition()
 }

@@ -1,17 +1,21 @@
 //! The built-in resources (http.md 6.1 to 6.4).
 //!
-//! This folder owns one definition for each built-in resource, in a file per API group. Nothing
-//! enters, the list of definitions leaves. This folder must not know stores, requests or the order
-//! of writes.
+//! A file per API group has a row for each kind: its names, its rules, and its functions for
+//! defaulting, preparation, validation, warnings and columns. Rows know neither stores nor requests
+//! nor the order of steps of a write.
+//!
+//! These functions stand in modules named after the API group, too. Of the core group, `pods`,
+//! `nodes`, `services` and `endpoints` are modules of their own. Volumes and claims are in
+//! `storage`, LimitRanges and ResourceQuotas in `limits`, and ReplicationControllers and
+//! PodTemplates, with the group apps, in `workloads`.
 
 use std::sync::Arc;
 
-use crate::convert::former;
 use api::object::Object;
 use api::resource::{
-    FieldPath, GenerationRule, ResourceDefinition, ResourceScope, Scaling, Subresource,
-    UpdateCheck, UpdateStrategy, Verb,
+    EndpointRules, FieldPath, GenerationRule, ResourceDefinition, ResourceScope, UpdateCheck, Verb,
 };
+use row::{Part, Row};
 
 pub mod admissionregistration;
 pub mod apiextensions;
@@ -21,6 +25,7 @@ pub mod authentication;
 pub mod authorization;
 pub mod autoscaling;
 pub mod batch;
+mod built_in;
 pub mod certificates;
 pub mod coordination;
 pub mod core;
@@ -32,13 +37,14 @@ pub mod node;
 pub mod policy;
 pub mod rbac;
 pub mod resource;
-mod rules;
+mod row;
 pub mod scheduling;
 pub mod storage;
 mod unserved;
 
-/// The parts of `metadata` that some status endpoints keep (API-212). No update changes the
-/// generation, and there is no `selfLink`.
+/// The parts of `metadata` that some status endpoints keep (API-212). `generation` and `selfLink`,
+/// which the rule also names, are not in the list: no update can change the former, and the latter
+/// no longer exists.
 const KEPT_METADATA: [&str; 5] = [
     "metadata.annotations",
     "metadata.deletionTimestamp",
@@ -47,9 +53,9 @@ const KEPT_METADATA: [&str; 5] = [
     "metadata.ownerReferences",
 ];
 
-/// Every built-in resource, by group in the order of discovery (API-28), and by name within a
-/// group, the preferred version first. The order of groups decides which group an ambiguous short
-/// name means.
+/// Returns every built-in resource: groups in the order of discovery (API-28), resources by name
+/// within a group, the preferred version first. The order of groups decides which group an
+/// ambiguous short name means.
 pub fn built_in() -> Vec<Arc<ResourceDefinition>> {
     let rows = [
         core::configmaps(),
@@ -113,28 +119,16 @@ pub fn built_in() -> Vec<Arc<ResourceDefinition>> {
         flowcontrol::flowschemas(),
         flowcontrol::prioritylevelconfigurations(),
     ];
-    rows.into_iter()
-        .map(|row| ResourceDefinition {
-            former: former::versions_of(&row),
-            ..unserved::applied(row)
-        })
-        .map(Arc::new)
-        .collect()
+    rows.into_iter().map(Arc::new).collect()
 }
 
-/// A resource whose objects have this type, with the properties of most kinds. The type's name has
-/// version and kind: `apps.v1.Deployment`.
-fn typed(object_type: &'static str, group: &str, plural: &str) -> ResourceDefinition {
-    let mut parts = object_type.split('.').skip(1);
-    let (version, kind) = (parts.next(), parts.next());
-    let (version, kind) = (version.unwrap_or_default(), kind.unwrap_or_default());
-    ResourceDefinition {
-        object_type: crate::types::object_type(object_type),
-        ..ResourceDefinition::named(group, version, kind, plural)
-    }
+/// Returns a row with the properties of most kinds. `object_type` has package, version and kind:
+/// `apps.v1.Deployment`.
+fn typed(object_type: &'static str, group: &'static str, plural: &'static str) -> Row {
+    Row::of(object_type, group, plural)
 }
 
-/// The resources that are served and whose objects are not stored: reviews, bindings of pods and
+/// Returns the served resources whose objects are not stored: reviews, pod bindings and
 /// componentstatuses.
 pub fn not_stored() -> [ResourceDefinition; 8] {
     [
@@ -149,105 +143,97 @@ pub fn not_stored() -> [ResourceDefinition; 8] {
     ]
 }
 
-/// A resource whose objects are not stored.
-fn unstored(row: ResourceDefinition) -> ResourceDefinition {
-    ResourceDefinition {
+/// Makes a row one of a kind whose objects are not stored.
+fn unstored(row: Row) -> Row {
+    Row {
         verbs: Vec::new(),
         ..row
     }
 }
 
-/// The same for a resource outside of namespaces.
-fn cluster(object_type: &'static str, group: &str, plural: &str) -> ResourceDefinition {
-    ResourceDefinition {
+/// Returns a row as [`typed`] does, for a cluster-scoped kind.
+fn cluster(object_type: &'static str, group: &'static str, plural: &'static str) -> Row {
+    Row {
         scope: ResourceScope::Cluster,
         ..typed(object_type, group, plural)
     }
 }
 
-/// A generation that increases with changes at these paths (API-197).
+/// Returns a generation that increases when one of these paths changes (API-197).
 fn generation(paths: &[&str]) -> GenerationRule {
     GenerationRule::OnChangeOf(FieldPath::list(paths))
 }
 
-/// A subresource that reads its object and writes a part of it. Metadata is checked as by most.
-fn part(name: &str, verbs: &[Verb], update: UpdateStrategy) -> Subresource {
-    Subresource {
-        name: name.to_owned(),
-        verbs: verbs.to_vec(),
-        update,
-        update_checks: &[UpdateCheck::Changes],
-        scaling: None,
-        raises_generation: false,
+/// Returns a subresource that reads its object and writes a part of it, with the usual checks of
+/// metadata.
+fn part(name: &'static str, verbs: &'static [Verb], rules: EndpointRules) -> Part {
+    Part {
+        name,
+        verbs,
         has_tables: true,
+        rules: EndpointRules {
+            checks: vec![UpdateCheck::Changes],
+            ..rules
+        },
+        prepare: None,
+        stamp: None,
+        validate: None,
     }
 }
 
-/// A subresource with these checks of metadata.
-fn checking(part: Subresource, update_checks: &'static [UpdateCheck]) -> Subresource {
-    Subresource {
-        update_checks,
-        ..part
-    }
+/// Replaces the metadata checks of a subresource.
+fn checking(mut part: Part, checks: &[UpdateCheck]) -> Part {
+    part.rules.checks = checks.to_vec();
+    part
 }
 
-/// The status subresource. Its updates keep these parts as stored, so nobody owns them by it.
-fn status(keeps: &[&str]) -> Subresource {
-    let update = UpdateStrategy {
+/// Returns the status subresource. Its updates keep these parts as stored, and managers do not own
+/// them through it.
+fn status(keeps: &[&str]) -> Part {
+    let rules = EndpointRules {
         keeps: FieldPath::list(keeps),
         resets: FieldPath::list(keeps),
-        ..UpdateStrategy::default()
+        ..EndpointRules::default()
     };
-    part("status", &[Verb::Get, Verb::Patch, Verb::Update], update)
+    part("status", &[Verb::Get, Verb::Patch, Verb::Update], rules)
 }
 
-/// Prepares nothing. What a status endpoint keeps of the stored object is filled in together with
-/// the rest then, as when it is read from storage.
+/// Does nothing, so that a status update defaults the whole object, including the parts that it
+/// keeps as stored.
 fn fill_in_whole(_: &mut Object, _: &Object) {}
 
-/// Adds a status to a resource. Only `/status` writes the status, and it keeps `spec` as stored.
-fn with_status(row: ResourceDefinition) -> ResourceDefinition {
-    let mut row = ResourceDefinition {
+/// Adds a status subresource to a kind. Only `/status` writes the status, and it keeps `spec` as
+/// stored.
+fn with_status(row: Row) -> Row {
+    Row {
         subresources: vec![status(&["spec"])],
+        drops: &["status"],
+        keeps: &["status"],
+        resets: &["status"],
         ..row
-    };
-    row.create.drops = FieldPath::list(&["status"]);
-    row.update.keeps = FieldPath::list(&["status"]);
-    row.update.resets = FieldPath::list(&["status"]);
-    row
+    }
 }
 
-/// Adds a status to a resource whose status endpoint keeps most metadata too (API-212).
-fn with_bare_status(row: ResourceDefinition) -> ResourceDefinition {
+/// Adds a status subresource that also keeps most metadata (API-212).
+fn with_bare_status(row: Row) -> Row {
     let mut status = status(&["spec"]);
-    status.update.keeps.extend(FieldPath::list(&KEPT_METADATA));
-    status.update.resets = FieldPath::list(&["spec", "metadata"]);
-    ResourceDefinition {
+    status.rules.keeps.extend(FieldPath::list(&KEPT_METADATA));
+    status.rules.resets = FieldPath::list(&["spec", "metadata"]);
+    Row {
         subresources: vec![status],
         ..with_status(row)
     }
 }
 
-/// Adds the subresource `scale` (API-223). The function tells the selector of the pods as text.
-fn with_scale(row: ResourceDefinition, selector: fn(&Object) -> String) -> ResourceDefinition {
-    let verbs = [Verb::Get, Verb::Patch, Verb::Update];
+/// Adds the subresource `scale` (API-223). `selector` returns the selector of the object's pods as
+/// text.
+fn with_scale(row: Row, selector: fn(&Object) -> String) -> Row {
+    let verbs = &[Verb::Get, Verb::Patch, Verb::Update];
+    let scale = part(row::SCALE, verbs, EndpointRules::default());
     let mut row = row;
-    let scale = Subresource {
-        scaling: Some(Scaling {
-            kind: Arc::new(autoscaling::scales()),
-            replicas: "spec.replicas".into(),
-            current_replicas: "status.replicas".into(),
-            selector,
-        }),
-        ..part("scale", &verbs, UpdateStrategy::default())
-    };
     row.subresources.insert(0, scale);
+    row.scale_selector = Some(selector);
     row
-}
-
-/// Converts a list of names.
-fn names(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 #[cfg(test)]

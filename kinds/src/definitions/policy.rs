@@ -1,13 +1,16 @@
-//! `policy/v1`.
+//! The resources of `policy/v1`.
 
-use super::{checking, generation, names, rules, status, typed, with_status};
+use super::row::Row;
+use super::{checking, generation, status, typed, with_status};
 use crate::columns::policy as columns;
+use crate::validation;
 use api::resource::{NameRule, ResourceDefinition};
 
-/// PodDisruptionBudgets. Their metadata has no rules but those of every kind.
+/// Returns the definition of PodDisruptionBudgets. Their metadata has no rules in addition to those
+/// of every kind.
 pub fn poddisruptionbudgets() -> ResourceDefinition {
-    rules::applied(ResourceDefinition {
-        short_names: names(&["pdb"]),
+    Row {
+        short_names: &["pdb"],
         name_rule: NameRule::PathSegment,
         generation: generation(&["spec"]),
         unconditional_update: false,
@@ -15,20 +18,26 @@ pub fn poddisruptionbudgets() -> ResourceDefinition {
         update_checks: &[],
         subresources: vec![checking(status(&["spec"]), &[])],
         columns: columns::poddisruptionbudgets(),
+        validate: Some(validation::policy::validate_poddisruptionbudget),
+        validate_update: Some(validation::policy::validate_poddisruptionbudget_update),
+        validate_status: Some(validation::policy::validate_poddisruptionbudget_status_update),
+        ratchets: validation::ratcheting::SELECTORS,
         ..with_status(typed(
             "policy.v1.PodDisruptionBudget",
             "policy",
             "poddisruptionbudgets",
         ))
-    })
+    }
+    .definition()
 }
 
-/// Evictions of pods. They are not stored.
+/// Returns the definition of Evictions of pods, which are not stored.
 pub fn evictions() -> ResourceDefinition {
-    ResourceDefinition {
+    Row {
         verbs: Vec::new(),
-        // Clients that are older than the first version still evict.
+        // Clients from before policy/v1 still send v1beta1.
         accepts: &["v1beta1"],
         ..typed("policy.v1.Eviction", "policy", "evictions")
     }
+    .definition()
 }

@@ -1,12 +1,15 @@
-//! `rbac.authorization.k8s.io/v1`.
+//! The resources of `rbac.authorization.k8s.io/v1`.
 
-use super::{rules, typed};
+use super::row::Row;
+use super::typed;
 use crate::columns::rbac as columns;
+use crate::{defaults, validation};
 use api::resource::{Effect, NameRule, ResourceDefinition, ResourceScope, UpdateCheck};
 
-/// A resource of the group. Names are free, as `system:node` is one (API-201, KV-6).
-fn rbac(object_type: &'static str, plural: &str) -> ResourceDefinition {
-    ResourceDefinition {
+/// Returns a row of the group. Names may contain any characters of a path segment, such as the
+/// colon in `system:node` (API-201, KV-6).
+fn rbac(object_type: &'static str, plural: &'static str) -> Row {
+    Row {
         effect: Effect::NotYet,
         name_rule: NameRule::PathSegment,
         create_on_update: true,
@@ -15,36 +18,52 @@ fn rbac(object_type: &'static str, plural: &str) -> ResourceDefinition {
     }
 }
 
-/// ClusterRoleBindings.
+/// Returns the definition of ClusterRoleBindings.
 pub fn clusterrolebindings() -> ResourceDefinition {
-    rules::applied(ResourceDefinition {
+    Row {
         scope: ResourceScope::Cluster,
         columns: columns::bindings(),
+        defaults: Some(defaults::rbac::clusterrolebinding),
+        complete: Some(defaults::complete::rbac::binding),
+        validate: Some(validation::rbac::validate_clusterrolebinding),
+        validate_update: Some(validation::rbac::validate_clusterrolebinding_update),
         ..rbac("rbac.v1.ClusterRoleBinding", "clusterrolebindings")
-    })
+    }
+    .definition()
 }
 
-/// ClusterRoles.
+/// Returns the definition of ClusterRoles.
 pub fn clusterroles() -> ResourceDefinition {
-    rules::applied(ResourceDefinition {
+    Row {
         scope: ResourceScope::Cluster,
         columns: columns::roles(),
+        validate: Some(validation::rbac::validate_clusterrole),
+        validate_update: Some(validation::rbac::validate_clusterrole_update),
         ..rbac("rbac.v1.ClusterRole", "clusterroles")
-    })
+    }
+    .definition()
 }
 
-/// RoleBindings.
+/// Returns the definition of RoleBindings.
 pub fn rolebindings() -> ResourceDefinition {
-    rules::applied(ResourceDefinition {
+    Row {
         columns: columns::bindings(),
+        defaults: Some(defaults::rbac::rolebinding),
+        complete: Some(defaults::complete::rbac::binding),
+        validate: Some(validation::rbac::validate_rolebinding),
+        validate_update: Some(validation::rbac::validate_rolebinding_update),
         ..rbac("rbac.v1.RoleBinding", "rolebindings")
-    })
+    }
+    .definition()
 }
 
-/// Roles.
+/// Returns the definition of Roles.
 pub fn roles() -> ResourceDefinition {
-    rules::applied(ResourceDefinition {
+    Row {
         columns: columns::roles(),
+        validate: Some(validation::rbac::validate_role),
+        validate_update: Some(validation::rbac::validate_role_update),
         ..rbac("rbac.v1.Role", "roles")
-    })
+    }
+    .definition()
 }

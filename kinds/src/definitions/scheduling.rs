@@ -1,28 +1,32 @@
-//! `scheduling.k8s.io/v1`.
+//! The resources of `scheduling.k8s.io/v1`.
 
-use super::{cluster, generation, names, rules};
+use super::row::Row;
+use super::{cluster, generation};
 use crate::columns::scheduling as columns;
 use crate::validation::scheduling::is_system_class;
-use api::resource::{DeleteStrategy, ResourceDefinition, UpdateCheck};
+use crate::{defaults, validation};
+use api::resource::{ResourceDefinition, UpdateCheck};
 
-/// PriorityClasses. Their generation is always 1 (API-197).
+/// Returns the definition of PriorityClasses. Their generation is always 1 (API-197).
 pub fn priorityclasses() -> ResourceDefinition {
-    rules::applied(ResourceDefinition {
-        short_names: names(&["pc"]),
+    Row {
+        short_names: &["pc"],
         generation: generation(&[]),
         update_checks: &[UpdateCheck::Changes],
         columns: columns::priorityclasses(),
-        delete: DeleteStrategy {
-            refusal: Some(|name| {
-                let why = "this is a system priority class and cannot be deleted";
-                is_system_class(name).then_some(why)
-            }),
-            ..DeleteStrategy::default()
-        },
+        deletion_refusal: Some(|name| {
+            let why = "this is a system priority class and cannot be deleted";
+            is_system_class(name).then_some(why)
+        }),
+        defaults: Some(defaults::scheduling::priorityclass),
+        complete: Some(defaults::complete::scheduling::priorityclass),
+        validate: Some(validation::scheduling::validate_priorityclass),
+        validate_update: Some(validation::scheduling::validate_priorityclass_update),
         ..cluster(
             "scheduling.v1.PriorityClass",
             "scheduling.k8s.io",
             "priorityclasses",
         )
-    })
+    }
+    .definition()
 }

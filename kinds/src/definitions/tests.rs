@@ -10,6 +10,7 @@ use api::resource::{
     Cell, DefaultPropagation, GenerationRule, NameRule, ResourceDefinition, UpdateCheck,
 };
 use api::schema::{Schema, Shape, Type};
+use api::status::Status;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -27,8 +28,8 @@ fn of_row<'r>(records: &'r [Value], row: &ResourceDefinition) -> &'r Value {
     records.iter().find(is_same).expect("a record of each row")
 }
 
-/// http.md 6.1, API-28: the rows are what kube-apiserver lists, in its order of groups. Resources
-/// that are only created, and subresources that come later, are not recorded.
+/// http.md 6.1, API-28: the rows are those of kube-apiserver's discovery, in its order of groups.
+/// The recording has neither create-only resources nor subresources that were added later.
 #[test]
 fn rows_are_those_of_discovery() {
     let records = recorded(include_str!("../../recorded/discovery.json"));
@@ -58,23 +59,24 @@ fn rows_are_those_of_discovery() {
     }
 }
 
-/// http.md 5.2, 6.2, API-109, API-114, API-197: what kube-apiserver does with an object of each
-/// kind. `names` tells whether it accepts a subdomain, capitals, a colon, and 71 characters.
-/// `create` and `update` list the faults that a kind's own validation finds in a label (L), in a
-/// finalizer (F), and in two finalizers without a domain (SS). `checks` of a subresource lists all
-/// faults, those of every kind first.
+/// http.md 5.2, 6.2, API-109, API-114, API-197: the recorded behaviour of kube-apiserver for each
+/// kind. `names` records whether it accepts a subdomain, capitals, a colon, and 71 characters.
+/// `create` and `update` list the errors of the kind's own validation: L for a label, F for a
+/// finalizer, SS for two unqualified finalizers. `checks` of a subresource lists all errors,
+/// starting with those of every kind.
 #[test]
 fn rows_have_the_rules_of_kubernetes() {
     let records = recorded(include_str!("../../recorded/rules.json"));
     for row in built_in() {
+        let rules = row.rules();
         let record = of_row(&records, &row);
         let is_kept = |kept: &FieldPath, path: &str| kept.to_string() == path;
-        let changes = match &row.generation {
+        let changes = match &rules.generation {
             GenerationRule::OnChangeOf(paths) => paths.as_slice(),
             _ => &[],
         };
         let rises_with = |path: &str| changes.iter().any(|changed| is_kept(changed, path));
-        let starts = match row.generation {
+        let starts = match rules.generation {
             GenerationRule::OnChangeOf(_) => "one",
             _ => "kept",
         };
@@ -82,9 +84,9 @@ fn rows_have_the_rules_of_kubernetes() {
             starts,
             rises_with("metadata.labels"),
             rises_with("metadata.annotations"),
-            row.create_on_update,
-            row.unconditional_update,
-            row.propagation == DefaultPropagation::Orphan,
+            rules.create_on_update,
+            rules.unconditional_update,
+            rules.propagation == DefaultPropagation::Orphan,
         ]);
         let orphans = record["finalizers"] == json!(["orphan"]);
         let theirs = json!([
@@ -97,26 +99,27 @@ fn rows_have_the_rules_of_kubernetes() {
         ]);
         assert_eq!(own, theirs, "{row:?}");
         if record["finalizers"] == json!([]) {
-            assert_eq!(record["onDelete"], row.returns_deleted, "{row:?}");
+            assert_eq!(record["onDelete"], rules.returns_deleted, "{row:?}");
         }
-        let accepted = match row.name_rule {
+        let accepted = match rules.name_rule {
             NameRule::DnsSubdomain | NameRule::DnsSubdomainWhole => [true, false, false, true],
             NameRule::DnsLabel => [false; 4],
             NameRule::PathSegment | NameRule::OfKind => [true; 4],
         };
-        // Their own validation has more rules for names.
+        // The validation of these kinds has further rules for names.
         match row.plural.as_str() {
             "apiservices" | "cronjobs" | "customresourcedefinitions" | "ipaddresses" | "jobs" => {}
             _ => assert_eq!(record["names"], json!(accepted), "{row:?}"),
         }
-        let on_create = errors(&[UpdateCheck::Object], row.strict_finalizers);
+        let on_create = errors(&[UpdateCheck::Object], rules.strict_finalizers);
         assert_eq!(record["create"], on_create, "{row:?}");
-        let on_update = errors(row.update_checks, row.strict_finalizers);
+        let on_update = errors(&rules.update.checks, rules.strict_finalizers);
         assert_eq!(record["update"], on_update, "{row:?}");
         // A Scale is written by the rules of its object.
         let parts = row.subresources.iter();
-        for part in parts.filter(|part| part.scaling.is_none()) {
-            let keeps = |path: &str| part.update.keeps.iter().any(|kept| is_kept(kept, path));
+        for part in parts.filter(|part| part.kind.is_none()) {
+            let endpoint = rules.endpoint(&part.name);
+            let keeps = |path: &str| endpoint.keeps.iter().any(|kept| is_kept(kept, path));
             let kept = [
                 ("labels", "metadata.labels"),
                 ("annotations", "metadata.annotations"),
@@ -133,10 +136,10 @@ fn rows_have_the_rules_of_kubernetes() {
                 "{row:?} {}",
                 part.name
             );
-            let own = errors(part.update_checks, row.strict_finalizers);
+            let own = errors(&endpoint.checks, rules.strict_finalizers);
             let mut found = format!("LFL{own}");
-            // What stays as stored has no faults.
-            found.retain(|fault| match fault {
+            // Kept fields are taken from the stored object, so they have no errors.
+            found.retain(|error| match error {
                 'L' => !keeps("metadata.labels"),
                 _ => !keeps("metadata.finalizers"),
             });
@@ -146,7 +149,7 @@ fn rows_have_the_rules_of_kubernetes() {
     }
 }
 
-/// The faults that these checks of metadata find.
+/// Returns the errors that these metadata checks find.
 fn errors(checks: &[UpdateCheck], is_strict: bool) -> String {
     let strict = if is_strict { "SS" } else { "" };
     let of = |check: &UpdateCheck| match check {
@@ -156,42 +159,53 @@ fn errors(checks: &[UpdateCheck], is_strict: bool) -> String {
     checks.iter().map(of).collect()
 }
 
-/// Every path that a row names is one of its type.
+/// Every path in a row exists in the type of its objects.
 #[test]
 fn the_paths_of_rows_exist() {
     for row in built_in() {
-        // Rows name paths of the version in which objects are cached.
+        // Rows have paths of the version that caches hold.
         let rows = built_in();
         let mut hubs = rows
             .iter()
             .filter(|other| other.key_prefix == row.key_prefix);
         let hub = hubs.find(|other| !other.has_own_form()).unwrap_or(&row);
-        let (schema, id) = hub.object_type.found().expect("a known type");
-        let generation = match &row.generation {
+        let rules = row.rules();
+        let (schema, id) = hub.object_type().found().expect("a known type");
+        let generation = match &rules.generation {
+            GenerationRule::OnChangeBeside(_) => panic!("no built-in kind has it"),
             GenerationRule::None => &[],
             GenerationRule::OnChangeOf(paths) | GenerationRule::FromAbsentOnChangeOf(paths) => {
                 paths.as_slice()
             }
         };
-        let selectable = row.selectable_fields.iter().flat_map(|field| &field.paths);
-        let parts = row.subresources.iter().flat_map(|part| &part.update.keeps);
-        let cells = row.columns.iter().flat_map(|column| match &column.cell {
-            Cell::Text(path) => std::slice::from_ref(path),
-            Cell::Count(paths) => paths.as_slice(),
-            _ => &[],
-        });
+        let selectable = row
+            .behaviour
+            .selectable_fields()
+            .iter()
+            .flat_map(|field| &field.paths);
+        let parts = rules.subresources.iter().flat_map(|(_, part)| &part.keeps);
+        let cells = row
+            .behaviour
+            .columns()
+            .iter()
+            .flat_map(|column| match &column.cell {
+                Cell::Text(path) => std::slice::from_ref(path),
+                Cell::Count(paths) => paths.as_slice(),
+                _ => &[],
+            });
         let all = generation
             .iter()
             .chain(selectable)
             .chain(parts)
             .chain(cells);
-        for path in all.chain(&row.create.drops).chain(&row.update.keeps) {
+        for path in all.chain(&rules.drops).chain(&rules.update.keeps) {
             let top = Type {
                 shape: Shape::Struct(id),
                 is_pointer: false,
                 go_name: String::new(),
                 values: Box::default(),
                 schema_name: None,
+                schema_or: None,
             };
             assert!(exists(schema, &top, path), "{path} of {row:?}");
         }
@@ -212,8 +226,8 @@ fn exists(schema: &Schema, of: &Type, path: &[String]) -> bool {
     }
 }
 
-/// API-89, API-156, API-171: an annotation of DaemonSets is a number in memory. Each way to write
-/// one has its own words for what is none.
+/// API-89, API-156, API-171: the template generation annotation of DaemonSets must be a number.
+/// Each verb has its own message for an invalid one.
 #[test]
 fn the_count_of_templates_is_a_number() {
     const COUNT: &str = "deprecated.daemonset.template.generation";
@@ -237,7 +251,7 @@ fn the_count_of_templates_is_a_number() {
         ("0x1", "invalid syntax"),
         ("99999999999999999999", "value out of range"),
     ] {
-        let refusal = read(count).unwrap_err();
+        let refusal = Status::from(read(count).unwrap_err());
         let wanted = format!(
             "DaemonSet in version \"v1\" cannot be handled as a DaemonSet: {}",
             words(count, problem)
@@ -250,7 +264,7 @@ fn the_count_of_templates_is_a_number() {
         let patch = json!({"metadata": {"annotations": {COUNT: "1x"}}});
         let patch = Patch::parse(kind, patch.to_string().as_bytes()).unwrap();
         let refusal = patch.apply(&live, &row, FieldValidation::Ignore);
-        let refusal = refusal.unwrap_err();
+        let refusal = Status::from(refusal.unwrap_err());
         assert_eq!(refusal.code, code);
         assert!(refusal.message.ends_with(&wrong), "{}", refusal.message);
     }
@@ -270,13 +284,14 @@ fn the_count_of_templates_is_a_number() {
         manager: "q",
         force: true,
     };
-    let refusal = manager.apply(Some(&live), application, |_| {}).unwrap_err();
+    let refusal = manager.apply(Some(&live), application, |_| {});
+    let refusal = Status::from(refusal.unwrap_err());
     let wanted = format!("failed to convert to unversioned (/a; apps/v1, Kind=DaemonSet): {wrong}");
     assert_eq!((refusal.code, refusal.message), (500, wanted));
 }
 
-/// API-88, API-154, API-156, KV-29: of versions that are not served, the names of kinds are known,
-/// and what a patch makes of an object is read by them.
+/// API-88, API-154, API-156, KV-29: kinds of versions that are not served are known, and the result
+/// of a patch is decoded by them.
 #[test]
 fn versions_that_are_not_served_are_known_and_patches_are_read_by_them() {
     let rows = built_in();
@@ -285,7 +300,7 @@ fn versions_that_are_not_served_are_known_and_patches_are_read_by_them() {
     let body = br#"{"apiVersion":"extensions/v1beta1","kind":"Deployment"}"#;
     let refused = decode_object(body, BodyFormat::Json, row).expect_err("another version");
     assert_eq!(
-        refused.message,
+        refused.to_string(),
         "the API version in the data (extensions/v1beta1) does not match the expected API version \
          (apps/v1)"
     );
@@ -311,7 +326,7 @@ fn versions_that_are_not_served_are_known_and_patches_are_read_by_them() {
         let labels = object.0["metadata"].get("labels");
         assert_eq!(labels.is_some(), version != "apps/v1beta2", "{version}");
     }
-    // A field of that version only.
+    // Only that version has the field.
     let rollback =
         |version: &str| json!({"apiVersion": version, "spec": {"rollbackTo": {"revision": 2}}});
     let rolled = patched(&rollback("extensions/v1beta1"), FieldValidation::Strict);
@@ -351,7 +366,7 @@ fn versions_that_are_not_served_are_known_and_patches_are_read_by_them() {
         ),
     ] {
         let refused = patched(&patch, FieldValidation::Strict);
-        let refused = refused.expect_err("another kind");
+        let refused = Status::from(refused.expect_err("another kind"));
         assert!(refused.message.ends_with(why), "{}", refused.message);
     }
 }

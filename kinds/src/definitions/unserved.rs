@@ -1,49 +1,60 @@
-//! Versions in which kube-apiserver stores objects, or did, and which are not served.
+//! Versions in which kube-apiserver stores objects, or used to, and which are not served.
 //!
-//! A value in one of them is read as [`crate::convert::former`] says, so that a store of
-//! kube-apiserver's can be taken over, and written by the next update in the version that
-//! kube-apiserver 1.36 stores (KV-24, SF-43).
+//! [`crate::convert::former`] reads such values, so that Taffrail can take over a store of
+//! kube-apiserver. The next update writes the version in which kube-apiserver 1.36 stores the
+//! resource (KV-24, SF-43).
 
-use super::ResourceDefinition;
-use crate::convert::customresourcedefinitions as definitions;
 use api::resource::{ConversionStrategy, UnservedVersion};
 
-const TYPE_ONLY: ConversionStrategy = ConversionStrategy::TypeOnly;
+use super::row::Conversions;
+use crate::convert::customresourcedefinitions as definitions;
 
-/// The versions by group and plural. A test compares their types with those that are served.
-const VERSIONS: &[(&str, &str, &[UnservedVersion])] = &[
+/// The versions of a resource that are stored but not served.
+#[derive(Default)]
+pub(super) struct Unserved {
+    /// Their names.
+    pub versions: Vec<UnservedVersion>,
+    /// The conversion, if they have their own schema.
+    pub conversions: Option<Conversions>,
+}
+
+/// The versions by group and plural. A test compares their types with those of the served version.
+const VERSIONS: &[(&str, &str, &str, Option<Conversions>)] = &[
     (
         "admissionregistration.k8s.io",
         "mutatingadmissionpolicies",
-        &[("v1beta1", TYPE_ONLY)],
+        "v1beta1",
+        None,
     ),
     (
         "admissionregistration.k8s.io",
         "mutatingadmissionpolicybindings",
-        &[("v1beta1", TYPE_ONLY)],
+        "v1beta1",
+        None,
     ),
     (
         "apiextensions.k8s.io",
         "customresourcedefinitions",
-        &[(
-            "v1beta1",
-            ConversionStrategy::Functions {
-                to_hub: definitions::v1beta1_to_v1,
-                from_hub: definitions::v1_to_v1beta1,
-            },
-        )],
+        "v1beta1",
+        Some(Conversions {
+            to_hub: definitions::v1beta1_to_v1,
+            from_hub: definitions::v1_to_v1beta1,
+        }),
     ),
 ];
 
-/// A row with the versions that are not served of its resource.
-pub(super) fn applied(row: ResourceDefinition) -> ResourceDefinition {
-    let is_own = |of: &&(&str, &str, _)| (of.0, of.1) == (&*row.group, &*row.plural);
-    match VERSIONS.iter().find(is_own) {
-        None => row,
-        Some((_, _, unserved)) => ResourceDefinition {
-            unserved,
-            conversion: ConversionStrategy::TypeOnly,
-            ..row
-        },
-    }
+/// Returns the versions of a resource that are stored but not served.
+pub(super) fn versions_of(group: &str, plural: &str) -> Unserved {
+    let mut known = VERSIONS.iter();
+    let found = known.find(|(of, name, ..)| (*of, *name) == (group, plural));
+    found.map_or_else(Unserved::default, |(_, _, version, conversions)| Unserved {
+        versions: vec![UnservedVersion {
+            version: (*version).to_owned(),
+            conversion: match conversions {
+                Some(_) => ConversionStrategy::OwnForm,
+                None => ConversionStrategy::TypeOnly,
+            },
+        }],
+        conversions: *conversions,
+    })
 }

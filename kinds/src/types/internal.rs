@@ -1,7 +1,7 @@
-//! Structs as faults show them: JSON of the types that kube-apiserver has in memory.
+//! JSON of structs in field errors, which kube-apiserver prints from its internal (hub) types.
 //!
-//! These have the fields of the types that clients see, by their names in Go, in an order of their
-//! own, and with values for those that are absent. Types of `meta.v1` are the same for both.
+//! Internal types have the fields of the versioned types under their Go names, in another order,
+//! and print absent values too. Types of `meta.v1` have no internal form.
 
 use api::field::{Detail, Field, LazyError};
 use api::schema::{Field as SchemaField, Scalar, Schema, Shape, Struct, StructId, Type};
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::TYPES;
 
-/// Names in Go that differ from those in JSON by more than their first letter. A name with a type
-/// in front is that of this type only.
+/// Go names that differ from the JSON names by more than their first letter. A name with a type
+/// before it applies to that type only.
 const NAMES: [(&str, &str); 68] = [
     ("$ref", "Ref"),
     ("$schema", "Schema"),
@@ -85,7 +85,7 @@ const NAMES: [(&str, &str); 68] = [
     ("x-kubernetes-validations", "XValidations"),
 ];
 
-/// Fields that are always there.
+/// Fields that are pointers in the versioned type but not in the internal one.
 const NO_POINTERS: [(&str, &str); 5] = [
     ("RollingUpdateDaemonSet", "maxSurge"),
     ("RollingUpdateDaemonSet", "maxUnavailable"),
@@ -94,7 +94,7 @@ const NO_POINTERS: [(&str, &str); 5] = [
     ("RollingUpdateStatefulSetStrategy", "partition"),
 ];
 
-/// Fields of a pod that are in its security context.
+/// Fields of the pod spec that are in the security context of the internal type.
 const IN_SECURITY_CONTEXT: [&str; 5] = [
     "hostNetwork",
     "hostPID",
@@ -103,7 +103,7 @@ const IN_SECURITY_CONTEXT: [&str; 5] = [
     "hostUsers",
 ];
 
-/// Fields of a pod that are elsewhere, or mirror another one.
+/// Fields of the pod spec that the internal type has elsewhere, or that mirror another field.
 const ELSEWHERE: [&str; 6] = [
     "hostNetwork",
     "hostPID",
@@ -113,7 +113,8 @@ const ELSEWHERE: [&str; 6] = [
     "serviceAccount",
 ];
 
-/// A struct as a fault shows it. `type_name` has its package: `core.v1.PodTemplateSpec`.
+/// Returns the JSON of a struct as a field error shows it. `type_name` includes the package:
+/// `core.v1.PodTemplateSpec`.
 pub fn internal_json(type_name: &str, value: Option<&Value>) -> String {
     let schema: &Schema = &TYPES;
     let mut printer = Printer {
@@ -127,7 +128,7 @@ pub fn internal_json(type_name: &str, value: Option<&Value>) -> String {
     html_safe(printer.text)
 }
 
-/// A list of structs as an error shows it. The rest of a long one is left out.
+/// Returns the JSON of a list of structs as a field error shows it, cut after 64 KiB.
 pub fn internal_list_json<'v>(
     type_name: &str,
     list: impl IntoIterator<Item = &'v Value>,
@@ -146,7 +147,7 @@ pub fn internal_list_json<'v>(
     text
 }
 
-/// The schema in a schema, alone or in a list, as a fault shows it.
+/// Returns the JSON of a schema's `items` as a field error shows it: one schema or a list.
 pub fn internal_schemas_json(value: Option<&Value>) -> String {
     let mut printer = Printer {
         schema: &TYPES,
@@ -156,12 +157,12 @@ pub fn internal_schemas_json(value: Option<&Value>) -> String {
     html_safe(printer.text)
 }
 
-/// Any JSON as Go prints it.
+/// Returns JSON as Go's encoder prints it.
 pub fn any_json(value: Option<&Value>) -> String {
     html_safe(value.unwrap_or(&Value::Null).to_string())
 }
 
-/// Go's JSON may stand in HTML: what begins tags and entities is escaped. It can be in texts only.
+/// Escapes `<`, `>` and `&`, as Go's encoder does. They occur in strings only.
 pub fn html_safe(json: String) -> String {
     if !json.contains(['<', '>', '&']) {
         return json;
@@ -170,7 +171,7 @@ pub fn html_safe(json: String) -> String {
     json.replace('&', "\\u0026")
 }
 
-/// The fault of a struct that breaks a rule.
+/// Returns the field error for a struct that violates a rule.
 pub fn invalid_struct<'f>(
     field: &Field<'f>,
     type_name: &'f str,
@@ -181,8 +182,7 @@ pub fn invalid_struct<'f>(
     error.showing_json(move || internal_json(type_name, value))
 }
 
-/// Fields of structs whose order differs from that of their declaration: those that come behind
-/// another one.
+/// Fields whose place in the internal type differs: type, field, and the field that it follows.
 const MOVED: [(&str, &str, &str); 10] = [
     ("JSONSchemaProps", "nullable", "type"),
     ("PersistentVolumeSource", "flexVolume", "iscsi"),
@@ -196,7 +196,7 @@ const MOVED: [(&str, &str, &str); 10] = [
     ("Volume", "quobyte", "rbd"),
 ];
 
-/// The text of a struct is cut behind this length, of which faults show less.
+/// The JSON of a struct is cut after this length, because errors show less of it.
 const MAX_SHOWN: usize = 64 * 1024;
 
 struct Printer {
@@ -218,7 +218,7 @@ impl Printer {
         self.text.push('}');
     }
 
-    /// The name of a member, with a comma in front if it is not the first.
+    /// Prints the name of a member, after a comma unless it is the first.
     fn name(&mut self, name: &str) {
         if !self.text.ends_with('{') {
             self.text.push(',');
@@ -227,7 +227,7 @@ impl Printer {
         self.text.push(':');
     }
 
-    /// The fields as clients see them, without those that are empty.
+    /// Prints the fields as in the versioned type, without empty ones.
     fn external_fields(&mut self, of: &Struct, value: Option<&Value>) {
         for field in declared(of) {
             let value = value.and_then(|value| value.get(&field.name));
@@ -242,7 +242,7 @@ impl Printer {
         for field in ordered(of) {
             let member = value.and_then(|value| value.get(&field.name));
             match (of.name.as_str(), field.name.as_str(), &field.of.shape) {
-                // The fields of an object's metadata stand beside the others.
+                // Internal types embed ObjectMeta, so its fields are printed inline.
                 (_, "metadata", Shape::Struct(id)) => {
                     if let Some(metadata) = self.schema.get(*id) {
                         self.external_fields(metadata, member);
@@ -266,7 +266,8 @@ impl Printer {
         }
     }
 
-    /// The security context of a pod has what clients see beside it, and is always there.
+    /// Prints the security context of a pod. The internal type has some fields of the pod spec in
+    /// it, and it is never null.
     fn pod_security_context(
         &mut self,
         id: StructId,
@@ -288,7 +289,7 @@ impl Printer {
         self.text.push('}');
     }
 
-    /// A schema in a schema.
+    /// Prints a schema inside a schema.
     fn inner_schema(&mut self, value: Option<&Value>) {
         let of = self.schema.find("apiextensions.v1.JSONSchemaProps");
         match of.and_then(|id| self.schema.get(id)) {
@@ -297,7 +298,7 @@ impl Printer {
         }
     }
 
-    /// The schema of items, or a list of them.
+    /// Prints the internal struct for `items`: a schema, or a list of them.
     fn schemas(&mut self, value: Option<&Value>) {
         self.text.push('{');
         self.name("Schema");
@@ -319,7 +320,7 @@ impl Printer {
         self.text.push('}');
     }
 
-    /// A schema, or whether anything is allowed.
+    /// Prints the internal struct for a schema or a boolean.
     fn schema_or_bool(&mut self, value: &Value) {
         let is_allowed = value.as_bool().unwrap_or(true);
         self.text.push('{');
@@ -370,7 +371,7 @@ impl Printer {
     }
 }
 
-/// What an absent value prints.
+/// Returns the JSON of an absent scalar.
 fn zero(scalar: Scalar) -> &'static str {
     match scalar {
         Scalar::String => "\"\"",
@@ -393,23 +394,23 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The fields in order of their declaration.
+/// Returns the fields in the order of their declaration.
 fn declared(of: &Struct) -> Vec<&SchemaField> {
     let mut fields: Vec<&SchemaField> = of.fields().iter().collect();
     fields.sort_by_key(|field| field.position);
     fields
 }
 
-/// The fields in the order that they have in memory.
+/// Returns the fields in the order of the internal type.
 fn ordered(of: &Struct) -> Vec<&SchemaField> {
     let mut fields = declared(of);
     let moved = MOVED.iter().filter(|(name, ..)| *name == of.name);
-    for (_, name, behind) in moved {
+    for (_, name, after) in moved {
         let Some(from) = fields.iter().position(|field| field.name == *name) else {
             continue;
         };
         let field = fields.remove(from);
-        let to = fields.iter().position(|field| field.name == *behind);
+        let to = fields.iter().position(|field| field.name == *after);
         fields.insert(to.map_or(0, |to| to + 1), field);
     }
     fields
@@ -434,7 +435,7 @@ mod tests {
 
     use super::*;
 
-    /// What kube-apiserver 1.36 shows of such values.
+    /// Expected texts are from kube-apiserver 1.36.
     #[test]
     fn structs_are_shown_as_in_memory() {
         let strategy = json!({"type": "Foo", "rollingUpdate": {"partition": -1}});

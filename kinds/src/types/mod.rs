@@ -1,12 +1,12 @@
-//! The types of Kubernetes' built-in kinds, a text for each package, in the notation of
-//! [`api::schema`]. `tools/facts/make.py` makes the texts of the sources that define the types;
-//! the one of `apiregistration.v1` is written by hand.
+//! The types of Kubernetes' built-in kinds, one text per package, in the notation of
+//! [`api::schema`]. `tools/facts/make.py` generates the texts from the Kubernetes sources that
+//! define the types, except `apiregistration.v1`, which is written by hand.
 
 pub mod internal;
 
 use std::sync::LazyLock;
 
-use api::schema::{META, ObjectType, Schema};
+use api::schema::{META, ObjectType, Schema, SharedSchema};
 
 /// The text of each package, and one with the kinds of versions that are not served.
 pub const PACKAGES: [&str; 24] = [
@@ -36,26 +36,31 @@ pub const PACKAGES: [&str; 24] = [
     include_str!("unserved.txt"),
 ];
 
-/// The types of versions that are read and not served, as far as they differ from those of the
-/// version that is.
+/// The types of versions that can be read but are not served, where they differ from the types of
+/// the served version.
 pub const FORMER: &str = include_str!("former.txt");
 
-/// The types of all packages, read when they are first asked for.
-pub static TYPES: LazyLock<Schema> = LazyLock::new(|| {
-    let texts: Vec<&str> = PACKAGES.into_iter().chain([FORMER]).collect();
-    Schema::read(&texts).unwrap_or_else(|error| {
-        // A test reads all of them.
-        tracing::error!(%error, "the types of built-in kinds can't be read");
-        Schema::default()
+/// The source positions of Kubernetes' schemes, which some of its error messages contain. Two
+/// groups have a scheme of their own.
+const SCHEMES: &str = "scheme pkg/api/legacyscheme/scheme.go:30\n\
+    scheme pkg/apiserver/scheme/scheme.go:28 apiregistration.k8s.io\n\
+    scheme pkg/apiserver/apiserver.go:55 apiextensions.k8s.io\n";
+
+/// The types of all packages, parsed on first use.
+pub static TYPES: LazyLock<SharedSchema> = LazyLock::new(|| {
+    SharedSchema::new(|| {
+        let texts: Vec<&str> = PACKAGES.into_iter().chain([FORMER, SCHEMES]).collect();
+        Schema::read(&texts).unwrap_or_else(|error| {
+            // Cannot happen: a test parses all texts.
+            tracing::error!(%error, "parsing the types of built-in kinds failed");
+            Schema::default()
+        })
     })
 });
 
-/// The type of this package and name: `apps.v1.Deployment`.
-pub const fn object_type(name: &'static str) -> ObjectType {
-    ObjectType {
-        schema: &TYPES,
-        name,
-    }
+/// Returns the type with this package and name, such as `apps.v1.Deployment`.
+pub fn object_type(name: &str) -> ObjectType {
+    TYPES.object_type(name)
 }
 
 #[cfg(test)]

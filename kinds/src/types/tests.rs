@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::*;
 use crate::definitions::built_in;
 
-/// Bodies of all kinds with what kube-apiserver answered to them.
+/// Bodies of all kinds with the answers of kube-apiserver.
 const SWEEP: &[u8] = include_bytes!("../../../tests/fixtures/sweep.json.gz");
 
-/// The fields that no accepted body has: of a struct, in order of their names, and why.
+/// Fields that no accepted body has, by struct, and the reason.
 const NEVER: &[(&str, &str, &str)] = &[
     (
         "apiextensions.v1.JSONSchemaProps",
@@ -57,7 +57,7 @@ fn the_types_of_all_packages_can_be_read() {
 #[test]
 fn the_type_of_each_resource_is_that_of_its_kind() {
     for definition in built_in() {
-        let (schema, id) = definition.object_type.found().unwrap();
+        let (schema, id) = definition.object_type().found().unwrap();
         let kind = schema.get(id).unwrap().kind.as_ref().unwrap();
         let own = definition.group_version_kind();
         assert_eq!(
@@ -67,7 +67,7 @@ fn the_type_of_each_resource_is_that_of_its_kind() {
     }
 }
 
-/// The struct of a value, of the items of its lists or of the values of its maps.
+/// Returns the struct of a value, or of the items of its lists or values of its maps.
 fn struct_below(of: &Type) -> Option<StructId> {
     match &of.shape {
         Shape::List(item) | Shape::Map(item) => struct_below(item),
@@ -76,7 +76,7 @@ fn struct_below(of: &Type) -> Option<StructId> {
     }
 }
 
-/// All structs in a struct.
+/// Collects all structs that a struct contains.
 fn gather(id: StructId, into: &mut BTreeMap<String, StructId>) {
     let of = TYPES.get(id).unwrap();
     if into
@@ -91,7 +91,7 @@ fn gather(id: StructId, into: &mut BTreeMap<String, StructId>) {
     }
 }
 
-/// Notes the fields that a value has.
+/// Records the fields that a value has.
 fn note(value: &Value, of: &Type, into: &mut BTreeSet<(String, String)>) {
     match (&of.shape, value) {
         (Shape::List(item), Value::Array(items)) => {
@@ -116,8 +116,8 @@ fn note_struct(value: &Value, id: StructId, into: &mut BTreeSet<(String, String)
     }
 }
 
-/// What is filled in, refused and kept of a field is compared with kube-apiserver's answers only
-/// where one of the bodies has it.
+/// The sweep compares defaulting, validation and pruning of a field only if one of its bodies has
+/// the field.
 #[test]
 fn nearly_every_field_is_in_a_body_that_kube_apiserver_accepted() {
     let mut text = String::new();
@@ -127,15 +127,15 @@ fn nearly_every_field_is_in_a_body_that_kube_apiserver_accepted() {
     for line in text.lines() {
         let case: Value = serde_json::from_str(line).unwrap();
         let body = &case["body"];
-        let told = |name: &str| body[name].as_str().unwrap_or_default();
-        let id = TYPES.object_kind(told("apiVersion"), told("kind"));
+        let text = |name: &str| body[name].as_str().unwrap_or_default();
+        let id = TYPES.object_kind(text("apiVersion"), text("kind"));
         if let Some(id) = id.filter(|_| case["answer"]["code"].as_u64().unwrap() < 300) {
             note_struct(body, id, &mut noted);
         }
     }
     let mut structs = BTreeMap::new();
     for definition in built_in() {
-        let (_, id) = definition.object_type.found().unwrap();
+        let (_, id) = definition.object_type().found().unwrap();
         gather(id, &mut structs);
     }
     let mut never = Vec::new();

@@ -1,7 +1,7 @@
-//! IP addresses and ranges of them (CIDRs), as Kubernetes reads them.
+//! IP addresses and CIDRs, in the forms that Kubernetes accepts.
 //!
-//! It always read numbers with leading zeros, and IPv4 addresses in the form of IPv6. New values
-//! may have neither; stored ones may keep them.
+//! Kubernetes has always accepted leading zeros and IPv4-mapped IPv6 addresses. New values may have
+//! neither; stored ones may keep them.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,7 +10,7 @@ use api::field::Field;
 
 use api::error_list::ErrorList;
 
-/// An address in any form that was ever allowed.
+/// Parses an address in any form that Kubernetes ever accepted.
 pub fn parse_address(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         return parse_v6(text).map(IpAddr::V6);
@@ -18,7 +18,7 @@ pub fn parse_address(text: &str) -> Option<IpAddr> {
     parse_v4(text).map(IpAddr::V4)
 }
 
-/// The four numbers of IPv4. They may have leading zeros.
+/// Parses an IPv4 address, whose numbers may have leading zeros.
 fn parse_v4(text: &str) -> Option<Ipv4Addr> {
     let mut octets = [0; 4];
     let mut parts = text.split('.');
@@ -28,13 +28,14 @@ fn parse_v4(text: &str) -> Option<Ipv4Addr> {
     parts.next().is_none().then(|| Ipv4Addr::from(octets))
 }
 
-/// Digits only, without a sign.
+/// Parses a number of digits only, without a sign.
 fn parse_decimal(text: &str) -> Option<u32> {
     let are_digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| are_digits)
 }
 
-/// IPv6, whose numbers may have leading zeros. The last two may be written as IPv4.
+/// Parses an IPv6 address. Its numbers may have leading zeros, and the last two may be an IPv4
+/// address.
 fn parse_v6(text: &str) -> Option<Ipv6Addr> {
     let (before, after) = match text.split_once("::") {
         Some((before, after)) => (before, Some(after)),
@@ -43,7 +44,7 @@ fn parse_v6(text: &str) -> Option<Ipv6Addr> {
     let mut front = parse_segments(before, after.is_none())?;
     if let Some(after) = after {
         let back = parse_segments(after, true)?;
-        // The dots stand for at least one number.
+        // `::` stands for at least one number.
         let left_out = 8_usize.checked_sub(front.len() + back.len())?;
         if left_out == 0 {
             return None;
@@ -55,7 +56,8 @@ fn parse_v6(text: &str) -> Option<Ipv6Addr> {
     Some(Ipv6Addr::from(segments))
 }
 
-/// Numbers with colons between them. The last may be an IPv4 address, if the text ends there.
+/// Parses numbers separated by colons. If the text ends the address, the last one may be an IPv4
+/// address.
 fn parse_segments(text: &str, is_end: bool) -> Option<Vec<u16>> {
     let mut segments = Vec::new();
     if text.is_empty() {
@@ -75,22 +77,22 @@ fn parse_segments(text: &str, is_end: bool) -> Option<Vec<u16>> {
     Some(segments)
 }
 
-/// Whether an address belongs to IPv4. That includes those that are written as IPv6.
+/// Reports whether an address is IPv4 or IPv4-mapped IPv6.
 pub fn is_v4(address: IpAddr) -> bool {
     matches!(address.to_canonical(), IpAddr::V4(_))
 }
 
-/// A range of addresses: all that have the first bits in common.
+/// A CIDR: all addresses that have the first bits in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// The address as it was written.
+    /// The address as written, which need not be the first one.
     pub address: IpAddr,
-    /// The number of bits.
+    /// The length of the prefix in bits.
     pub bits: u32,
 }
 
 impl Range {
-    /// A range in any form that was ever allowed.
+    /// Parses a CIDR in any form that Kubernetes ever accepted.
     pub fn parse(text: &str) -> Option<Range> {
         let (address, bits) = text.split_once('/')?;
         let address = parse_address(address)?;
@@ -98,7 +100,7 @@ impl Range {
         (bits <= width(address)).then_some(Range { address, bits })
     }
 
-    /// The first address.
+    /// Returns the first address.
     pub fn first(&self) -> IpAddr {
         match self.address {
             IpAddr::V4(address) => {
@@ -112,7 +114,7 @@ impl Range {
         }
     }
 
-    /// Whether an address is in the range.
+    /// Reports whether the range contains an address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let Range { bits, .. } = *self;
         let address = match self.address {
@@ -126,7 +128,7 @@ impl Range {
         self.first() != self.address
     }
 
-    /// Whether its address belongs to IPv4, also in the form of IPv6.
+    /// Reports whether its address is IPv4 or IPv4-mapped IPv6.
     pub fn is_v4(&self) -> bool {
         is_v4(self.address)
     }
@@ -139,7 +141,7 @@ fn width(address: IpAddr) -> u32 {
     }
 }
 
-/// An address as it should be written. IPv4 addresses stay in the form of IPv6.
+/// Returns the canonical text of an address. IPv4-mapped addresses stay IPv6.
 fn canonical(address: IpAddr) -> String {
     address.to_string()
 }
@@ -148,8 +150,8 @@ fn is_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some())
 }
 
-/// Adds the errors of an address in a field that was there before its forms became strict. Values
-/// that are among the stored ones are not looked at.
+/// Validates an address in a field that is older than the strict rules. A value that the stored
+/// object has too is skipped. Returns the address if it can be parsed.
 pub fn validate_legacy_address(
     field: &Field<'_>,
     stored: &HashSet<&str>,
@@ -167,7 +169,7 @@ pub fn validate_legacy_address(
         ));
         return None;
     };
-    // The strict form is that of the standard library.
+    // The standard library accepts strict forms only.
     if text.parse::<IpAddr>().is_err() {
         errors.push(field.invalid("must not have leading 0s"));
     } else if is_mapped(parsed) {
@@ -176,7 +178,7 @@ pub fn validate_legacy_address(
     address
 }
 
-/// Adds the errors of an address, which has one form only.
+/// Validates an address that must be in canonical form. Returns it if it can be parsed.
 pub fn validate_address(field: &Field<'_>, errors: &mut ErrorList) -> Option<IpAddr> {
     let before = errors.reported();
     let address = validate_legacy_address(field, &HashSet::new(), errors)?;
@@ -187,8 +189,8 @@ pub fn validate_address(field: &Field<'_>, errors: &mut ErrorList) -> Option<IpA
     Some(address)
 }
 
-/// Adds the errors of a range in a field that was there before its forms became strict. Values that
-/// are among the stored ones keep their form.
+/// Validates a CIDR in a field that is older than the strict rules. A value that the stored object
+/// has too keeps its form. Returns the CIDR if it can be parsed.
 pub fn validate_legacy_range(
     field: &Field<'_>,
     stored: &HashSet<&str>,
@@ -198,7 +200,7 @@ pub fn validate_legacy_range(
     validate_range_text(field, text, stored.contains(text), errors)
 }
 
-/// Adds the errors of a range that is a part of a field's text.
+/// Validates a CIDR that is a part of a field's value. With `keeps_form`, any form is valid.
 pub fn validate_range_text(
     field: &Field<'_>,
     text: &str,
@@ -228,7 +230,7 @@ pub fn validate_range_text(
     Some(range)
 }
 
-/// Adds the errors of a range, which has one form only.
+/// Validates a CIDR that must be in canonical form. Returns it if it can be parsed.
 pub fn validate_range(field: &Field<'_>, errors: &mut ErrorList) -> Option<Range> {
     let before = errors.reported();
     let range = validate_legacy_range(field, &HashSet::new(), errors)?;
@@ -237,6 +239,36 @@ pub fn validate_range(field: &Field<'_>, errors: &mut ErrorList) -> Option<Range
         errors.push(field.invalid(format!("must be in canonical form (\"{expected}\")")));
     }
     Some(range)
+}
+
+/// Validates that an address can belong to a host on a network.
+pub fn validate_non_special_ip(field: &Field<'_>, address: IpAddr, errors: &mut ErrorList) {
+    let address = address.to_canonical();
+    if address.is_unspecified() {
+        let why = format!("may not be unspecified ({})", field.text());
+        errors.push(field.invalid(why));
+    }
+    if address.is_loopback() {
+        errors.push(field.invalid("may not be in the loopback range (127.0.0.0/8, ::1/128)"));
+    }
+    let (is_link_local, is_link_local_group) = match address {
+        IpAddr::V4(address) => (
+            address.is_link_local(),
+            matches!(address.octets(), [224, 0, 0, _]),
+        ),
+        IpAddr::V6(address) => (
+            address.is_unicast_link_local(),
+            matches!(address.octets(), [0xff, second, ..] if second & 0x0f == 2),
+        ),
+    };
+    if is_link_local {
+        let why = "may not be in the link-local range (169.254.0.0/16, fe80::/10)";
+        errors.push(field.invalid(why));
+    }
+    if is_link_local_group {
+        let why = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
+        errors.push(field.invalid(why));
+    }
 }
 
 #[cfg(test)]
@@ -249,7 +281,7 @@ mod tests {
         let value = Value::from(text);
         let mut errors = ErrorList::new();
         rule(&Field::named("f", Some(&value)), &mut errors);
-        let texts: Vec<String> = errors.into_iter().map(|fault| fault.detail).collect();
+        let texts: Vec<String> = errors.into_iter().map(|error| error.detail).collect();
         texts.join("; ")
     }
 
@@ -290,7 +322,7 @@ mod tests {
         }
     }
 
-    /// The messages of kube-apiserver 1.36.
+    /// Messages of kube-apiserver 1.36.
     #[test]
     fn new_addresses_have_one_form() {
         let legacy = |text| {

@@ -1,4 +1,4 @@
-//! What is refused of APIs that other servers have.
+//! Validation of APIServices.
 
 use api::field::Field;
 use api::names;
@@ -6,14 +6,17 @@ use api::object::Object;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::formats::{dns1035_label, one_of, report, require_text};
+use super::enums::must_be_one_of;
+use super::report;
+use super::required::require_text;
+use super::text_formats::dns1035_label;
 use api::error_list::ErrorList;
 
 /// The highest priorities of groups and versions.
 const MAX_GROUP_PRIORITY: i64 = 20_000;
 const MAX_VERSION_PRIORITY: i64 = 1_000;
 
-/// Adds the errors of an API.
+/// Validates an APIService.
 pub fn validate_apiservice(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let (group, version) = (spec.member("group"), spec.member("version"));
@@ -48,7 +51,7 @@ pub fn validate_apiservice(object: &Object, errors: &mut ErrorList) {
     validate_trust(&spec, errors);
 }
 
-/// Adds the errors of where an API is served, and of how its server is known.
+/// Validates the service of an APIService and the way its certificate is verified.
 fn validate_trust(spec: &Field<'_>, errors: &mut ErrorList) {
     let service = spec.member("service");
     let bundle = spec.member("caBundle");
@@ -77,12 +80,12 @@ fn validate_trust(spec: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to an API.
+/// Validates an update of an APIService.
 pub fn validate_apiservice_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
     validate_apiservice(object, errors);
 }
 
-/// Adds the errors of a change to the status of an API.
+/// Validates an update of the status of an APIService.
 pub fn validate_apiservice_status_update(
     object: &Object,
     _stored: &Object,
@@ -91,7 +94,7 @@ pub fn validate_apiservice_status_update(
     let status = Field::of(object, "status");
     for condition in status.member("conditions").items() {
         let supported = ["True", "False", "Unknown"];
-        one_of(&condition.member("status"), &supported, errors);
+        must_be_one_of(&condition.member("status"), &supported, errors);
     }
 }
 

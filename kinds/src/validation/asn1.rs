@@ -1,7 +1,8 @@
-//! The structure of requests for certificates (PKCS#10), read as Go's `encoding/asn1` does it, with
-//! its faults. What is in names and keys is not read, and signatures are not verified.
+//! The ASN.1 structure of certificate requests (PKCS #10), parsed like Go's `encoding/asn1` with
+//! its error messages. The contents of names and keys are not parsed, and signatures are not
+//! verified.
 
-/// Nothing of a field differs from what is usual.
+/// Go's field parameters without any option, as its messages print them.
 const PLAIN: &str = "{optional:false explicit:false application:false private:false \
     defaultValue:<nil> tag:<nil> stringType:0 timeType:0 set:false omitEmpty:false}";
 
@@ -10,7 +11,7 @@ const BIT_STRING: u8 = 3;
 const OBJECT_IDENTIFIER: u8 = 6;
 const SEQUENCE: u8 = 16;
 
-/// No length may be larger.
+/// The limit of lengths.
 const MAX_LENGTH: usize = 1 << 23;
 
 type Read<T = ()> = Result<T, String>;
@@ -23,10 +24,10 @@ fn structure<T>(what: &str) -> Read<T> {
     Err(format!("asn1: structure error: {what}"))
 }
 
-/// Checks that bytes are a request.
+/// Checks that bytes are a certificate request.
 ///
 /// # Errors
-/// Why they are none, in Go's words.
+/// Returns Go's message if they are not.
 pub fn check_request(der: &[u8]) -> Read {
     let mut whole = Reader { bytes: der, at: 0 };
     let mut request = whole.field(SEQUENCE, "certificateRequest")?;
@@ -88,7 +89,7 @@ struct Reader<'d> {
     at: usize,
 }
 
-/// What stands in front of a value.
+/// The header of a value.
 struct Header {
     class: u8,
     tag: usize,
@@ -176,13 +177,13 @@ impl<'d> Reader<'d> {
         Ok(Reader { bytes, at: 0 })
     }
 
-    /// A value of any type.
+    /// Reads a value of any type.
     fn value(&mut self) -> Read<Reader<'d>> {
         let header = self.header()?;
         self.content(header.length)
     }
 
-    /// A value that must have this type. `name` is that of the type in Go.
+    /// Reads a value that must have this type. `name` is the name of the type in Go.
     fn field(&mut self, wanted: u8, name: &str) -> Read<Reader<'d>> {
         let header = self.header()?;
         let Header {

@@ -1,4 +1,4 @@
-//! What is refused of requests for tokens (API-226).
+//! Validation of TokenRequests (API-226).
 
 use api::field::Field;
 use api::object::Object;
@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use api::error_list::ErrorList;
 
-/// The least number of seconds that a token is good.
+/// The shortest lifetime of a token, in seconds.
 const SECONDS_MIN: i64 = 600;
 
-/// The most seconds.
+/// The longest lifetime of a token, in seconds.
 const SECONDS_MAX: i64 = 1 << 32;
 
-/// Adds the errors of a request for a token.
+/// Validates a TokenRequest.
 pub fn validate_token_request(object: &Object, errors: &mut ErrorList) {
     let path = ["spec", "expirationSeconds"];
     let seconds = object.at(&path).and_then(Value::as_i64).unwrap_or_default();

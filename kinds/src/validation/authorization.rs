@@ -1,20 +1,20 @@
-//! What is refused of reviews of access (API-292).
+//! Validation of access reviews (API-292).
 
 use api::field::{Field, LazyError};
 use api::object::Object;
 use serde_json::Value;
 
-use super::internal::invalid_struct;
 use super::selectors::validate_requirement_of_review;
+use crate::types::internal::invalid_struct;
 use api::error_list::ErrorList;
 
-/// Adds the errors of a review of what a user may do.
+/// Validates a SubjectAccessReview.
 pub fn validate_subject_access_review(object: &Object, errors: &mut ErrorList) {
     validate_subject(object, errors);
     validate_metadata(object, None, errors);
 }
 
-/// Adds the errors of a review of what a user may do in the namespace of its path.
+/// Validates a LocalSubjectAccessReview, whose namespace must be that of the path.
 pub fn validate_local_subject_access_review(object: &Object, errors: &mut ErrorList) {
     validate_subject(object, errors);
     validate_metadata(object, Some("namespace"), errors);
@@ -33,7 +33,7 @@ pub fn validate_local_subject_access_review(object: &Object, errors: &mut ErrorL
     }
 }
 
-/// Adds the errors of a review of what the user who asks may do.
+/// Validates a SelfSubjectAccessReview.
 pub fn validate_self_subject_access_review(object: &Object, errors: &mut ErrorList) {
     validate_question(&Field::of(object, "spec"), errors);
     validate_metadata(object, None, errors);
@@ -48,7 +48,7 @@ fn validate_subject(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// What is asked: exactly one of both.
+/// Validates that exactly one kind of attributes is set.
 fn validate_question(spec: &Field<'_>, errors: &mut ErrorList) {
     let resource = spec.member("resourceAttributes");
     let other = spec.member("nonResourceAttributes");
@@ -95,7 +95,7 @@ fn validate_selector(selector: &Field<'_>, is_of_labels: bool, errors: &mut Erro
     }
 }
 
-/// Nothing of the metadata may be set but what the server has set, and this member.
+/// Validates that metadata is empty, except for fields that the server sets and this member.
 fn validate_metadata(object: &Object, allowed: Option<&str>, errors: &mut ErrorList) {
     let Some(Value::Object(members)) = object.0.get("metadata") else {
         return;
@@ -105,7 +105,7 @@ fn validate_metadata(object: &Object, allowed: Option<&str>, errors: &mut ErrorL
     if !members.iter().any(is_set) {
         return;
     }
-    // The rest of the object may be large.
+    // The error shows the object, whose other members may be large.
     let mut shown = Object::default();
     let metadata = Value::from(members.clone());
     shown.0.insert("metadata".to_owned(), metadata);

@@ -1,21 +1,20 @@
-//! What is refused of HorizontalPodAutoscalers, in the form of autoscaling/v2.
+//! Validation of HorizontalPodAutoscalers, in the autoscaling/v2 version.
 
 use api::field::Field;
 use api::names;
 use api::object::Object;
 use api::quantity::Quantity;
 
-use super::counts::{number, validate_all_nonnegative, validate_nonnegative};
+use super::numbers::{number, validate_all_nonnegative, validate_nonnegative};
 use super::pods::containers::resources::validate_container_resource_name;
 use api::error_list::ErrorList;
 
-/// The largest time that a policy of scaling looks at, in seconds.
+/// The longest period of a scaling policy, in seconds.
 const MAX_PERIOD: i64 = 1800;
-/// The largest time that recommendations are kept, in seconds.
+/// The longest stabilization window, in seconds.
 const MAX_WINDOW: i64 = 3600;
 
-/// The kinds of metrics: their types, and the fields of their sources, in the order that they are
-/// looked at.
+/// The types of metrics and the members of their sources, in the order of validation.
 const SOURCES: [(&str, &str); 5] = [
     ("Object", "object"),
     ("External", "external"),
@@ -32,12 +31,12 @@ const TYPES: [&str; 5] = [
     "Resource",
 ];
 
-/// Adds the errors of an autoscaler.
+/// Validates a HorizontalPodAutoscaler.
 pub fn validate_horizontalpodautoscaler(object: &Object, errors: &mut ErrorList) {
     validate(object, None, errors);
 }
 
-/// Adds the errors of a change to an autoscaler.
+/// Validates an update of a HorizontalPodAutoscaler.
 pub fn validate_horizontalpodautoscaler_update(
     object: &Object,
     stored: &Object,
@@ -46,13 +45,13 @@ pub fn validate_horizontalpodautoscaler_update(
     validate(object, Some(stored), errors);
 }
 
-/// Adds the errors of a Scale.
+/// Validates a Scale.
 pub fn validate_scale(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     validate_nonnegative(&spec.member("replicas"), errors);
 }
 
-/// Adds the errors of a change to the status of an autoscaler.
+/// Validates an update of the status of a HorizontalPodAutoscaler.
 pub fn validate_horizontalpodautoscaler_status_update(
     object: &Object,
     _stored: &Object,
@@ -84,7 +83,7 @@ fn validate(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     }
     let target = spec.member("scaleTargetRef");
     validate_reference(&target, errors);
-    // ReplicationControllers are the only ones without a group that can be scaled.
+    // The only scalable kind of the core group, which has no group in its `apiVersion`.
     let needs_group = target.member("kind").text() != "ReplicationController";
     let path = ["spec", "scaleTargetRef", "apiVersion"];
     if stored.is_none_or(|stored| stored.text(&path) != object.text(&path)) {
@@ -96,7 +95,7 @@ fn validate(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     validate_scaling_rules(&behavior.member("scaleDown"), errors);
 }
 
-/// A text is there, and is a segment of a path.
+/// Validates that a text is set and is a valid path segment.
 fn validate_segment(field: &Field<'_>, missing: &str, errors: &mut ErrorList) {
     if field.text().is_empty() {
         errors.push(field.required(missing));
@@ -110,7 +109,7 @@ fn validate_reference(reference: &Field<'_>, errors: &mut ErrorList) {
     validate_segment(&reference.member("name"), "", errors);
 }
 
-/// The version of a reference says a group, if `needs_group`.
+/// Validates the `apiVersion` of a reference. With `needs_group` it must have a group.
 fn validate_version(reference: &Field<'_>, needs_group: bool, errors: &mut ErrorList) {
     let version = reference.member("apiVersion");
     let text = version.text();
@@ -358,7 +357,7 @@ mod tests {
         }
     }
 
-    /// API-255.
+    /// API-255: answers of kube-apiserver 1.36.
     #[test]
     fn autoscalers_are_answered_as_by_kubernetes() {
         check(include_str!("../../recorded/autoscaling.json"), functions);

@@ -1,23 +1,24 @@
-//! What is refused of requests for certificates. The structure of requests is read, and the
-//! outermost one of certificates; what names, keys and signatures say is left to the signers.
+//! Validation of CertificateSigningRequests. The structure of requests is parsed, and the outermost
+//! structure of certificates. Names, keys and signatures are left to the signers.
 
 use std::collections::HashSet;
 
 use api::field::Field;
-use api::field_error::go_quote;
 use api::names;
 use api::object::Object;
 use api::pem::pem_blocks;
+use api::text::quoting::go_quote;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::asn1::check_request;
-use super::formats::require_text;
+use super::enums::{must_be_one_of, require_one_of};
+use super::required::require_text;
 use api::error_list::ErrorList;
 
 const MAX_DOMAIN: usize = 253;
-/// A domain, a slash, a label, a point, and a subdomain.
+/// A domain, a slash, a label, a dot and a subdomain.
 const MAX_SIGNER_NAME: usize = 571;
 const MIN_EXPIRATION: i64 = 600;
 const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
@@ -47,7 +48,7 @@ const USAGES: [&str; 23] = [
     "timestamping",
 ];
 
-/// Adds the errors of a request for a certificate.
+/// Validates a CertificateSigningRequest.
 pub fn validate_certificatesigningrequest(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let request = spec.member("request");
@@ -87,7 +88,7 @@ pub fn validate_certificatesigningrequest(object: &Object, errors: &mut ErrorLis
     }
 }
 
-/// Adds the errors of a change to a request. The spec and the status are those before.
+/// Validates an update, which must not change spec and status.
 pub fn validate_certificatesigningrequest_update(
     object: &Object,
     stored: &Object,
@@ -96,7 +97,7 @@ pub fn validate_certificatesigningrequest_update(
     validate_change(object, stored, &Allowed::default(), errors);
 }
 
-/// Adds the errors of a change to the status of a request: a certificate may be issued.
+/// Validates an update of the status, which may issue a certificate.
 pub fn validate_certificatesigningrequest_status_update(
     object: &Object,
     stored: &Object,
@@ -109,7 +110,7 @@ pub fn validate_certificatesigningrequest_status_update(
     validate_change(object, stored, &allowed, errors);
 }
 
-/// Adds the errors of a change to the approval of a request.
+/// Validates an update of the approval.
 pub fn validate_certificatesigningrequest_approval_update(
     object: &Object,
     stored: &Object,
@@ -122,7 +123,7 @@ pub fn validate_certificatesigningrequest_approval_update(
     validate_change(object, stored, &allowed, errors);
 }
 
-/// What a change may do.
+/// The parts that an update may change.
 #[derive(Default)]
 struct Allowed {
     approval: bool,
@@ -166,7 +167,7 @@ fn validate_change(object: &Object, stored: &Object, allowed: &Allowed, errors: 
     }
 }
 
-/// The conditions of a type.
+/// Returns the conditions of a type.
 fn of_kind<'f>(conditions: &Field<'f>, kind: &str) -> impl Iterator<Item = &'f Value> {
     let list = conditions.list().iter();
     list.filter(move |condition| condition.get("type").and_then(Value::as_str) == Some(kind))
@@ -177,7 +178,7 @@ fn validate_usages(usages: &Field<'_>, errors: &mut ErrorList) {
         errors.push(usages.required(""));
     }
     for usage in usages.items() {
-        super::formats::one_of(&usage, &USAGES, errors);
+        must_be_one_of(&usage, &USAGES, errors);
     }
     let mut seen = HashSet::new();
     for (usage, value) in usages.items().zip(usages.list()) {
@@ -187,7 +188,7 @@ fn validate_usages(usages: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// The name of a signer is a domain, a slash and a path.
+/// Validates that the name of a signer is a domain, a slash and a path.
 fn validate_signer_name(signer: &Field<'_>, errors: &mut ErrorList) {
     if !require_text(signer, errors) {
         return;
@@ -220,7 +221,7 @@ fn validate_labels(
     rule: fn(&str) -> Vec<String>,
     errors: &mut ErrorList,
 ) {
-    // Kubernetes reports the first wrong label only.
+    // Kubernetes reports the first invalid label only.
     let mut labels = part.split('.').map(|label| (label, rule(label)));
     let first = labels.find(|(_, wrong)| !wrong.is_empty());
     for (label, message) in first.iter().flat_map(|(label, wrong)| {
@@ -242,9 +243,7 @@ fn validate_conditions(conditions: &Field<'_>, errors: &mut ErrorList) {
             "Approved" | "Denied" | "Failed" => &["True"],
             _ => &["False", "True", "Unknown"],
         };
-        if require_text(&status, errors) {
-            super::formats::one_of(&status, supported, errors);
-        }
+        require_one_of(&status, supported, errors);
         let opposite = match kind.text() {
             "Approved" => "Denied",
             "Denied" => "Approved",
@@ -264,13 +263,13 @@ fn validate_conditions(conditions: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// The bytes that a text stands for; none if it stands for nothing.
+/// Returns the decoded Base64 of a field, or an empty text if it is invalid.
 fn decoded(field: &Field<'_>) -> String {
     let bytes = STANDARD.decode(field.text()).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Checks that a text has certificates only.
+/// Checks that a text contains certificates only.
 fn check_certificates(pem: &str) -> Result<(), String> {
     let mut blocks = 0;
     for block in pem_blocks(pem) {
@@ -297,7 +296,7 @@ fn check_certificates(pem: &str) -> Result<(), String> {
     }
 }
 
-/// Whether bytes are one structure of ASN.1 and nothing else.
+/// Reports whether bytes are exactly one ASN.1 sequence.
 fn is_sequence(der: &[u8]) -> bool {
     let Some((0x30, rest)) = der.split_first().map(|(tag, rest)| (*tag, rest)) else {
         return false;

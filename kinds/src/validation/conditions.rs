@@ -1,4 +1,4 @@
-//! What is refused of conditions in a status, in the form that newer kinds have.
+//! Validation of status conditions of the type `meta.v1.Condition`.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use api::error_list::ErrorList;
 const MAX_REASON: usize = 1024;
 const MAX_MESSAGE: usize = 32 * 1024;
 
-/// Adds the errors of conditions.
+/// Validates conditions.
 pub fn validate_conditions(conditions: &Field<'_>, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for condition in conditions.items() {
@@ -60,7 +60,8 @@ fn validate_condition(condition: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// A letter first, then letters, digits, `_`, `,` and `:`; neither `,` nor `:` at the end.
+/// Reports whether a text is a valid reason: it starts with a letter; letters, digits, `_`, `,` and
+/// `:` follow; it ends with neither `,` nor `:`.
 fn is_reason(text: &str) -> bool {
     let bytes = text.as_bytes();
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';

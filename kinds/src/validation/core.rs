@@ -1,4 +1,4 @@
-//! What is refused of ConfigMaps, Secrets, namespaces and bindings of pods (http.md 6.2).
+//! Validation of ConfigMaps, Secrets, Namespaces and Bindings (http.md 6.2).
 
 use api::field::Field;
 use api::field_error::FieldError;
@@ -8,17 +8,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::formats::config_key;
+use super::text_formats::config_key;
 use api::error_list::ErrorList;
 use api::go_json::object_error;
 
-/// The limit on all data of a ConfigMap or a Secret.
+/// The limit of all data of a ConfigMap or a Secret, in bytes.
 const MAX_DATA: usize = 1024 * 1024;
 const UNCHANGEABLE: &str = "field is immutable when `immutable` is set";
 const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 
-/// The number of bytes that a text in base64 stands for.
+/// Returns the length of the decoded bytes of a Base64 text.
 fn decoded_len(base64: &str) -> usize {
     let padding = base64.bytes().rev().take_while(|byte| *byte == b'=');
     (base64.len() / 4 * 3).saturating_sub(padding.count())
@@ -29,7 +29,7 @@ fn validate_key(entry: &Field<'_>, key: &str, errors: &mut ErrorList) {
     errors.extend(wrong.map(|message| entry.invalid_value(key, message)));
 }
 
-/// Adds the errors of a ConfigMap.
+/// Validates a ConfigMap.
 pub fn validate_configmap(object: &Object, errors: &mut ErrorList) {
     let mut size = 0;
     let binary = Field::of(object, "binaryData");
@@ -50,13 +50,13 @@ pub fn validate_configmap(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to a ConfigMap.
+/// Validates an update of a ConfigMap.
 pub fn validate_configmap_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     changes_of_immutable(object, stored, &["data", "binaryData"], errors);
     validate_configmap(object, errors);
 }
 
-/// The changes to an object that is marked immutable: of the mark itself, and of these members.
+/// Validates the updates of an immutable object: neither the mark nor these members may change.
 fn changes_of_immutable(
     object: &Object,
     stored: &Object,
@@ -76,7 +76,7 @@ fn changes_of_immutable(
     errors.extend(forbidden.map(|name| FieldError::forbidden(name, UNCHANGEABLE)));
 }
 
-/// Adds the errors of a Secret, whose type decides what it must have.
+/// Validates a Secret, whose type decides which keys it must have.
 pub fn validate_secret(object: &Object, errors: &mut ErrorList) {
     let data = Field::of(object, "data");
     let mut size = 0;
@@ -121,7 +121,7 @@ pub fn validate_secret(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// An entry that is a JSON object.
+/// Validates that an entry is a JSON object.
 fn validate_document(entry: &Field<'_>, errors: &mut ErrorList) {
     if !entry.is_set() {
         errors.push(entry.required(""));
@@ -133,7 +133,7 @@ fn validate_document(entry: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to a Secret.
+/// Validates an update of a Secret.
 pub fn validate_secret_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let kind = Field::of(object, "type");
     if kind.text() != stored.text(&["type"]) {
@@ -143,7 +143,7 @@ pub fn validate_secret_update(object: &Object, stored: &Object, errors: &mut Err
     validate_secret(object, errors);
 }
 
-/// Adds the errors of a new namespace.
+/// Validates a new Namespace.
 pub fn validate_namespace(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let finalizers = spec.member("finalizers");
@@ -152,7 +152,25 @@ pub fn validate_namespace(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to the finalizers of a namespace.
+/// Validates that the phase of a Namespace matches its deletion timestamp (http.md 6.2).
+pub fn validate_namespace_status_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
+    let phase = object.text(&["status", "phase"]);
+    let (expected, why) = match stored.is_being_deleted() {
+        false => (
+            "Active",
+            "may only be 'Active' if `deletionTimestamp` is empty",
+        ),
+        true => (
+            "Terminating",
+            "may only be 'Terminating' if `deletionTimestamp` is not empty",
+        ),
+    };
+    if phase != expected {
+        errors.push(FieldError::invalid("status.Phase", phase, why));
+    }
+}
+
+/// Validates an update of the finalizers of a Namespace.
 pub fn validate_namespace_finalize_update(
     object: &Object,
     _stored: &Object,
@@ -173,7 +191,7 @@ fn validate_finalizer(field: &Field<'_>, name: &str, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a binding of a pod.
+/// Validates the Binding of a pod.
 pub fn validate_binding(object: &Object, errors: &mut ErrorList) {
     let target = Field::of(object, "target");
     let kind = target.member("kind");

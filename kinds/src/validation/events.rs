@@ -1,5 +1,5 @@
-//! What is refused of Events. Those of `events.k8s.io` have more rules. All are checked in the form
-//! of the core group, in which they are stored, and paths are of that form but for one.
+//! Validation of Events. Those of `events.k8s.io` have more rules. All are validated in the core
+//! version, in which they are stored; paths are those of that version, except one.
 
 use api::field::Field;
 use api::field_error::FieldError;
@@ -7,8 +7,8 @@ use api::names;
 use api::object::Object;
 use serde_json::Value;
 
-use super::formats::report;
-use super::internal::internal_json;
+use super::report;
+use crate::types::internal::internal_json;
 use api::error_list::ErrorList;
 
 const MAX_TEXT: usize = 128;
@@ -18,17 +18,17 @@ const CORE_REPORTER: &str = "reportingComponent";
 const EVENTS_REPORTER: &str = "reportingController";
 const REFERENCE: &str = "core.v1.ObjectReference";
 
-/// Adds the errors of an Event of the core group.
+/// Validates an Event of the core group.
 pub fn validate_event(object: &Object, errors: &mut ErrorList) {
     validate(object, CORE_REPORTER, errors);
 }
 
-/// Adds the errors of a change to an Event of the core group.
+/// Validates an update of an Event of the core group.
 pub fn validate_event_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
     validate(object, CORE_REPORTER, errors);
 }
 
-/// Adds the errors of an Event of `events.k8s.io`.
+/// Validates an Event of `events.k8s.io`.
 pub fn validate_events_event(object: &Object, errors: &mut ErrorList) {
     validate(object, EVENTS_REPORTER, errors);
     validate_series(object, errors);
@@ -62,7 +62,7 @@ pub fn validate_events_event(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to an Event of `events.k8s.io`. Only its series changes.
+/// Validates an update of an Event of `events.k8s.io`, which may change the series only.
 pub fn validate_events_event_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate(object, EVENTS_REPORTER, errors);
     if object.0.get("series") != stored.0.get("series") {
@@ -71,7 +71,8 @@ pub fn validate_events_event_update(object: &Object, stored: &Object, errors: &m
     validate_unchanged(object, stored, errors);
 }
 
-/// The rules of both versions, which have different names for what reports.
+/// Validates the rules of both versions. `reporter` is the path of the reporting controller, which
+/// differs between them.
 fn validate(object: &Object, reporter: &str, errors: &mut ErrorList) {
     let namespace = object.namespace();
     let involved = Field::of(object, "involvedObject");
@@ -135,7 +136,7 @@ fn validate_series(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// How a field is compared and shown.
+/// The way in which a field is compared and shown.
 #[derive(Clone, Copy)]
 enum Form {
     Text,
@@ -144,7 +145,7 @@ enum Form {
     Struct(&'static str),
 }
 
-/// All fields but the series stay as they are.
+/// Validates that all fields except the series are unchanged.
 fn validate_unchanged(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let fields = [
         ("involvedObject", Form::Struct(REFERENCE)),
@@ -154,7 +155,7 @@ fn validate_unchanged(object: &Object, stored: &Object, errors: &mut ErrorList) 
         ("firstTimestamp", Form::Time),
         ("lastTimestamp", Form::Time),
         ("count", Form::Number),
-        // Kubernetes looks twice.
+        // Kubernetes checks it twice.
         ("reason", Form::Text),
         ("type", Form::Text),
         ("eventTime", Form::Time),
@@ -184,7 +185,7 @@ fn validate_unchanged(object: &Object, stored: &Object, errors: &mut ErrorList) 
     }
 }
 
-/// A value as JSON. What is absent shows what Go has for it.
+/// Returns a value as JSON. An absent one is shown as Go's zero value.
 fn shown(name: &str, value: Option<&Value>, form: Form) -> String {
     let value = value.filter(|value| !value.is_null());
     let empty = Value::Object(serde_json::Map::new());

@@ -1,12 +1,11 @@
-//! Expressions in policies, webhooks and device classes: what names mean there, and what is refused
-//! of them.
+//! Validation of CEL expressions in admission policies, webhooks and DeviceClasses, and the
+//! variables that these know.
 
 use std::sync::{Arc, LazyLock};
 
 use api::cel::{Environment, ObjectName, Refused, Type, compile};
 use api::field::{Field, LazyError};
 use api::structural::Budget;
-use serde_json::Value;
 
 use api::error_list::ErrorList;
 
@@ -22,7 +21,7 @@ fn texts() -> Type {
     Type::list(Type::String)
 }
 
-/// What an admission request says.
+/// Returns the type of `request`.
 fn request() -> Type {
     let text = Type::String;
     let kind = object(
@@ -69,7 +68,7 @@ fn request() -> Type {
     )
 }
 
-/// The namespace of what is asked for.
+/// Returns the type of `namespaceObject`.
 fn namespace() -> Type {
     let text = Type::String;
     let map = Type::map(Type::String, Type::String);
@@ -98,7 +97,7 @@ fn namespace() -> Type {
     )
 }
 
-/// What is known in conditions of webhooks, and in policies.
+/// The environment of match conditions and admission policies.
 pub static ADMISSION: LazyLock<Environment> = LazyLock::new(|| {
     Environment::default()
         .with("object", Type::Dyn)
@@ -115,7 +114,7 @@ pub static ADMISSION: LazyLock<Environment> = LazyLock::new(|| {
         )
 });
 
-/// What is known in selectors of devices.
+/// The environment of device selectors.
 pub static DEVICE: LazyLock<Environment> = LazyLock::new(|| {
     let by_domain = |of: Type| Type::map(Type::String, Type::map(Type::String, of));
     let device = object(
@@ -130,12 +129,12 @@ pub static DEVICE: LazyLock<Environment> = LazyLock::new(|| {
     Environment::default().with("device", device).with_bind()
 });
 
-/// Adds the errors of an expression that must have a value of one of these types. `wanted` names
-/// them.
+/// Validates an expression whose value must have one of these types. `wanted` names them.
 pub fn validate_expression(
     expression: &Field<'_>,
     environment: &Environment,
-    (wanted, fits): (&str, fn(&Type) -> bool),
+    wanted: &str,
+    fits: fn(&Type) -> bool,
     budget: &Budget,
     errors: &mut ErrorList,
 ) -> Type {
@@ -155,7 +154,7 @@ pub fn validate_expression(
     }
 }
 
-/// What is said of an expression that was refused. That the budget is spent is said once.
+/// Returns the error of a refused expression. A spent budget is reported once.
 fn failed<'f>(expression: &Field<'f>, refused: Refused, budget: &Budget) -> Option<LazyError<'f>> {
     match refused {
         Refused::Wrong(why) => {
@@ -166,7 +165,7 @@ fn failed<'f>(expression: &Field<'f>, refused: Refused, budget: &Budget) -> Opti
     }
 }
 
-/// Adds the errors of a condition.
+/// Validates a condition.
 pub fn validate_condition(
     expression: &Field<'_>,
     environment: &Environment,
@@ -174,10 +173,10 @@ pub fn validate_condition(
     errors: &mut ErrorList,
 ) {
     let is_bool = |of: &Type| *of == Type::Bool;
-    validate_expression(expression, environment, ("bool", is_bool), budget, errors);
+    validate_expression(expression, environment, "bool", is_bool, budget, errors);
 }
 
-/// Adds the errors of a condition of which white space around it does not count.
+/// Validates a condition, ignoring white space around it.
 pub fn validate_trimmed_condition(
     expression: &Field<'_>,
     environment: &Environment,
@@ -193,7 +192,7 @@ pub fn validate_trimmed_condition(
     );
 }
 
-/// Adds the errors of an expression that selects devices.
+/// Validates the expression of a device selector.
 pub fn validate_device_selector(expression: &Field<'_>, errors: &mut ErrorList) {
     let budget = Budget::of_expressions(expression.text().len());
     match compile(expression.text(), &DEVICE, &budget) {
@@ -207,18 +206,18 @@ pub fn validate_device_selector(expression: &Field<'_>, errors: &mut ErrorList) 
     }
 }
 
-/// What is known in a policy besides what admission knows: the parameters, and the variables.
+/// The environments of an admission policy: those of admission, the parameters and the variables.
 pub struct Policy {
-    /// Without the variables.
+    /// The environment without variables.
     pub conditions: Environment,
-    /// With the variables that were declared so far.
+    /// The environment with the variables declared so far.
     pub expressions: Environment,
-    /// What reading the expressions may take.
+    /// The budget for compiling all expressions of the policy.
     pub budget: Budget,
 }
 
 impl Policy {
-    /// A policy with this spec, before its variables are declared.
+    /// Returns the environments of a policy with this spec, before its variables are declared.
     pub fn of(spec: &Field<'_>, is_mutating: bool) -> Policy {
         let conditions = match spec.member("paramKind").is_set() {
             true => ADMISSION.clone().with("params", Type::Dyn),
@@ -236,130 +235,21 @@ impl Policy {
         }
     }
 
-    /// Reads a variable, which those behind it may use.
+    /// Compiles a variable and declares it for the expressions after it.
     pub fn declare(&mut self, name: &str, expression: &Field<'_>, errors: &mut ErrorList) {
-        let any: (&str, fn(&Type) -> bool) = ("", |_| true);
-        let of = validate_expression(expression, &self.expressions, any, &self.budget, errors);
+        let (expressions, budget) = (&self.expressions, &self.budget);
+        let of = validate_expression(expression, expressions, "", |_| true, budget, errors);
         self.expressions.declare(name, of);
     }
 }
 
-/// The steps of finding the type of a schema.
-const SCHEMA_STEPS: usize = 3;
-
-/// The type of values of a schema, in rules about them. There is none for values of which nothing
-/// is known. If the budget is spent, what is left may be anything.
-pub fn of_schema(schema: &Value, is_root: bool, budget: &Budget) -> Option<Type> {
-    let name = Named {
-        above: None,
-        name: &Arc::from("object"),
-    };
-    schema_type(schema, is_root, &name, budget)
-}
-
-/// What the type of an object is named after: a member of another one.
-struct Named<'n> {
-    above: Option<&'n ObjectName>,
-    name: &'n Arc<str>,
-}
-
-fn schema_type(schema: &Value, is_object: bool, name: &Named<'_>, budget: &Budget) -> Option<Type> {
-    if !budget.take(SCHEMA_STEPS) {
-        return Some(Type::Dyn);
-    }
-    let flag = |name: &str| schema.get(name) == Some(&Value::Bool(true));
-    if flag("x-kubernetes-int-or-string") {
-        return Some(Type::Dyn);
-    }
-    let text = |name: &str| {
-        let text = schema.get(name).and_then(Value::as_str);
-        text.unwrap_or_default()
-    };
-    Some(match text("type") {
-        "boolean" => Type::Bool,
-        "integer" => Type::Int,
-        "number" => Type::Double,
-        "string" => match text("format") {
-            "byte" => Type::Bytes,
-            "duration" => Type::Duration,
-            "date" | "date-time" => Type::Timestamp,
-            _ => Type::String,
-        },
-        "array" => Type::list(schema_type(schema.get("items")?, false, name, budget)?),
-        "object" => {
-            let embedded = flag("x-kubernetes-embedded-resource");
-            return object_type(schema, is_object || embedded, name, budget);
-        }
-        _ => return None,
-    })
-}
-
-fn object_type(schema: &Value, is_object: bool, name: &Named<'_>, budget: &Budget) -> Option<Type> {
-    let additional = schema.get("additionalProperties");
-    if let Some(of) = additional.filter(|of| of.is_object()) {
-        let of = schema_type(of, false, name, budget)?;
-        return Some(Type::map(Type::String, of));
-    }
-    let own_name = match name.above {
-        Some(above) => above.member(Arc::clone(name.name)),
-        None => ObjectName::new(name.name),
-    };
-    let mut fields: Vec<(Arc<str>, Type)> = Vec::new();
-    if is_object {
-        let names = [("name", Type::String), ("generateName", Type::String)];
-        fields.push(("kind".into(), Type::String));
-        fields.push(("apiVersion".into(), Type::String));
-        fields.push(("metadata".into(), object("object.metadata", &names)));
-    }
-    let known = fields.len();
-    let properties = schema.get("properties").and_then(Value::as_object);
-    for (property, of) in properties.into_iter().flatten() {
-        let mut known = fields.iter().take(known);
-        // linear: there are at most three known fields.
-        if known.any(|(name, _)| **name == **property) {
-            continue;
-        }
-        let property = Arc::from(property.as_str());
-        let name = Named {
-            above: Some(&own_name),
-            name: &property,
-        };
-        if let Some(of) = schema_type(of, false, &name, budget)
-            && let Some(escaped) = escaped(&property)
-        {
-            fields.push((escaped, of));
-        }
-    }
-    Some(Type::object(own_name, fields))
-}
-
-/// The name of a member in expressions. Some characters and words are written in another way; a
-/// name with others can't be written.
-fn escaped(name: &Arc<str>) -> Option<Arc<str>> {
-    if api::cel::is_reserved(name) {
-        return Some(format!("__{name}__").into());
-    }
-    if name.starts_with(|first: char| first.is_ascii_digit()) || name.is_empty() {
-        return None;
-    }
-    let is_plain = |c: char| c == '_' || c.is_ascii_alphanumeric();
-    let is_special = |c: char| matches!(c, '.' | '-' | '/');
-    if !name.chars().all(|c| is_plain(c) || is_special(c)) {
-        return None;
-    }
-    if !name.contains(is_special) && !name.contains("__") {
-        return Some(Arc::clone(name));
-    }
-    let name = name.replace("__", "__underscores__");
-    let name = name.replace('.', "__dot__").replace('-', "__dash__");
-    Some(name.replace('/', "__slash__").into())
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
-    /// Expressions as webhooks, policies and device classes have them.
+    /// Typical expressions of webhooks, policies and device classes.
     #[test]
     fn ordinary_expressions_take_less_than_a_quarter_of_their_budget() {
         let admission = [
@@ -389,7 +279,7 @@ mod tests {
         }
     }
 
-    /// Those of policies that kube-apiserver was asked about.
+    /// Expressions of the recorded policies.
     #[test]
     fn recorded_policies_take_less_than_a_quarter_of_their_budget() {
         let cases = include_str!("../../recorded/expressions.json");

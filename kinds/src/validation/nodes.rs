@@ -1,17 +1,19 @@
-//! What is refused of Nodes (http.md 6.2).
+//! Validation of Nodes (http.md 6.2).
 
 use std::collections::HashSet;
 
 use api::field::Field;
-use api::field_error::{FieldErrorKind, go_quote};
+use api::field_error::FieldErrorKind;
 use api::names;
 use api::object::Object;
+use api::text::quoting::go_quote;
 use serde_json::{Map, Value};
 
 use super::addresses::{Range, validate_legacy_range};
-use super::formats::{one_of, report};
-use super::internal::internal_json;
+use super::enums::require_one_of;
 use super::pods::containers::resources::validate_quantity;
+use super::report;
+use crate::types::internal::internal_json;
 use api::error_list::ErrorList;
 use api::go_json::{Expected, document_error};
 
@@ -21,17 +23,17 @@ const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const MAX_FEATURE: usize = 253;
 const ONLY_ONCE: &str = "except from \"\" to valid";
 
-/// Adds the errors of a new Node.
+/// Validates a new Node.
 pub fn validate_node(object: &Object, errors: &mut ErrorList) {
     validate(object, &HashSet::new(), errors);
 }
 
-/// Adds the errors of a Node. Ranges that are stored keep their form.
+/// Validates a Node. Stored CIDRs may keep their form.
 fn validate(object: &Object, stored_ranges: &HashSet<&str>, errors: &mut ErrorList) {
     validate_annotations(object, errors);
     let spec = Field::of(object, "spec");
     let taints = spec.member("taints");
-    // Kubernetes reports them below the metadata.
+    // Kubernetes has this path for taints.
     validate_taints(&Field::named("metadata.taints", taints.value()), errors);
     validate_resources(object, errors);
     validate_swap(object, errors);
@@ -39,7 +41,7 @@ fn validate(object: &Object, stored_ranges: &HashSet<&str>, errors: &mut ErrorLi
     validate_pod_ranges(&spec, stored_ranges, errors);
 }
 
-/// Adds the errors of a change to a Node.
+/// Validates an update of a Node.
 pub fn validate_node_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let ranges = stored.at(&["spec", "podCIDRs"]).and_then(Value::as_array);
     let ranges: HashSet<&str> = ranges
@@ -51,7 +53,7 @@ pub fn validate_node_update(object: &Object, stored: &Object, errors: &mut Error
     validate_node_status_update(object, stored, errors);
 }
 
-/// Adds the errors of a change to the status of a Node.
+/// Validates an update of the status of a Node.
 pub fn validate_node_status_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_annotations(object, errors);
     validate_resources(object, errors);
@@ -83,7 +85,7 @@ pub fn validate_node_status_update(object: &Object, stored: &Object, errors: &mu
     }
 }
 
-/// Annotations that fields have replaced. They are documents of their own.
+/// Validates annotations that contain JSON of former fields.
 fn validate_annotations(object: &Object, errors: &mut ErrorList) {
     let metadata = Field::of(object, "metadata");
     let annotations = metadata.member("annotations");
@@ -112,7 +114,7 @@ fn validate_taints_annotation(annotations: &Field<'_>, text: &str, errors: &mut 
     }
 }
 
-/// Names are the same for Go in upper and lower case.
+/// Converts member names to lower case, because Go matches them without regard to case.
 fn lower_names(members: Map<String, Value>) -> Value {
     let members = members.into_iter();
     let lowered = members.map(|(name, value)| (name.to_ascii_lowercase(), value));
@@ -145,7 +147,7 @@ fn validate_avoided_pods(annotations: &Field<'_>, text: &str, errors: &mut Error
     }
 }
 
-/// Taints keep pods away. Each has a key and an effect of its own.
+/// Validates taints, whose pairs of key and effect must be unique.
 fn validate_taints(taints: &Field<'_>, errors: &mut ErrorList) {
     let taints: Vec<Field<'_>> = taints.items().collect();
     let mut seen = HashSet::new();
@@ -154,11 +156,7 @@ fn validate_taints(taints: &Field<'_>, errors: &mut ErrorList) {
         report(&key, names::qualified_name(key.text()), errors);
         report(&value, names::label_value(value.text()), errors);
         let effect = taint.member("effect");
-        if effect.text().is_empty() {
-            errors.push(effect.required(""));
-        } else {
-            one_of(&effect, EFFECTS, errors);
-        }
+        require_one_of(&effect, EFFECTS, errors);
         if !seen.insert((key.text(), effect.text())) {
             let why = "taints must be unique by key and effect pair";
             let error = taint.fault(FieldErrorKind::Duplicate, why);
@@ -177,18 +175,18 @@ fn validate_resources(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// A kubelet that has no swap reports none. So the status may say so, and only a whole Node may
-/// not.
+/// Validates the swap capacity. A kubelet without swap reports 0, which is valid in updates of the
+/// status only.
 fn validate_swap(object: &Object, errors: &mut ErrorList) {
     let capacity = object.at(&["status", "nodeInfo", "swap", "capacity"]);
-    // Kubernetes reports it below the metadata.
+    // Kubernetes has this path for the capacity.
     let capacity = Field::named("metadata.nodeSwapStatus.capacity", capacity);
     if capacity.int().is_some_and(|bytes| bytes <= 0) {
         errors.push(capacity.invalid("must be greater than zero"));
     }
 }
 
-/// The features that a kubelet declares are in order, and each is there once.
+/// Validates that declared features are sorted and unique.
 fn validate_features(object: &Object, errors: &mut ErrorList) {
     let status = Field::of(object, "status");
     let mut before = None;
@@ -200,16 +198,16 @@ fn validate_features(object: &Object, errors: &mut ErrorList) {
             errors.push(feature.invalid("list must be sorted alphabetically"));
         }
         before = Some(name);
-        if let Some(wrong) = feature_fault(name) {
+        if let Some(wrong) = feature_error(name) {
             let shown = go_quote(name);
             errors.push(feature.invalid(format!("invalid feature name {shown}: {wrong}")));
         }
     }
 }
 
-/// What is wrong with the name of a feature: words with slashes between them, the first of which
-/// starts with a large letter.
-fn feature_fault(name: &str) -> Option<String> {
+/// Returns the error in the name of a feature: words separated by slashes, the first of which
+/// starts with a capital.
+fn feature_error(name: &str) -> Option<String> {
     if name.len() > MAX_FEATURE {
         return Some(format!("must be no more than {MAX_FEATURE} characters"));
     }
@@ -240,7 +238,7 @@ fn validate_addresses(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// The addresses of pods on the Node: one range, or one of each family.
+/// Validates the pod CIDRs of a Node: one, or one of each family.
 fn validate_pod_ranges(spec: &Field<'_>, stored: &HashSet<&str>, errors: &mut ErrorList) {
     let ranges = spec.member("podCIDRs");
     for range in ranges.items() {
@@ -276,7 +274,7 @@ mod tests {
     use super::*;
     use crate::defaults::core::node;
     use crate::recorded::{Functions, check};
-    use crate::special::features::drop_of_node;
+    use crate::strategies::disabled_fields::drop_of_node;
 
     #[test]
     fn answers_are_those_of_kube_apiserver() {

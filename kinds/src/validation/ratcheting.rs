@@ -1,9 +1,8 @@
-//! Ratcheting: what an object may keep that is refused of new ones (http.md 6.2).
+//! Ratcheting: errors that an update may keep because the stored object has them (http.md 6.2).
 //!
-//! Rules became stricter over time, and values that were stored before are still there. An object
-//! with such a value can be updated. Kubernetes asks each stored object whether it breaks a rule,
-//! and if it does, doesn't apply the rule to the changed object. So a rule is known here by its
-//! faults.
+//! Rules became stricter over time, and stored objects may still violate them. Kubernetes checks
+//! whether the stored object violates such a rule, and if so does not enforce it on the update.
+//! Here, a rule is recognized by the errors that it adds.
 
 use api::error_list::Ratchet;
 use api::field_error::{FieldError, FieldErrorKind};
@@ -11,98 +10,99 @@ use api::field_error::{FieldError, FieldErrorKind};
 const DELETION_COST: &str = "annotations[controller.kubernetes.io/pod-deletion-cost]";
 const REQUIRED_TERMS: &str = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[";
 
-/// Of pods, and of what has a template for pods.
+/// For pods and pod templates.
 pub const PODS: &[Ratchet] = &[
-    Ratchet::any(|fault| is_selector_value(fault) && fault.path.contains("ffinity.")),
-    Ratchet::any(|fault| is_value(fault) && fault.path.contains(REQUIRED_TERMS)),
-    Ratchet::any(|fault| is_of_constraint(fault, ".labelSelector")),
-    Ratchet::any(|fault| is_of_constraint(fault, ".matchLabelKeys")),
-    Ratchet::any(|fault| {
-        fault
+    Ratchet::any(|error| is_selector_value(error) && error.path.contains("ffinity.")),
+    Ratchet::any(|error| is_value(error) && error.path.contains(REQUIRED_TERMS)),
+    Ratchet::any(|error| is_of_constraint(error, ".labelSelector")),
+    Ratchet::any(|error| is_of_constraint(error, ".matchLabelKeys")),
+    Ratchet::any(|error| {
+        error
             .detail
             .contains(" is not positive integer multiple of ")
     }),
-    Ratchet::any(|fault| {
-        // The path of a token is reported as that of its volume.
-        let is_path = fault.path.ends_with(".projected.path");
-        is_path && fault.detail.starts_with("must ")
+    Ratchet::any(|error| {
+        // Kubernetes reports the path of a token at its volume.
+        let is_path = error.path.ends_with(".projected.path");
+        is_path && error.detail.starts_with("must ")
     }),
-    Ratchet::any(|fault| {
-        let is_of_host = fault.detail.starts_with("may not be specified when 'host");
-        is_of_host && fault.path.contains(".sysctls[")
+    Ratchet::any(|error| {
+        let is_of_host = error.detail.starts_with("may not be specified when 'host");
+        is_of_host && error.path.contains(".sysctls[")
     }),
-    Ratchet::any(|fault| fault.path.ends_with(DELETION_COST)),
+    Ratchet::any(|error| error.path.ends_with(DELETION_COST)),
 ];
 
-/// Of what has label selectors of its own: claims, budgets, policies of networks.
+/// For kinds with label selectors: PersistentVolumeClaims, PodDisruptionBudgets and
+/// NetworkPolicies.
 pub const SELECTORS: &[Ratchet] = &[Ratchet::any(is_selector_value)];
 
-/// Of volumes.
-pub const VOLUMES: &[Ratchet] = &[Ratchet::any(|fault| {
-    is_value(fault) && fault.path.starts_with("spec.nodeAffinity.required.")
+/// For PersistentVolumes.
+pub const VOLUMES: &[Ratchet] = &[Ratchet::any(|error| {
+    is_value(error) && error.path.starts_with("spec.nodeAffinity.required.")
 })];
 
-/// Of autoscalers.
-pub const AUTOSCALERS: &[Ratchet] = &[Ratchet::any(|fault| {
-    fault.path.ends_with(".describedObject.apiVersion")
+/// For HorizontalPodAutoscalers.
+pub const AUTOSCALERS: &[Ratchet] = &[Ratchet::any(|error| {
+    error.path.ends_with(".describedObject.apiVersion")
 })];
 
-/// Of configurations of webhooks.
+/// For webhook configurations.
 pub const WEBHOOKS: &[Ratchet] = &[
     Ratchet::any(is_selector_value),
-    Ratchet::any(|fault| fault.path.ends_with(".admissionReviewVersions")),
-    Ratchet::any(|fault| {
-        let is_name = fault.path.ends_with("].name");
-        is_name && fault.kind == FieldErrorKind::Duplicate
+    Ratchet::any(|error| error.path.ends_with(".admissionReviewVersions")),
+    Ratchet::any(|error| {
+        let is_name = error.path.ends_with("].name");
+        is_name && error.kind == FieldErrorKind::Duplicate
     }),
-    Ratchet::same(|fault| fault.path.contains(".matchConditions[")),
+    Ratchet::same(|error| error.path.contains(".matchConditions[")),
 ];
 
-/// Of policies of admission.
+/// For admission policies.
 pub const POLICIES: &[Ratchet] = &[
     Ratchet::any(is_selector_value),
-    Ratchet::same(|fault| {
-        fault.path.ends_with("xpression") || fault.path.contains(".matchConditions[")
+    Ratchet::same(|error| {
+        error.path.ends_with("xpression") || error.path.contains(".matchConditions[")
     }),
 ];
 
-/// Of requests for certificates. A certificate that was issued is never changed.
+/// For CertificateSigningRequests. An issued certificate never changes.
 pub const CERTIFICATE_REQUESTS: &[Ratchet] = &[
-    Ratchet::any(|fault| is_usage(fault) && fault.kind == FieldErrorKind::NotSupported),
-    Ratchet::any(|fault| is_usage(fault) && fault.kind == FieldErrorKind::Duplicate),
-    Ratchet::any(|fault| is_condition_type(fault) && fault.kind == FieldErrorKind::Required),
-    Ratchet::any(|fault| is_condition_type(fault) && fault.kind == FieldErrorKind::Duplicate),
-    Ratchet::any(|fault| {
-        let is_of_list = fault.path == "status.conditions";
-        is_of_list && fault.kind == FieldErrorKind::Invalid
+    Ratchet::any(|error| is_usage(error) && error.kind == FieldErrorKind::NotSupported),
+    Ratchet::any(|error| is_usage(error) && error.kind == FieldErrorKind::Duplicate),
+    Ratchet::any(|error| is_condition_type(error) && error.kind == FieldErrorKind::Required),
+    Ratchet::any(|error| is_condition_type(error) && error.kind == FieldErrorKind::Duplicate),
+    Ratchet::any(|error| {
+        let is_of_list = error.path == "status.conditions";
+        is_of_list && error.kind == FieldErrorKind::Invalid
     }),
-    Ratchet::any(|fault| {
-        let is_certificate = fault.path == "status.certificate";
-        is_certificate && fault.kind == FieldErrorKind::Invalid
+    Ratchet::any(|error| {
+        let is_certificate = error.path == "status.certificate";
+        is_certificate && error.kind == FieldErrorKind::Invalid
     }),
 ];
 
-fn is_usage(fault: &FieldError) -> bool {
-    fault.path.starts_with("spec.usages[")
+fn is_usage(error: &FieldError) -> bool {
+    error.path.starts_with("spec.usages[")
 }
 
-fn is_condition_type(fault: &FieldError) -> bool {
-    fault.path.starts_with("status.conditions[") && fault.path.ends_with("].type")
+fn is_condition_type(error: &FieldError) -> bool {
+    error.path.starts_with("status.conditions[") && error.path.ends_with("].type")
 }
 
-/// Whether the fault is that of a value in a list of requirements.
-fn is_value(fault: &FieldError) -> bool {
-    let last = fault.path.rsplit('.').next();
+/// Reports whether an error is about a value in a list of requirements.
+fn is_value(error: &FieldError) -> bool {
+    let last = error.path.rsplit('.').next();
     let is_item = last.is_some_and(|last| last.starts_with("values["));
-    is_item && fault.path.contains(".matchExpressions[")
+    is_item && error.path.contains(".matchExpressions[")
 }
 
-fn is_selector_value(fault: &FieldError) -> bool {
-    is_value(fault) && fault.path.contains("elector.matchExpressions[")
+fn is_selector_value(error: &FieldError) -> bool {
+    is_value(error) && error.path.contains("elector.matchExpressions[")
 }
 
-fn is_of_constraint(fault: &FieldError, part: &str) -> bool {
-    let constraint = fault.path.split_once(".topologySpreadConstraints[");
+fn is_of_constraint(error: &FieldError, part: &str) -> bool {
+    let constraint = error.path.split_once(".topologySpreadConstraints[");
     constraint.is_some_and(|(_, below)| below.contains(part))
 }
 
@@ -110,27 +110,27 @@ fn is_of_constraint(fault: &FieldError, part: &str) -> bool {
 mod tests {
     use api::error_list::ErrorList;
     use api::object::Object;
+    use api::resource::ResourceDefinition;
     use serde_json::{Value, json};
 
     use crate::definitions::built_in;
 
-    fn object(value: &Value, defaults: Option<fn(&mut Object)>) -> Object {
+    fn object(value: &Value, of: &ResourceDefinition) -> Object {
         let mut object = Object::of(value.as_object().unwrap().clone());
-        if let Some(defaults) = defaults {
-            defaults(&mut object);
-        }
+        of.behaviour.set_defaults(&mut object);
         object
     }
 
-    /// Adds the errors of a change, without those that may stay.
+    /// Returns the errors of an update that ratcheting does not drop.
     fn errors(of: &str, stored: &Value, changed: &Value) -> Vec<String> {
         let mut rows = built_in().into_iter();
-        let row = rows.find(|row| row.object_type.name == of).unwrap();
-        let (stored, changed) = (object(stored, row.defaults), object(changed, row.defaults));
-        let (update, create) = (row.update.validate.unwrap(), row.create.validate.unwrap());
-        let errors = row.update.ratcheted(
-            |errors| update(&changed, &stored, errors),
-            |errors| create(&stored, errors),
+        let row = rows.find(|row| row.object_type().name() == of).unwrap();
+        let (stored, changed) = (object(stored, &row), object(changed, &row));
+        let kind = &row.behaviour;
+        let errors = ErrorList::ratcheted(
+            kind.ratchets(),
+            |errors| kind.validate_update("", &changed, &stored, errors),
+            |errors| kind.validate(&stored, errors),
         );
         errors.iter().map(ToString::to_string).collect()
     }
@@ -149,7 +149,7 @@ mod tests {
         json!([{"key": "k", "operator": "In", "values": [value]}])
     }
 
-    /// What a deployment has and keeps: a valid part, and one that is invalid today.
+    /// Returns pairs of parts of a Deployment: one that is valid, and one that is invalid today.
     fn parts() -> Vec<(Value, Value)> {
         let affinity = |value: &str| {
             let selector = json!({"matchExpressions": requirement(value)});
@@ -194,9 +194,9 @@ mod tests {
         ]
     }
 
-    /// API-146.
+    /// API-146: an update of a template may keep values that are invalid today.
     #[test]
-    fn templates_keep_what_was_valid_once() {
+    fn templates_keep_formerly_valid_values() {
         let deployment = |spec: &Value, replicas: u32| {
             json!({"metadata": {"name": "d"}, "spec": {
                 "replicas": replicas,
@@ -218,26 +218,26 @@ mod tests {
         }
     }
 
-    /// API-146: a request keeps usages and conditions that were valid once, at each endpoint.
+    /// API-146: a request keeps usages and conditions that were valid once, through each endpoint.
     #[test]
-    fn requests_for_certificates_keep_what_was_valid_once() {
+    fn requests_for_certificates_keep_formerly_valid_values() {
         let mut rows = built_in().into_iter();
         let of = "certificates.v1.CertificateSigningRequest";
-        let row = rows.find(|row| row.object_type.name == of).unwrap();
+        let row = rows.find(|row| row.object_type().name() == of).unwrap();
         let condition = |kind: &str| json!({"type": kind, "status": "True"});
         let request = |usages: Value, conditions: Value| {
             let spec = json!({"signerName": "e.com/s", "usages": usages, "request": "eA=="});
             let document = json!({"spec": spec, "status": {"conditions": conditions}});
-            object(&document, None)
+            object(&document, &row)
         };
         let good = request(json!(["client auth"]), json!([]));
-        let create = row.create.validate.unwrap();
-        let beginning = ErrorList::of(|errors| create(&good, errors));
+        let kind = &row.behaviour;
+        let beginning = ErrorList::of(|errors| kind.validate(&good, errors));
         let beginning = beginning.kept();
         assert_eq!(beginning.len(), 1, "only its PEM is wrong: {beginning:?}");
-        let mut strategies = vec![&row.update];
-        strategies.extend(row.subresources.iter().map(|part| &part.update));
-        assert_eq!(strategies.len(), 3);
+        let mut endpoints = vec![""];
+        endpoints.extend(row.subresources.iter().map(|part| part.name.as_str()));
+        assert_eq!(endpoints, ["", "approval", "status"]);
         for bad in [
             request(json!(["surfing"]), json!([])),
             request(json!(["client auth", "client auth"]), json!([])),
@@ -248,21 +248,29 @@ mod tests {
                 json!([condition("Approved"), condition("Denied")]),
             ),
         ] {
-            for strategy in &strategies {
-                let update = strategy.validate.unwrap();
-                let change = |errors: &mut ErrorList| update(&bad, &bad, errors);
-                let of_bad = |errors: &mut ErrorList| create(&bad, errors);
-                let of_good = |errors: &mut ErrorList| create(&good, errors);
+            for endpoint in &endpoints {
+                let change = |errors: &mut ErrorList| {
+                    kind.validate_update(endpoint, &bad, &bad, errors);
+                };
+                let of_bad = |errors: &mut ErrorList| kind.validate(&bad, errors);
+                let of_good = |errors: &mut ErrorList| kind.validate(&good, errors);
+                let ratchets = kind.ratchets();
                 assert_eq!(ErrorList::of(change).kept().len(), 2);
-                assert_eq!(strategy.ratcheted(change, of_bad).kept(), beginning);
-                assert_eq!(strategy.ratcheted(of_bad, of_good).kept().len(), 2);
+                assert_eq!(
+                    ErrorList::ratcheted(ratchets, change, of_bad).kept(),
+                    beginning
+                );
+                assert_eq!(
+                    ErrorList::ratcheted(ratchets, of_bad, of_good).kept().len(),
+                    2
+                );
             }
         }
     }
 
-    /// API-146.
+    /// API-146: an update of a selector may keep invalid label values.
     #[test]
-    fn selectors_keep_what_was_valid_once() {
+    fn selectors_keep_formerly_valid_values() {
         let selector = |value: &str| json!({"matchExpressions": requirement(value)});
         let budget = |value: &str| {
             json!({"metadata": {"name": "b"}, "spec": {"selector": selector(value),
@@ -292,7 +300,7 @@ mod tests {
         }
     }
 
-    /// API-146.
+    /// API-146: an update of webhooks may keep unknown review versions and duplicate names.
     #[test]
     fn webhooks_keep_the_versions_and_the_names_that_they_have() {
         let hooks = |name: &str, version: &str| {
@@ -319,7 +327,8 @@ mod tests {
         assert_eq!(errors(&good, &unknown).len(), 2);
     }
 
-    /// API-146.
+    /// API-146: an update of a claim may keep groups of data sources that were not validated in the
+    /// past.
     #[test]
     fn claims_keep_groups_whose_form_was_not_looked_at() {
         let claim = |group: &str| {

@@ -1,29 +1,29 @@
-//! What is refused of roles and their bindings.
+//! Validation of roles and bindings.
 
 use api::field::Field;
 use api::names;
 use api::object::Object;
 use serde_json::Value;
 
-use super::internal::invalid_struct;
 use super::selectors::{is_evaluable, validate_label_selector};
+use crate::types::internal::invalid_struct;
 use api::error_list::ErrorList;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Adds the errors of a role in a namespace.
+/// Validates a Role.
 pub fn validate_role(object: &Object, errors: &mut ErrorList) {
     for rule in Field::of(object, "rules").items() {
         validate_policy_rule(&rule, true, errors);
     }
 }
 
-/// Adds the errors of a change to a role.
+/// Validates an update of a Role.
 pub fn validate_role_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
     validate_role(object, errors);
 }
 
-/// Adds the errors of a role in the whole cluster.
+/// Validates a ClusterRole.
 pub fn validate_clusterrole(object: &Object, errors: &mut ErrorList) {
     for rule in Field::of(object, "rules").items() {
         validate_policy_rule(&rule, false, errors);
@@ -48,7 +48,7 @@ pub fn validate_clusterrole(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to a role of the whole cluster.
+/// Validates an update of a ClusterRole.
 pub fn validate_clusterrole_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
     validate_clusterrole(object, errors);
 }
@@ -81,23 +81,23 @@ fn validate_policy_rule(rule: &Field<'_>, is_namespaced: bool, errors: &mut Erro
     }
 }
 
-/// Adds the errors of a binding of a role in a namespace.
+/// Validates a RoleBinding.
 pub fn validate_rolebinding(object: &Object, errors: &mut ErrorList) {
     validate_binding(object, &["Role", "ClusterRole"], true, errors);
 }
 
-/// Adds the errors of a change to a binding in a namespace.
+/// Validates an update of a RoleBinding.
 pub fn validate_rolebinding_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_rolebinding(object, errors);
     validate_same_role(object, stored, errors);
 }
 
-/// Adds the errors of a binding of a role in the whole cluster.
+/// Validates a ClusterRoleBinding.
 pub fn validate_clusterrolebinding(object: &Object, errors: &mut ErrorList) {
     validate_binding(object, &["ClusterRole"], false, errors);
 }
 
-/// Adds the errors of a change to a binding in the whole cluster.
+/// Validates an update of a ClusterRoleBinding.
 pub fn validate_clusterrolebinding_update(
     object: &Object,
     stored: &Object,

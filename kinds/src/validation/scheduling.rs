@@ -1,32 +1,26 @@
-//! What is refused of classes of priorities and of runtimes.
-
-use std::collections::HashSet;
+//! Validation of PriorityClasses.
 
 use api::field::Field;
-use api::names;
 use api::object::Object;
 
-use super::pods::containers::resources::validate_overhead;
-use super::pods::scheduling::validate_tolerations;
-use super::selectors::validate_labels;
-use super::{internal, texts};
+use super::enums::require_one_of;
 use api::error_list::ErrorList;
 
-/// Larger priorities are those of the system.
+/// The highest priority of user-defined classes; higher ones are reserved for system classes.
 const MAX_PRIORITY: i64 = 1_000_000_000;
 const SYSTEM_PREFIX: &str = "system-";
-/// The classes of the system with their priorities.
+/// The system classes and their priorities.
 const SYSTEM_CLASSES: [(&str, i64); 2] = [
     ("system-node-critical", 2_000_001_000),
     ("system-cluster-critical", 2_000_000_000),
 ];
 
-/// Adds the errors of a class of priorities.
+/// Validates a PriorityClass.
 pub fn validate_priorityclass(object: &Object, errors: &mut ErrorList) {
     let value = Field::of(object, "value");
     let name = object.name();
     if name.starts_with(SYSTEM_PREFIX) {
-        if let Some(wrong) = system_class_fault(object) {
+        if let Some(wrong) = system_class_error(object) {
             let metadata = Field::of(object, "metadata");
             errors.push(metadata.member("name").forbidden(format!(
                 "priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use \
@@ -40,17 +34,17 @@ pub fn validate_priorityclass(object: &Object, errors: &mut ErrorList) {
     }
     let policy = Field::of(object, "preemptionPolicy");
     if policy.is_set() {
-        texts::require_one_of(&policy, &["PreemptLowerPriority", "Never"], errors);
+        require_one_of(&policy, &["PreemptLowerPriority", "Never"], errors);
     }
 }
 
-/// Whether this is the name of a class of the system.
+/// Reports whether this is the name of a system class.
 pub fn is_system_class(name: &str) -> bool {
     SYSTEM_CLASSES.iter().any(|(known, _)| *known == name)
 }
 
-/// Why an object is no class of the system.
-fn system_class_fault(object: &Object) -> Option<String> {
+/// Returns the reason why an object is not a valid system class.
+fn system_class_error(object: &Object) -> Option<String> {
     let name = object.name();
     let Some((_, priority)) = SYSTEM_CLASSES.iter().find(|(known, _)| *known == name) else {
         return Some(format!("{name} is not a known system priority class"));
@@ -62,8 +56,7 @@ fn system_class_fault(object: &Object) -> Option<String> {
     is_default.then(|| format!("globalDefault of {name} PriorityClass must be false"))
 }
 
-/// Adds the errors of a change to a class of priorities: only its description and whether it is the
-/// default may change.
+/// Validates an update of a PriorityClass. Only its description and `globalDefault` may change.
 pub fn validate_priorityclass_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let value = Field::of(object, "value");
     let before = Field::of(stored, "value");
@@ -76,44 +69,12 @@ pub fn validate_priorityclass_update(object: &Object, stored: &Object, errors: &
     }
 }
 
-/// Adds the errors of a class of runtimes.
-pub fn validate_runtimeclass(object: &Object, errors: &mut ErrorList) {
-    let handler = Field::of(object, "handler");
-    texts::require_valid(&handler, names::dns_label, errors);
-    let overhead = Field::of(object, "overhead");
-    validate_overhead(&overhead, &overhead.member("podFixed"), errors);
-    let scheduling = Field::of(object, "scheduling");
-    validate_labels(&scheduling.member("nodeSelector"), errors);
-    let tolerations = scheduling.member("tolerations");
-    validate_tolerations(&tolerations, errors);
-    let mut seen = HashSet::new();
-    for toleration in tolerations.items() {
-        if !seen.insert(of_scheduler(&toleration)) {
-            let json = || internal::internal_json("core.v1.Toleration", toleration.value());
-            errors.push(toleration.duplicate().showing_json(json));
-        }
-    }
-}
-
-/// What tells a toleration from others for the scheduler. It does not matter how long it holds.
-fn of_scheduler(toleration: &Field<'_>) -> [String; 4] {
-    ["key", "effect", "operator", "value"].map(|name| toleration.member(name).text().to_owned())
-}
-
-/// Adds the errors of a change to a class of runtimes: its handler stays.
-pub fn validate_runtimeclass_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
-    validate_runtimeclass(object, errors);
-    let handler = Field::of(object, "handler");
-    if handler.text() != Field::of(stored, "handler").text() {
-        errors.push(handler.invalid_value(handler.text(), "field is immutable"));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::defaults::scheduling::priorityclass;
     use crate::recorded::{Functions, check};
+    use crate::validation::node::{validate_runtimeclass, validate_runtimeclass_update};
 
     #[test]
     fn answers_are_those_of_kube_apiserver() {

@@ -1,4 +1,4 @@
-//! What is refused of label selectors; whether they select labels; how they are printed.
+//! Label selectors: validation, matching and formatting.
 
 use std::borrow::Cow;
 
@@ -7,16 +7,16 @@ use api::names;
 use api::object::Object;
 use serde_json::Value;
 
-use super::internal::invalid_struct;
+use crate::types::internal::invalid_struct;
 use api::error_list::ErrorList;
 
-/// Adds the errors of a key of a label (API-204).
+/// Validates the key of a label (API-204).
 pub fn validate_label_name(key: &str, field: &Field<'_>, errors: &mut ErrorList) {
     let wrong = names::qualified_name(key).into_iter();
     errors.extend(wrong.map(|message| field.invalid_value(key, message)));
 }
 
-/// Adds the errors of a map of labels. All are reported at the map.
+/// Validates a map of labels. Errors have the path of the map.
 pub fn validate_labels(labels: &Field<'_>, errors: &mut ErrorList) {
     for (key, value) in labels.entries() {
         validate_label_name(key, labels, errors);
@@ -25,8 +25,8 @@ pub fn validate_labels(labels: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a label selector, if there is one. Selectors that were stored with values
-/// that no label can have may keep them.
+/// Validates a label selector, if any. With `allows_invalid_values`, values need not be valid
+/// labels, because the stored selector has such values.
 pub fn validate_label_selector(
     selector: &Field<'_>,
     allows_invalid_values: bool,
@@ -42,8 +42,8 @@ pub fn validate_label_selector(
     }
 }
 
-/// Adds the errors of a requirement in a review of access. Newer clients may ask with operators
-/// that are unknown here. Keys and values of fields are of any form.
+/// Validates a requirement of an access review. Unknown operators are valid, since newer clients
+/// may send them. Keys and values of field requirements are not validated.
 pub fn validate_requirement_of_review(
     requirement: &Field<'_>,
     is_of_labels: bool,
@@ -85,7 +85,7 @@ fn validate_values(requirement: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Whether a selector, which may be absent, has a value that no label can have.
+/// Reports whether a selector, if any, has an invalid label value.
 pub fn has_invalid_values(selector: &Field<'_>) -> bool {
     let is_invalid = |value: &Value| {
         let text = value.as_str().unwrap_or_default();
@@ -97,13 +97,12 @@ pub fn has_invalid_values(selector: &Field<'_>) -> bool {
         .any(|requirement| requirement.member("values").list().iter().any(is_invalid))
 }
 
-/// Whether a selector has neither labels nor expressions.
+/// Reports whether a selector has neither labels nor expressions.
 pub fn is_empty(selector: &Field<'_>) -> bool {
     selector.member("matchLabels").is_empty() && selector.member("matchExpressions").is_empty()
 }
 
-/// Whether a selector, which may be absent, can be evaluated: its keys, operators and values are
-/// valid.
+/// Reports whether a selector, if any, can be evaluated: its keys, operators and values are valid.
 pub fn is_evaluable(selector: &Field<'_>) -> bool {
     let labels = selector.member("matchLabels");
     let are_labels = labels.entries().all(|(key, value)| {
@@ -128,8 +127,8 @@ pub fn is_evaluable(selector: &Field<'_>) -> bool {
             })
 }
 
-/// Whether a selector selects these labels. An absent one selects nothing, and an empty one
-/// everything. It must be evaluable.
+/// Reports whether a selector selects these labels. An absent selector selects nothing, an empty
+/// one everything. The selector must be evaluable.
 pub fn selects(selector: &Field<'_>, labels: &Field<'_>) -> bool {
     let wanted = selector.member("matchLabels");
     let are_equal = wanted.entries().all(|(key, value)| {
@@ -161,7 +160,7 @@ pub fn selects(selector: &Field<'_>, labels: &Field<'_>) -> bool {
             })
 }
 
-/// Whether a map of labels, read as a selector, selects these labels. An empty map selects
+/// Reports whether a map of labels, used as a selector, selects these labels. An empty map selects
 /// everything.
 pub fn labels_select(wanted: &Field<'_>, labels: &Field<'_>) -> bool {
     wanted.entries().all(|(key, value)| {
@@ -170,8 +169,8 @@ pub fn labels_select(wanted: &Field<'_>, labels: &Field<'_>) -> bool {
     })
 }
 
-/// A selector as tables and scales show it: `a=b,c in (d,e),!f`, `<none>` for one without
-/// requirements, `<error>` for one that can't be evaluated.
+/// Formats a selector as Tables and Scales show it: `a=b,c in (d,e),!f`, `<none>` without
+/// requirements, `<error>` if it cannot be evaluated.
 pub fn format_label_selector(selector: &Field<'_>) -> String {
     if !is_evaluable(selector) {
         return "<error>".to_owned();
@@ -182,12 +181,12 @@ pub fn format_label_selector(selector: &Field<'_>) -> String {
     }
 }
 
-/// The requirements of the selector in an object's spec.
+/// Formats the requirements of the selector in an object's spec.
 pub fn requirements_of_spec(object: &Object) -> String {
     requirements_text(&Field::of(object, "spec").member("selector"))
 }
 
-/// The labels in an object's spec that its pods have, in order: `a=b,c=d`.
+/// Formats the selector of an object's spec that is a map of labels: `a=b,c=d`, sorted.
 pub fn labels_of_spec(object: &Object) -> String {
     let spec = Field::of(object, "spec");
     let selector = spec.member("selector");
@@ -198,7 +197,7 @@ pub fn labels_of_spec(object: &Object) -> String {
     labels.join(",")
 }
 
-/// The requirements of a selector in order of their keys: `a=b,c in (d,e),!f`.
+/// Formats the requirements of a selector, sorted by key: `a=b,c in (d,e),!f`.
 pub fn requirements_text(selector: &Field<'_>) -> String {
     let labels = selector.member("matchLabels");
     let expressions = selector.member("matchExpressions");
@@ -240,7 +239,7 @@ fn requirement_text(requirement: &Value) -> (&str, Cow<'_, str>) {
     (key, shown)
 }
 
-/// The fault of a selector that breaks a rule.
+/// Returns an error that shows the whole selector.
 pub fn invalid_selector<'f>(selector: &Field<'f>, detail: &'f str) -> LazyError<'f> {
     invalid_struct(selector, "meta.v1.LabelSelector", detail)
 }
@@ -252,7 +251,7 @@ mod tests {
 
     use super::*;
 
-    /// The texts of kube-apiserver 1.36 for a selector in which everything is wrong.
+    /// The errors of kube-apiserver 1.36 for a selector that violates every rule.
     #[test]
     fn faults_of_selectors_are_those_of_kubernetes() {
         let selector = json!({
@@ -288,9 +287,9 @@ mod tests {
         validate_label_selector(&selector, true, &mut errors);
         assert_eq!(errors.reported() - before, before - 1);
         assert_eq!(format_label_selector(&selector), "<error>");
-        let fault = invalid_selector(&selector, "wrong").written().to_string();
+        let error = invalid_selector(&selector, "wrong").written().to_string();
         assert_eq!(
-            fault,
+            error,
             "s: Invalid value: {\"matchLabels\":{\"ok\":\"c d\"},\"matchExpressions\":[\
              {\"key\":\"a\",\"operator\":\"In\"},\
              {\"key\":\"x\",\"operator\":\"Exists\",\"values\":[\"a\"]},\

@@ -1,4 +1,4 @@
-//! Addresses and ranges in forms that should not be used.
+//! Warnings about IP addresses and CIDRs in discouraged forms.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use api::field::Field;
 use super::{Warnings, quoted, warn};
 use crate::validation::addresses::{Range, parse_address};
 
-/// An address in another form than the usual one. Texts that are no addresses give no warning.
+/// Warns of an address that is not in canonical form. An invalid address gets no warning.
 pub(super) fn warn_of_address(field: &Field<'_>, warnings: &Warnings) {
     let text = field.text();
     let Some(address) = parse_address(text) else {
@@ -20,7 +20,7 @@ pub(super) fn warn_of_address(field: &Field<'_>, warnings: &Warnings) {
     }
 }
 
-/// A range in another form than the usual one. Texts that are no ranges give no warning.
+/// Warns of a CIDR that is not in canonical form. An invalid CIDR gets no warning.
 pub(super) fn warn_of_range(field: &Field<'_>, warnings: &Warnings) {
     let text = field.text();
     let Some(range) = Range::parse(text) else {
@@ -44,8 +44,8 @@ pub(super) fn warn_of_range(field: &Field<'_>, warnings: &Warnings) {
     }
 }
 
-/// Whether only Kubernetes reads the text as this address: it has leading zeros, or IPv4 in the
-/// form of IPv6. Stored objects may keep such texts.
+/// Reports whether only Kubernetes' legacy parser reads the text as this address: it has leading
+/// zeros, or is an IPv4-mapped IPv6 address. Stored objects may keep such texts.
 fn is_sloppy(text: &str, address: IpAddr) -> bool {
     text.parse::<IpAddr>().is_err() || address.to_canonical() != address
 }

@@ -1,30 +1,35 @@
-//! What the server warns the writers of valid objects of (API-94, API-103).
+//! Warnings about valid objects (API-94, API-103).
 //!
-//! This folder owns pure functions that find all warnings about an object, or about a change to
-//! one, in the order and with the texts of kube-apiserver 1.36. Objects enter that are filled in,
-//! prepared and valid. Texts leave, for the `Warning` headers of the answer.
+//! Pure functions return all warnings about an object or an update, in the order and with the texts
+//! of kube-apiserver 1.36. Objects have defaults, are prepared and valid. The texts go into
+//! `Warning` headers of the response.
 
 mod addresses;
+pub mod admissionregistration;
+pub mod apiextensions;
+pub mod batch;
+pub mod core;
+pub mod discovery;
+pub mod limits;
 pub mod networking;
+pub mod node;
 pub mod nodes;
-pub mod others;
 pub mod pods;
-pub mod schemas;
-pub mod secrets;
+pub mod resource;
 pub mod storage;
-pub mod templates;
 #[cfg(test)]
 mod tests;
+pub mod workloads;
 
 use std::fmt::Display;
 
 use api::field::Field;
-use api::field_error::GoQuoted;
 use api::object::Object;
 use api::quantity::{printed, seems_whole};
+use api::text::quoting::GoQuoted;
 use api::warnings::Warnings;
 
-/// The annotation that once named the class of volumes and claims.
+/// The annotation that named the StorageClass of volumes and claims before it became a field.
 const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// Adds a warning about a field.
@@ -32,12 +37,12 @@ fn warn(field: &Field<'_>, text: impl Display, warnings: &Warnings) {
     warnings.add(format!("{}: {text}", field.path()));
 }
 
-/// Text in double quotes, as Go writes it.
+/// Quotes a text as Go's `%q` does.
 fn quoted(text: &str) -> GoQuoted<'_> {
     GoQuoted(text)
 }
 
-/// Bytes have no fractions.
+/// Warns of fractions of a byte.
 fn warn_of_fraction(field: &Field<'_>, warnings: &Warnings) {
     let text = field.text();
     if seems_whole(text) == Ok(false) {
@@ -48,7 +53,7 @@ fn warn_of_fraction(field: &Field<'_>, warnings: &Warnings) {
     }
 }
 
-/// An annotation that has another place now.
+/// Warns of an annotation that has been replaced.
 fn warn_of_annotation(metadata: &Field<'_>, key: &str, text: &str, warnings: &Warnings) {
     let annotations = metadata.member("annotations");
     let annotation = annotations.key(key);
@@ -57,7 +62,7 @@ fn warn_of_annotation(metadata: &Field<'_>, key: &str, text: &str, warnings: &Wa
     }
 }
 
-/// Whether a write is a creation or raises the generation of its object.
+/// Reports whether a write is a create or raises the generation.
 fn is_new_generation(object: &Object, stored: Option<&Object>) -> bool {
     let generation = ["metadata", "generation"];
     stored.is_none_or(|stored| stored.at(&generation) != object.at(&generation))

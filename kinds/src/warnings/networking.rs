@@ -1,4 +1,4 @@
-//! Services, Ingresses, NetworkPolicies, Endpoints and EndpointSlices.
+//! Warnings about Services, Ingresses and NetworkPolicies.
 
 use api::field::Field;
 use api::object::Object;
@@ -6,7 +6,7 @@ use api::object::Object;
 use super::Warnings;
 use super::addresses::{warn_of_address, warn_of_range};
 
-/// What writers of Services are warned of.
+/// Returns the warnings about a Service.
 pub fn of_service(object: &Object, _stored: Option<&Object>) -> Vec<String> {
     let warnings = Warnings::default();
     let spec = Field::of(object, "spec");
@@ -51,7 +51,7 @@ pub fn of_service(object: &Object, _stored: Option<&Object>) -> Vec<String> {
     warnings.take()
 }
 
-/// What a Service without an address of its own can't use.
+/// Warns of fields that a headless Service ignores.
 fn warn_of_headless(spec: &Field<'_>, warnings: &Warnings) {
     let ignored = [
         (
@@ -69,20 +69,24 @@ fn warn_of_headless(spec: &Field<'_>, warnings: &Warnings) {
     }
 }
 
-fn warn_of_items(list: &Field<'_>, rule: fn(&Field<'_>, &Warnings), warnings: &Warnings) {
+/// Warns of each item of a list by a rule.
+pub(super) fn warn_of_items(
+    list: &Field<'_>,
+    rule: fn(&Field<'_>, &Warnings),
+    warnings: &Warnings,
+) {
     for item in list.items() {
         rule(&item, warnings);
     }
 }
 
-/// What writers of a status with the addresses of a load balancer are warned of: Services and
-/// Ingresses.
+/// Returns the warnings about a status with load balancer addresses, of a Service or an Ingress.
 pub fn of_load_balancer_status(object: &Object, _stored: Option<&Object>) -> Vec<String> {
     let warnings = Warnings::default();
     let status = Field::of(object, "status");
     let balancer = status.member("loadBalancer");
     for ingress in balancer.member("ingress").items() {
-        // The warning is about the item.
+        // kube-apiserver names the item, not its member `ip`.
         if let Some(address) = ingress.member("ip").value() {
             warn_of_address(&ingress.with_value(address), &warnings);
         }
@@ -90,7 +94,7 @@ pub fn of_load_balancer_status(object: &Object, _stored: Option<&Object>) -> Vec
     warnings.take()
 }
 
-/// What writers of new Ingresses are warned of.
+/// Returns the warnings about a new Ingress.
 pub fn of_ingress(object: &Object, stored: Option<&Object>) -> Vec<String> {
     let class = "kubernetes.io/ingress.class";
     let has_class = object.at(&["metadata", "annotations", class]).is_some();
@@ -102,7 +106,7 @@ pub fn of_ingress(object: &Object, stored: Option<&Object>) -> Vec<String> {
     )]
 }
 
-/// What writers of NetworkPolicies are warned of.
+/// Returns the warnings about a NetworkPolicy.
 pub fn of_networkpolicy(object: &Object, _stored: Option<&Object>) -> Vec<String> {
     let warnings = Warnings::default();
     let spec = Field::of(object, "spec");
@@ -116,43 +120,4 @@ pub fn of_networkpolicy(object: &Object, _stored: Option<&Object>) -> Vec<String
         }
     }
     warnings.take()
-}
-
-/// What writers of Endpoints are warned of. The controller of Endpoints writes good addresses.
-pub fn of_endpoints(object: &Object, _stored: Option<&Object>) -> Vec<String> {
-    let warnings = Warnings::default();
-    if label(object, "endpoints.kubernetes.io/managed-by") == "endpoint-controller" {
-        return warnings.take();
-    }
-    for subset in Field::of(object, "subsets").items() {
-        for list in ["addresses", "notReadyAddresses"] {
-            for address in subset.member(list).items() {
-                warn_of_address(&address.member("ip"), &warnings);
-            }
-        }
-    }
-    warnings.take()
-}
-
-/// What writers of EndpointSlices are warned of. The controllers write good addresses.
-pub fn of_endpointslice(object: &Object, stored: Option<&Object>) -> Vec<String> {
-    let warnings = Warnings::default();
-    if stored.is_none() && object.text(&["addressType"]) == "FQDN" {
-        warnings.add("spec.addressType: FQDN endpoints are deprecated".to_owned());
-    }
-    let controllers = [
-        "endpointslice-controller.k8s.io",
-        "endpointslicemirroring-controller.k8s.io",
-    ];
-    if controllers.contains(&label(object, "endpointslice.kubernetes.io/managed-by")) {
-        return warnings.take();
-    }
-    for endpoint in Field::of(object, "endpoints").items() {
-        warn_of_items(&endpoint.member("addresses"), warn_of_address, &warnings);
-    }
-    warnings.take()
-}
-
-fn label<'o>(object: &'o Object, name: &str) -> &'o str {
-    object.text(&["metadata", "labels", name])
 }

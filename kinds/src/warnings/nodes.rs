@@ -1,4 +1,4 @@
-//! Nodes and their labels, in selectors of any kind.
+//! Warnings about Nodes, and about node labels in selectors of any kind.
 
 use api::field::Field;
 use api::names::label_value;
@@ -7,7 +7,7 @@ use api::object::Object;
 use super::addresses::warn_of_range;
 use super::{Warnings, warn};
 
-/// The labels of nodes that should not be used, and why.
+/// Deprecated node labels and the reasons.
 const OLD_LABELS: [(&str, &str); 8] = [
     (
         "beta.kubernetes.io/arch",
@@ -40,20 +40,20 @@ const OLD_LABELS: [(&str, &str); 8] = [
     ),
 ];
 
-/// Why a label of nodes should not be used, if so.
+/// Returns the reason why a node label is deprecated, if it is.
 pub(super) fn reason_against(label: &str) -> Option<&'static str> {
     let found = OLD_LABELS.iter().find(|(old, _)| *old == label);
     found.map(|(_, reason)| *reason)
 }
 
-/// A key that names a label which should not be used.
+/// Warns of a key that is a deprecated node label.
 pub(super) fn warn_of_key(key: &Field<'_>, warnings: &Warnings) {
     if let Some(reason) = reason_against(key.text()) {
         warn(key, format!("{} is {reason}", key.text()), warnings);
     }
 }
 
-/// The keys of a term that selects nodes, and if asked the values, which no node may have.
+/// Warns of deprecated keys in a node selector term, and if requested of invalid label values.
 pub(super) fn warn_of_term(term: &Field<'_>, checks_values: bool, warnings: &Warnings) {
     for expression in term.member("matchExpressions").items() {
         warn_of_key(&expression.member("key"), warnings);
@@ -70,7 +70,7 @@ pub(super) fn warn_of_term(term: &Field<'_>, checks_values: bool, warnings: &War
     }
 }
 
-/// What writers of Nodes are warned of.
+/// Returns the warnings about a Node.
 pub fn of_node(object: &Object, _stored: Option<&Object>) -> Vec<String> {
     let warnings = Warnings::default();
     let spec = Field::of(object, "spec");
@@ -84,19 +84,6 @@ pub fn of_node(object: &Object, _stored: Option<&Object>) -> Vec<String> {
     }
     for range in spec.member("podCIDRs").items() {
         warn_of_range(&range, &warnings);
-    }
-    warnings.take()
-}
-
-/// What writers of RuntimeClasses are warned of.
-pub fn of_runtimeclass(object: &Object, _stored: Option<&Object>) -> Vec<String> {
-    let warnings = Warnings::default();
-    let scheduling = Field::of(object, "scheduling");
-    let selector = scheduling.member("nodeSelector");
-    for (label, _) in selector.entries() {
-        if let Some(reason) = reason_against(label) {
-            warn(&selector, reason, &warnings);
-        }
     }
     warnings.take()
 }

@@ -1,4 +1,4 @@
-//! PersistentVolumes and claims, and what they are made by.
+//! Warnings about volumes, claims and the kinds of `storage.k8s.io`.
 
 use api::field::Field;
 use api::object::Object;
@@ -8,7 +8,7 @@ use super::{STORAGE_CLASS, Warnings, warn, warn_of_annotation, warn_of_fraction}
 
 const OLD_STORAGE_CLASS: &str = "deprecated since v1.8; use \"storageClassName\" attribute instead";
 
-/// Types of volumes that nothing supports any more, how warnings call them, and since when.
+/// Deprecated volume types, their names in warnings, and the warnings.
 const OLD_TYPES: [(&str, &str, &str); 6] = [
     (
         "cephfs",
@@ -42,7 +42,7 @@ const OLD_TYPES: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// What writers of PersistentVolumes are warned of.
+/// Returns the warnings about a PersistentVolume.
 pub fn of_persistentvolume(object: &Object, _stored: Option<&Object>) -> Vec<String> {
     let warnings = Warnings::default();
     let (metadata, spec) = (Field::of(object, "metadata"), Field::of(object, "spec"));
@@ -69,7 +69,7 @@ pub fn of_persistentvolume(object: &Object, _stored: Option<&Object>) -> Vec<Str
     warnings.take()
 }
 
-/// What writers of PersistentVolumeClaims are warned of.
+/// Returns the warnings about a PersistentVolumeClaim.
 pub fn of_persistentvolumeclaim(object: &Object, _stored: Option<&Object>) -> Vec<String> {
     let warnings = Warnings::default();
     let metadata = Field::of(object, "metadata");
@@ -78,7 +78,7 @@ pub fn of_persistentvolumeclaim(object: &Object, _stored: Option<&Object>) -> Ve
     warnings.take()
 }
 
-/// The sizes of a claim.
+/// Warns of fractional bytes in the size of a claim.
 pub(super) fn warn_of_claim(spec: &Field<'_>, warnings: &Warnings) {
     let resources = spec.member("resources");
     for list in ["requests", "limits"] {
@@ -86,7 +86,7 @@ pub(super) fn warn_of_claim(spec: &Field<'_>, warnings: &Warnings) {
     }
 }
 
-/// What writers of StorageClasses are warned of.
+/// Returns the warnings about a StorageClass.
 pub fn of_storageclass(object: &Object, _stored: Option<&Object>) -> Vec<String> {
     let warnings = Warnings::default();
     for topology in Field::of(object, "allowedTopologies").items() {
@@ -100,7 +100,7 @@ pub fn of_storageclass(object: &Object, _stored: Option<&Object>) -> Vec<String>
     warnings.take()
 }
 
-/// What writers of CSIStorageCapacities are warned of.
+/// Returns the warnings about a CSIStorageCapacity.
 pub fn of_csistoragecapacity(object: &Object, _stored: Option<&Object>) -> Vec<String> {
     let warnings = Warnings::default();
     let topology = Field::of(object, "nodeTopology");
@@ -116,7 +116,7 @@ pub fn of_csistoragecapacity(object: &Object, _stored: Option<&Object>) -> Vec<S
     warnings.take()
 }
 
-/// What writers of CSIDrivers are warned of: new tokens that pods may log.
+/// Returns the warnings about a CSIDriver whose new token requests may expose tokens in logs.
 pub fn of_csidriver(object: &Object, stored: Option<&Object>) -> Vec<String> {
     let path = ["spec", "tokenRequests"];
     let spec = Field::of(object, "spec");

@@ -2,12 +2,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api::object::{Object, put};
-use api::resource::{GenerationRule, ResourceDefinition, WarningsFunction};
+use api::resource::{GenerationRule, ResourceDefinition};
 use serde_json::{Value, json};
 
 use super::*;
 
-/// Warnings of these kinds come in the order of Go's maps, which is another each time.
+/// kube-apiserver iterates over Go maps for these kinds, so their warnings have a random order.
 const UNORDERED: [&str; 2] = ["customresourcedefinitions", "csistoragecapacities"];
 
 fn definition(path: &str) -> Arc<ResourceDefinition> {
@@ -25,33 +25,22 @@ fn definition(path: &str) -> Arc<ResourceDefinition> {
 fn filled(value: &Value, row: &ResourceDefinition) -> Object {
     let mut object = Object::of(value.as_object().expect("an object").clone());
     object.set_type(&row.kind, &format!("{}/{}", row.group, row.version));
-    if let Some((schema, id)) = row.object_type.found() {
-        schema.add_structs(id, &mut object.0);
-    }
-    if let Some(defaults) = row.defaults {
-        defaults(&mut object);
-    }
+    row.fill_in(&mut object);
     object
 }
 
 fn created(value: &Value, row: &ResourceDefinition) -> (Object, Vec<String>) {
     let mut object = filled(value, row);
     row.canonicalize(&mut object);
-    let call = |function: Option<WarningsFunction>, object: &Object| {
-        function.map_or_else(Vec::new, |warnings| warnings(object, None))
-    };
-    let mut warnings = call(row.create.warnings_before, &object);
-    if let Some(disabled) = row.disabled {
-        disabled(&mut object, None);
-    }
-    if let Some(prepare) = row.create.prepare {
-        prepare(&mut object);
-    }
+    let kind = &row.behaviour;
+    let mut warnings = kind.warnings_before_create(&object);
+    kind.drop_disabled(&mut object, None);
+    kind.prepare_for_create(&mut object);
     row.canonicalize(&mut object);
-    if let GenerationRule::OnChangeOf(_) = row.generation {
+    if let GenerationRule::OnChangeOf(_) = row.rules().generation {
         put(&mut object, &["metadata", "generation"], 1.into());
     }
-    warnings.extend(call(row.create.warnings, &object));
+    warnings.extend(kind.warnings_on_create(&object));
     (object, warnings)
 }
 
@@ -63,32 +52,23 @@ fn updated(case: &Value, row: &ResourceDefinition) -> Vec<String> {
         put(&mut object, &["metadata", "generation"], generation.clone());
     }
     let part = case.get("subresource").and_then(Value::as_str);
-    let part = part.and_then(|path| {
-        let mut parts = row.subresources.iter();
-        parts.find(|part| path == format!("/{}", part.name))
-    });
-    let strategy = part.map_or(&row.update, |part| &part.update);
-    for path in &strategy.keeps {
+    let part = part.map_or("", |path| path.trim_start_matches('/'));
+    let kind = &row.behaviour;
+    for path in &row.rules().endpoint(part).keeps {
         api::object::keep(&mut object, &stored, path);
     }
-    if let Some(disabled) = row.disabled {
-        disabled(&mut object, Some(&stored));
-    }
-    if let Some(prepare) = strategy.prepare {
-        prepare(&mut object, &stored);
-    }
+    kind.drop_disabled(&mut object, Some(&stored));
+    kind.prepare_for_update(part, &mut object, &stored);
     row.canonicalize(&mut object);
-    if let GenerationRule::OnChangeOf(paths) = &row.generation
+    if let GenerationRule::OnChangeOf(paths) = &row.rules().generation
         && paths.iter().any(|path| object.at(path) != stored.at(path))
     {
         put(&mut object, &["metadata", "generation"], 2.into());
     }
-    strategy
-        .warnings
-        .map_or_else(Vec::new, |warnings| warnings(&object, Some(&stored)))
+    kind.warnings_on_update(part, &object, &stored)
 }
 
-/// API-94, API-103: as recorded of kube-apiserver 1.36.
+/// API-94, API-103: warnings recorded from kube-apiserver 1.36.
 #[test]
 fn writers_are_warned_as_by_kubernetes() {
     let cases: Vec<Value> =
@@ -109,7 +89,7 @@ fn writers_are_warned_as_by_kubernetes() {
         let mut theirs: Vec<String> = theirs
             .iter()
             .filter_map(|text| text.as_str().map(str::to_owned))
-            // It is about every request for this kind, and given elsewhere.
+            // Handlers add it to every request for this kind.
             .filter(|text| !text.starts_with("v1 Endpoints is deprecated"))
             .collect();
         *counts.entry(path).or_default() += theirs.len();
@@ -140,7 +120,7 @@ fn warnings(path: &str, body: &Value) -> Vec<String> {
     created(body, &definition(path)).1
 }
 
-/// Stored objects may have addresses that new ones can't.
+/// Stored objects may have addresses that are invalid in new ones.
 #[test]
 fn old_forms_of_addresses_are_named() {
     let body = json!({"spec": {"clusterIP": "1.2.3.04", "clusterIPs": ["1.2.3.04"],
@@ -159,7 +139,7 @@ fn old_forms_of_addresses_are_named() {
     );
 }
 
-/// What a stranger writes is looked at in less than the square of its size.
+/// The warnings about a large object take less than quadratic time.
 #[test]
 fn many_ports_and_paths_are_soon_looked_at() {
     let many = 20_000;
@@ -187,7 +167,7 @@ fn many_ports_and_paths_are_soon_looked_at() {
     assert!(given.len() > 10 && given.len() < 1000, "{}", given.len());
 }
 
-/// Each folder of a path was compared with all other paths.
+/// Paths with many folders were once compared with all others, which took quadratic time.
 #[test]
 fn paths_with_many_folders_are_soon_looked_at() {
     let deep = |end: &str| json!({"path": "a/".repeat(300_000) + end});
@@ -205,18 +185,18 @@ fn paths_with_many_folders_are_soon_looked_at() {
     let started = std::time::Instant::now();
     let given = pods::of_pod(&object, None);
     assert!(started.elapsed().as_secs() < 60);
-    // Both long ones are cut to the same beginning.
+    // Both long paths are cut to the same text.
     assert_eq!(given.len(), 2);
     let same = "volume \"v\" (ConfigMap \"m\"): overlapping paths: \"a\" with \"a\"";
     assert_eq!(given[1], same);
 }
 
-/// A schedule with a time zone may stay in a stored CronJob.
+/// A stored CronJob may have a schedule with a time zone.
 #[test]
 fn time_zones_in_stored_schedules_are_named() {
     let body = json!({"metadata": {"name": "a"}, "spec": {"schedule": "TZ=UTC * * * * *"}});
     let object = Object::of(body.as_object().unwrap().clone());
-    let given = templates::of_cronjob(&object, Some(&object));
+    let given = batch::of_cronjob(&object, Some(&object));
     assert_eq!(given.len(), 1);
     assert!(given[0].starts_with("cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone"));
 }

@@ -1,11 +1,11 @@
-//! Objects that several managers apply and update in random order, and FieldsV1 of any form.
-//! What must hold whatever the objects are (API-172, API-173, API-182, API-185).
+//! Objects that several managers apply and update in random order, and arbitrary FieldsV1. The
+//! checks hold for all objects (API-172, API-173, API-182, API-185).
 
 use std::sync::OnceLock;
 
 use api::decode::{BodyFormat, decode_object};
 use api::field_set::{FieldPath, FieldSet};
-use api::managed_fields::{Application, FieldManager};
+use api::managed_fields::{Application, ApplyError, FieldManager};
 use api::object::Object;
 use api::resource::ResourceDefinition;
 use api::typed::ValueType;
@@ -15,23 +15,23 @@ use serde_json::{Map, Value};
 use super::bodies::finished;
 use super::typed::{Choices, body};
 
-/// What is read of a random body. `None` if it is refused.
+/// Decodes a random body. Returns `None` if it is refused.
 fn object(row: &ResourceDefinition, choices: &mut Choices<'_>) -> Option<Object> {
-    let (schema, id) = row.object_type.found().expect("a known type");
+    let (schema, id) = row.object_type().found().expect("a known type");
     let text = Value::Object(body(schema, id, choices, 12)).to_string();
     let decoded = decode_object(text.as_bytes(), BodyFormat::Json, row).ok()?;
     Some(finished(&decoded.object, row))
 }
 
-/// The first byte chooses the kind, the others the objects and who writes them.
+/// Runs the check. The first byte selects the kind, the others the objects and their managers.
 pub fn by_bytes(data: &[u8]) {
     if let Some((kind, choices)) = data.split_first() {
         check(super::row(*kind), choices);
     }
 }
 
-/// Two texts that may be FieldsV1, divided by a zero byte: unions, differences and intersections
-/// are those of sets.
+/// Checks two texts that may be FieldsV1, separated by a zero byte: unions, differences and
+/// intersections are those of sets.
 pub fn field_sets(data: &[u8]) {
     let Some((one, other)) = super::halves(data) else {
         return;
@@ -57,7 +57,7 @@ pub fn field_sets(data: &[u8]) {
     assert!(one.leaves().is_subset(&one));
 }
 
-/// Two random objects of a kind.
+/// Checks two random objects of a kind.
 pub fn check(row: &ResourceDefinition, bytes: &[u8]) {
     let mut choices = Choices::of_bytes(bytes);
     let Some(one) = object(row, &mut choices) else {
@@ -66,8 +66,8 @@ pub fn check(row: &ResourceDefinition, bytes: &[u8]) {
     let Some(other) = object(row, &mut choices) else {
         return;
     };
-    let of = ValueType::of_objects(row.object_type);
-    // An empty key that is not printed is none, as in Kubernetes.
+    let of = ValueType::of_objects(row.object_type());
+    // As in Kubernetes, an empty key that is not printed counts as absent.
     if [&one, &other]
         .iter()
         .any(|object| of.validate(object, true).is_err())
@@ -76,7 +76,7 @@ pub fn check(row: &ResourceDefinition, bytes: &[u8]) {
     }
     check_types(of, &one, &other);
     check_creator(row, of, &one, &other);
-    // Null removes nothing, but what is emptied may become null the next time.
+    // Null removes nothing, but an emptied value may become null the next time.
     let [one, other] = [one, other].map(|object| Object::of(without_nulls(object.0)));
     check_managers(row, [&one, &other], &mut choices);
 }
@@ -90,13 +90,13 @@ fn without_nulls(members: Map<String, Value>) -> Map<String, Value> {
     kept.collect()
 }
 
-fn check_types(of: ValueType<'_>, one: &Object, other: &Object) {
+pub fn check_types(of: ValueType<'_>, one: &Object, other: &Object) {
     let set = of.field_set(one);
     let read = FieldSet::from_fields_v1(&set.to_fields_v1()).unwrap();
     assert_eq!(&read, &set);
     assert!(of.compare(one, one).is_same());
     assert_eq!(of.reconciled(&set), None);
-    // A comparison says what has to be removed and added, both ways round.
+    // A comparison is symmetric.
     let there = of.compare(one, other);
     let back = of.compare(other, one);
     assert_eq!(&there.added, &back.removed);
@@ -113,7 +113,7 @@ fn check_types(of: ValueType<'_>, one: &Object, other: &Object) {
     if of.validate(one, false).is_ok() {
         assert_eq!(&of.merge(one, one), one);
         assert_eq!(&of.merge(&Object::default(), one), one);
-        // Applying adds and changes, and removes nothing.
+        // Applying adds and changes fields, and removes none.
         let merged = of.merge(other, one);
         let change = of.compare(other, &merged);
         assert!(of.compare(&merged, &of.merge(&merged, one)).is_same());
@@ -123,8 +123,8 @@ fn check_types(of: ValueType<'_>, one: &Object, other: &Object) {
     }
 }
 
-/// What the creator owns is written as it is found by a comparison with the empty object, whatever
-/// fields are left out (API-179, API-183, API-185).
+/// Checks that the fields of the creator are those of a comparison with the empty object, whatever
+/// fields are ignored (API-179, API-183, API-185).
 fn check_creator(row: &ResourceDefinition, of: ValueType<'_>, new: &Object, other: &Object) {
     let mut empty = Object::default();
     empty.set_type(&row.kind, &row.api_version());
@@ -148,7 +148,7 @@ fn check_creator(row: &ResourceDefinition, of: ValueType<'_>, new: &Object, othe
         if let Some(excluded) = excluded {
             owned = owned.recursive_difference(excluded);
         }
-        let written = of.created_fields_v1((&empty, new), never_owned, excluded);
+        let written = of.created_fields_v1(&empty, new, never_owned, excluded);
         assert_eq!(
             written,
             owned.to_fields_v1(),
@@ -167,7 +167,7 @@ fn check_managers(row: &ResourceDefinition, objects: [&Object; 2], choices: &mut
         now: Timestamp::UNIX_EPOCH,
         empty: &empty,
     };
-    let of = ValueType::of_objects(row.object_type);
+    let of = ValueType::of_objects(row.object_type());
     let mut live: Option<Object> = None;
     for _ in 0..6 {
         let manager = ["a", "b", "c"][choices.of(3)];
@@ -177,7 +177,7 @@ fn check_managers(row: &ResourceDefinition, objects: [&Object; 2], choices: &mut
         };
         object.set_type(&row.kind, &row.api_version());
         object.set_managed_fields(None);
-        // An atomic part has all that is printed of it.
+        // An atomic part must be complete, as it is when printed.
         row.canonicalize(&mut object);
         object = Object::of(without_nulls(object.0));
         if choices.of(2) == 0 {
@@ -200,16 +200,17 @@ fn check_managers(row: &ResourceDefinition, objects: [&Object; 2], choices: &mut
         let applied = match apply(live.as_ref(), manager, force) {
             Ok(applied) => applied,
             Err(refusal) => {
-                assert!(!force && refusal.code == 409, "{refusal:?}");
+                let is_conflict = matches!(refusal, ApplyError::Conflicts(_));
+                assert!(!force && is_conflict, "{refusal:?}");
                 continue;
             }
         };
-        // What was emptied may go and come back as empty. Then nothing changes any more.
+        // An emptied value may disappear and come back as empty. After that, nothing changes.
         let again = apply(Some(&applied), manager, false);
         let again = again.expect("no conflict with what was applied");
         let same = apply(Some(&again), manager, false);
         assert_eq!(same.expect("no conflict with what was applied"), again);
-        // Somebody else may want all that is shown.
+        // Another manager may apply everything that is shown.
         let mut shown = again.clone();
         shown.set_managed_fields(None);
         if of.validate(&shown, false).is_ok() {
@@ -227,7 +228,7 @@ fn check_managers(row: &ResourceDefinition, objects: [&Object; 2], choices: &mut
     }
 }
 
-/// Some of the members of an object's parts.
+/// Returns an object with some of the members.
 fn part_of(object: &Object, choices: &mut Choices<'_>) -> Object {
     let mut part = object.clone();
     part.0.retain(|_, _| choices.of(4) > 0);
@@ -239,7 +240,7 @@ fn part_of(object: &Object, choices: &mut Choices<'_>) -> Object {
     part
 }
 
-/// Text that may be FieldsV1.
+/// Checks a text that may be FieldsV1.
 pub fn fields_v1(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -251,7 +252,7 @@ pub fn fields_v1(data: &[u8]) {
     let read = FieldSet::from_fields_v1(&written).unwrap();
     assert_eq!(read.to_fields_v1(), written);
     for row in super::ROWS.iter() {
-        let of = ValueType::of_objects(row.object_type);
+        let of = ValueType::of_objects(row.object_type());
         let named = of.with_named_fields(&set);
         assert!(set.is_subset(&named));
         of.reconciled(&set);

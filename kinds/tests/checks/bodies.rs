@@ -1,4 +1,4 @@
-//! Bodies of any bytes, and the rules that each object that is read keeps.
+//! Arbitrary bodies, and the rules that each decoded object keeps.
 
 use api::decode::{BodyFormat, decode_object, type_value};
 use api::error_list::ErrorList;
@@ -6,7 +6,7 @@ use api::go_json::write_json;
 use api::metadata::{OwnersStage, deduplicate_owners, validate_create, validate_update};
 use api::object::Object;
 use api::protobuf::{Envelope, Texts, to_json, write_message};
-use api::resource::{Cell, ResourceDefinition, UpdateCheck};
+use api::resource::{ResourceDefinition, UpdateCheck};
 use api::schema::Empty;
 use kinds::types::TYPES;
 use kinds::validation::{authentication, authorization, autoscaling, core};
@@ -16,9 +16,9 @@ use super::{requests, row};
 
 type Validation = fn(&Object, &mut ErrorList);
 
-/// What finds the faults of new objects. Those that are not stored are checked behind their paths.
-fn validation(row: &ResourceDefinition) -> Option<Validation> {
-    let unstored: Option<Validation> = match &*row.kind {
+/// Returns the validation of a kind that is not stored, which its handlers call.
+fn unstored_validation(row: &ResourceDefinition) -> Option<Validation> {
+    match &*row.kind {
         "Binding" => Some(core::validate_binding),
         "TokenRequest" => Some(authentication::validate_token_request),
         "Scale" => Some(autoscaling::validate_scale),
@@ -26,36 +26,32 @@ fn validation(row: &ResourceDefinition) -> Option<Validation> {
         "LocalSubjectAccessReview" => Some(authorization::validate_local_subject_access_review),
         "SelfSubjectAccessReview" => Some(authorization::validate_self_subject_access_review),
         _ => None,
-    };
-    row.create.validate.or(unstored)
+    }
 }
 
-/// What the server makes of an object. What is given empty is validated as it is, and then filled
-/// in as if it were none.
+/// Returns the errors of a new object.
+fn errors(row: &ResourceDefinition, object: &Object) -> ErrorList {
+    ErrorList::of(|errors| match unstored_validation(row) {
+        Some(validate) => validate(object, errors),
+        None => row.behaviour.validate(object, errors),
+    })
+}
+
+/// Returns the object as the server stores it. Empty values are validated as sent, and then
+/// defaulted like absent ones.
 pub fn finished(object: &Object, row: &ResourceDefinition) -> Object {
     let mut object = object.clone();
-    fill_in(&mut object, row);
-    if row.canonicalize_with(&mut object, Empty::Told) {
-        if let Some(validate) = validation(row) {
-            ErrorList::of(|errors| validate(&object, errors));
-        }
+    row.fill_in(&mut object);
+    if row.canonicalize_with(&mut object, Empty::Distinguished) {
+        errors(row, &object);
         row.canonicalize(&mut object);
-        fill_in(&mut object, row);
+        row.fill_in(&mut object);
         row.canonicalize(&mut object);
     }
     object
 }
 
-fn fill_in(object: &mut Object, row: &ResourceDefinition) {
-    let (schema, id) = row.object_type.found().expect("a known type");
-    schema.add_structs(id, &mut object.0);
-    if let Some(defaults) = row.defaults {
-        defaults(object);
-    }
-}
-
-/// The object with managedFields that stayed text as a tree, as of a body that is written
-/// otherwise.
+/// Converts managedFields that are still text into a tree, as in an object from another format.
 pub(super) fn whole(object: Object) -> Object {
     match object.managed_fields() {
         Some(_) => Object::of(object.into_document()),
@@ -63,15 +59,15 @@ pub(super) fn whole(object: Object) -> Object {
     }
 }
 
-/// What is read, filled in and brought into its canonical form stays as it is when that is done
-/// again, and has the same faults.
+/// Checks that decoding, defaulting and canonicalization are idempotent, and that errors stay the
+/// same.
 pub fn check_object(row: &ResourceDefinition, decoded: &Object) {
     let decoded = &whole(decoded.clone());
     let object = finished(decoded, row);
     assert_eq!(object, finished(&object, row), "{row:?} {decoded:?}");
-    // What is printed reads as what was printed.
+    // A printed object decodes to itself.
     let printed = Value::Object(object.0.clone());
-    let read = type_value(&printed, row.object_type).expect("it is not deeper");
+    let read = type_value(&printed, row.object_type()).expect("it is not deeper");
     assert_eq!(read.refusal, None, "{row:?} {printed}");
     assert!(read.faults.is_empty(), "{row:?} {:?}", read.faults);
     let Value::Object(members) = read.value else {
@@ -81,27 +77,21 @@ pub fn check_object(row: &ResourceDefinition, decoded: &Object) {
     read.set_type(&row.kind, &row.api_version());
     assert_eq!(finished(&read, row), object, "{row:?} {printed}");
     check_protobuf(row, &object);
-    // Validation finds the same faults after a round trip, whatever they are.
-    if let Some(validate) = validation(row) {
-        let errors = |object: &Object| ErrorList::of(|errors| validate(object, errors));
-        assert_eq!(errors(&object).kept(), errors(&finished(&read, row)).kept());
-    }
+    // Validation finds the same errors after a round trip.
+    let again = errors(row, &finished(&read, row));
+    assert_eq!(errors(row, &object).kept(), again.kept());
     check_metadata(row, &object, decoded);
     if let (true, Some(options)) = (row.kind == "Eviction", object.0.get("deleteOptions")) {
         requests::delete_options(format!("\0{options}").as_bytes());
     }
-    if let Some(validate) = row.update.validate {
-        ErrorList::of(|errors| validate(&object, decoded, errors));
-        ErrorList::of(|errors| validate(decoded, &object, errors));
-    }
-    for column in &row.columns {
-        if let Cell::Computed(cell) = column.cell {
-            cell(&object, jiff::Timestamp::UNIX_EPOCH);
-        }
-    }
+    let kind = &row.behaviour;
+    ErrorList::of(|errors| kind.validate_update("", &object, decoded, errors));
+    ErrorList::of(|errors| kind.validate_update("", decoded, &object, errors));
+    api::table::cells(row, &object, jiff::Timestamp::UNIX_EPOCH);
 }
 
-/// Owners are dropped once, and metadata of any form has faults or none (API-199 to API-208).
+/// Checks that duplicate owners are dropped once, and that arbitrary metadata can be validated
+/// (API-199 to API-208).
 fn check_metadata(row: &ResourceDefinition, object: &Object, decoded: &Object) {
     let mut object = object.clone();
     deduplicate_owners(&mut object, OwnersStage::Read);
@@ -115,10 +105,10 @@ fn check_metadata(row: &ResourceDefinition, object: &Object, decoded: &Object) {
     validate_update(decoded, &object, row, &checks);
 }
 
-/// An object that becomes protobuf and JSON again is the same, and its text has the form in which
-/// objects are stored (API-58, KV-25).
+/// Checks that an object is the same after encoding as protobuf and decoding, and that its JSON has
+/// the stored form (API-58, KV-25).
 fn check_protobuf(row: &ResourceDefinition, object: &Object) {
-    let (schema, id) = row.object_type.found().expect("a known type");
+    let (schema, id) = row.object_type().found().expect("a known type");
     let (version, kind) = (row.api_version(), &row.kind);
     let document = Value::Object(object.0.clone());
     let mut raw = Vec::new();
@@ -140,7 +130,7 @@ fn check_protobuf(row: &ResourceDefinition, object: &Object) {
     assert_eq!(&Object::of(members), object, "{row:?}");
 }
 
-/// A document with its type and metadata first and all else sorted.
+/// Returns the JSON of a document with type and metadata first, and all other members sorted.
 fn in_order(members: &Map<String, Value>) -> Vec<u8> {
     const FIRST: [&str; 3] = ["kind", "apiVersion", "metadata"];
     let rest = members.keys().map(|name| &**name);
@@ -159,7 +149,7 @@ fn in_order(members: &Map<String, Value>) -> Vec<u8> {
     text
 }
 
-/// The first byte chooses the kind, the others are the body.
+/// Checks a body in a format. The first byte selects the kind.
 fn check(data: &[u8], format: BodyFormat) {
     let Some((kind, body)) = data.split_first() else {
         return;
@@ -170,17 +160,17 @@ fn check(data: &[u8], format: BodyFormat) {
     }
 }
 
-/// A body in JSON, behind a byte that chooses the kind.
+/// Checks a JSON body after a byte that selects the kind.
 pub fn json(data: &[u8]) {
     check(data, BodyFormat::Json);
 }
 
-/// A body in YAML, behind a byte that chooses the kind.
+/// Checks a YAML body after a byte that selects the kind.
 pub fn yaml(data: &[u8]) {
     check(data, BodyFormat::Yaml);
 }
 
-/// A body in protobuf, behind a byte that chooses the kind of the path.
+/// Checks a protobuf body after a byte that selects the kind of the path.
 pub fn protobuf(data: &[u8]) {
     let Some((kind, body)) = data.split_first() else {
         return;

@@ -1,4 +1,4 @@
-//! Patches of any bytes, on any object.
+//! Arbitrary patches of any object.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::bodies::{check_object, whole};
 use super::{halves, row};
 
-/// The result of a merge patch as RFC 7386 defines it.
+/// Returns the result of a merge patch as RFC 7386 defines it.
 fn merged(target: Value, patch: &Value) -> Value {
     let Value::Object(patch) = patch else {
         return patch.clone();
@@ -33,8 +33,8 @@ fn merged(target: Value, patch: &Value) -> Value {
     Value::Object(result)
 }
 
-/// A byte that chooses the kind, an object, a zero byte, a patch. A patch is carried out or refused
-/// on every object, and one that was carried out is carried out in the same way again.
+/// Checks a byte that selects the kind, an object, a zero byte and a patch. A patch of an object
+/// succeeds or is refused, and a successful one gives the same result again.
 fn check(data: &[u8], kind: PatchKind) {
     let Some((byte, rest)) = data.split_first() else {
         return;
@@ -69,11 +69,10 @@ fn check(data: &[u8], kind: PatchKind) {
     }
 }
 
-/// A strategic merge of an object's own document changes nothing, provided that the items of its
-/// lists are told apart by their keys, and that no value is a directive or deletes another
-/// (API-163).
+/// Checks that a strategic merge of an object's own document changes nothing, if the items of its
+/// lists have distinct keys, and no value is a directive or deletes another (API-163).
 pub fn equal_documents(row: &ResourceDefinition, object: &Object) {
-    let (schema, id) = row.object_type.found().expect("a known type");
+    let (schema, id) = row.object_type().found().expect("a known type");
     let Some(is_merged) = is_own_merge(schema, id, &object.0) else {
         return;
     };
@@ -85,14 +84,14 @@ pub fn equal_documents(row: &ResourceDefinition, object: &Object) {
     assert_eq!(patched.object, *object, "{row:?} {is_merged}");
 }
 
-/// Whether these members have lists that are merged. `None` if a merge of equal ones may change
-/// something.
+/// Reports whether these members have lists that are merged. Returns `None` if a merge with itself
+/// may change something.
 fn is_own_merge(schema: &Schema, id: StructId, members: &Map<String, Value>) -> Option<bool> {
     let of = schema.get(id)?;
     let mut found = false;
     for (name, value) in members {
         let Some(field) = of.field(name) else {
-            // Types have kind and apiVersion, which are no fields.
+            // `kind` and `apiVersion` are part of the type and not fields.
             continue;
         };
         let merges = |patch: &&api::schema::Patch| patch.strategies.contains(&PatchStrategy::Merge);
@@ -122,7 +121,7 @@ fn is_own_merge_of_value(schema: &Schema, shape: &Shape, value: &Value) -> Optio
             any(items.iter().map(each))
         }
         (Shape::Map(item), Value::Object(members)) => {
-            // Kubernetes can't merge lists in maps.
+            // Kubernetes cannot merge lists in maps.
             let has_lists = matches!(item.shape, Shape::List(_)) && !members.is_empty();
             let deletes = |(key, value): (&String, &Value)| key.starts_with('$') || value.is_null();
             if has_lists || members.iter().any(deletes) {
@@ -132,7 +131,7 @@ fn is_own_merge_of_value(schema: &Schema, shape: &Shape, value: &Value) -> Optio
             any(members.values().map(each))
         }
         (Shape::Object | Shape::Any, value) => {
-            // Kubernetes merges raw values as structs of which it knows no field.
+            // Kubernetes merges raw values as structs without any known fields.
             let has_parts = value.is_array() || value.is_object();
             (!has_parts).then_some(false)
         }
@@ -140,23 +139,23 @@ fn is_own_merge_of_value(schema: &Schema, shape: &Shape, value: &Value) -> Optio
     }
 }
 
-/// Whether any of several is so, unless one is unknown.
+/// Reports whether any is true. Returns `None` if one is unknown.
 fn any(all: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let all: Option<Vec<bool>> = all.collect();
     Some(all?.contains(&true))
 }
 
-/// A JSON patch.
+/// Checks a JSON patch.
 pub fn json(data: &[u8]) {
     check(data, PatchKind::Json);
 }
 
-/// A merge patch, whose result is that of RFC 7386.
+/// Checks a merge patch, whose result is that of RFC 7386.
 pub fn merge(data: &[u8]) {
     check(data, PatchKind::Merge);
 }
 
-/// A strategic merge patch (API-163 to API-167).
+/// Checks a strategic merge patch (API-163 to API-167).
 pub fn strategic(data: &[u8]) {
     check(data, PatchKind::Strategic);
 }

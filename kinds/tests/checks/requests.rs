@@ -1,4 +1,4 @@
-//! Parameters and options of any bytes.
+//! Arbitrary parameters and options.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use kinds::types::TYPES;
 
 use super::{halves, row};
 
-/// A byte that chooses the kind, a label selector, a zero byte, a field selector.
+/// Checks a byte that selects the kind, a label selector, a zero byte and a field selector.
 pub fn selectors(data: &[u8]) {
     let Some((byte, rest)) = data.split_first() else {
         return;
@@ -40,8 +40,8 @@ pub fn selectors(data: &[u8]) {
     }
 }
 
-/// A byte that chooses the method, and a path. One that is understood means the same when all of it
-/// is escaped, and none of its parts spans several.
+/// Checks a byte that selects the method, and a path. A valid path means the same when all of it is
+/// escaped, and none of its parts spans several segments.
 pub fn path(data: &[u8]) {
     const METHODS: [Method; 6] = [
         Method::GET,
@@ -80,7 +80,7 @@ pub fn path(data: &[u8]) {
     assert_eq!(again, Ok(info), "{raw:?}");
 }
 
-/// A query string, with the options of all verbs.
+/// Checks a query string with the options of all verbs.
 pub fn query(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -103,7 +103,7 @@ pub fn query(data: &[u8]) {
     let _ = DeleteOptions::parse(&query, &[], BodyFormat::Json);
 }
 
-/// A continue token. One that is read is written as one that reads the same.
+/// Checks a continue token. A decoded one is encoded to a token that decodes to the same.
 pub fn token(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -113,7 +113,7 @@ pub fn token(data: &[u8]) {
     }
 }
 
-/// A byte that chooses the form, and options of a deletion.
+/// Checks a byte that selects the format, and delete options.
 pub fn delete_options(data: &[u8]) {
     let Some((byte, body)) = data.split_first() else {
         return;

@@ -1,4 +1,4 @@
-//! Bodies that are mostly of the type of their kind.
+//! Bodies that mostly match the type of their kind.
 
 use api::decode::{BodyFormat, decode_object};
 use api::resource::ResourceDefinition;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{bodies, patches};
 
-/// A stream of choices, which proptest makes smaller when a test fails.
+/// A stream of choices, which proptest can shrink when a test fails.
 pub struct Choices<'c> {
     bytes: std::slice::Iter<'c, u8>,
 }
@@ -28,9 +28,9 @@ impl<'c> Choices<'c> {
     }
 }
 
-/// A value that is mostly of the type.
+/// Returns a value that mostly matches the type.
 fn value(schema: &Schema, of: &Type, choices: &mut Choices<'_>, depth: usize) -> Value {
-    // Some values are of another type, or null.
+    // Some values are null or of another type.
     match choices.next() {
         0..=3 => return odd(choices),
         4..=6 => return Value::Null,
@@ -105,7 +105,7 @@ fn scalar_value(scalar: Scalar, of: &Type, choices: &mut Choices<'_>) -> Value {
     all[at].clone()
 }
 
-/// The members of a struct.
+/// Returns the members of a struct.
 pub fn body(
     schema: &Schema,
     id: StructId,
@@ -114,7 +114,7 @@ pub fn body(
 ) -> Map<String, Value> {
     let mut members = Map::new();
     let of = schema.get(id).expect("a struct of the schema");
-    // Large structs have few members at a time.
+    // Large structs get only some of their members.
     let share = (of.fields().len() / 8).max(1);
     for field in of.fields() {
         if choices.of(share + 1) == 0 || field.is_required {
@@ -128,16 +128,16 @@ pub fn body(
     members
 }
 
-/// The first byte chooses the kind, the others the body.
+/// Runs the check. The first byte selects the kind, the others the body.
 pub fn by_bytes(data: &[u8]) {
     if let Some((kind, choices)) = data.split_first() {
         check(super::row(*kind), choices);
     }
 }
 
-/// A body of any form is read or refused, and what is read keeps its rules.
+/// Checks that a body is decoded or refused, and that a decoded one keeps its rules.
 pub fn check(row: &ResourceDefinition, bytes: &[u8]) {
-    let (schema, id) = row.object_type.found().expect("a known type");
+    let (schema, id) = row.object_type().found().expect("a known type");
     let mut choices = Choices::of_bytes(bytes);
     let text = Value::Object(body(schema, id, &mut choices, 12)).to_string();
     for format in [BodyFormat::Json, BodyFormat::Yaml] {

@@ -1,4 +1,4 @@
-//! What random tests begin with: a seed that replays, and recorded inputs.
+//! The inputs of random tests: a seed that can be replayed, and recorded inputs.
 #![allow(dead_code)]
 
 use std::io::Read as _;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::checks::byte_of;
 
-/// Bodies of all kinds with what kube-apiserver answered to them.
+/// Bodies of all kinds with the answers of kube-apiserver.
 const SWEEP: &[u8] = include_bytes!("../../../tests/fixtures/sweep.json.gz");
 
 /// Requests that kube-apiserver refused.
@@ -23,8 +23,8 @@ const ERRORS: &str = include_str!("../../../tests/fixtures/errors.json");
 /// Objects with every field set, as JSON and as protobuf.
 const EVERY_FIELD: &[u8] = include_bytes!("../../recorded/every-field.json.gz");
 
-/// Runs a test for many inputs. `TAFFRAIL_SEED` plays a run again, `TAFFRAIL_BODIES` sets their
-/// number.
+/// Runs a test for many inputs. `TAFFRAIL_SEED` replays a run, `TAFFRAIL_BODIES` sets the number of
+/// inputs.
 pub fn run<S: Strategy>(
     inputs: u64,
     strategy: &S,
@@ -56,14 +56,14 @@ fn unpacked(packed: &[u8]) -> String {
     text
 }
 
-/// An input that begins with the byte of its kind.
+/// Returns an input that begins with the byte of its kind.
 fn of_kind(object: &Value, rest: &[u8]) -> Option<Vec<u8>> {
     let text = |name: &str| object[name].as_str();
     let byte = byte_of(text("apiVersion")?, text("kind")?)?;
     Some([&[byte], rest].concat())
 }
 
-/// Objects with every field set, and the largest body of each kind that was swept.
+/// Returns objects with every field set, and the largest body of each kind in the sweep.
 fn objects() -> Vec<Value> {
     let every: Vec<Value> = serde_json::from_str(&unpacked(EVERY_FIELD)).unwrap();
     let swept = unpacked(SWEEP);
@@ -77,7 +77,7 @@ fn objects() -> Vec<Value> {
     all.filter(Value::is_object).collect()
 }
 
-/// Bodies of requests that store no object of their own.
+/// Returns bodies of requests that do not store an object of their own.
 fn unstored() -> Vec<Value> {
     let of = |api_version: &str, kind: &str, mut members: Value| {
         members["apiVersion"] = api_version.into();
@@ -157,7 +157,7 @@ fn unstored() -> Vec<Value> {
     ]
 }
 
-/// Objects with owners, finalizers and references that are not whole, or of another form.
+/// Returns objects with incomplete or malformed owners, finalizers and references.
 fn malformed() -> Vec<Value> {
     let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u",
         "controller": true, "blockOwnerDeletion": true});
@@ -219,7 +219,7 @@ pub fn yaml_bodies() -> Vec<Vec<u8>> {
     objects().iter().filter_map(of).collect()
 }
 
-/// A document in block style, as people write it.
+/// Formats a document in YAML's block style, as people write it.
 fn yaml(value: &Value, depth: usize) -> String {
     let indent = "  ".repeat(depth);
     match value {
@@ -246,7 +246,7 @@ pub fn protobuf_bodies() -> Vec<Vec<u8>> {
     every.iter().filter_map(of).collect()
 }
 
-/// Objects, each with patches made of it.
+/// Returns objects, each with patches made from it.
 fn patches(of: impl Fn(&Value) -> Vec<Value>) -> Vec<Vec<u8>> {
     let all = objects();
     let inputs = all.iter().flat_map(|object| {
@@ -277,7 +277,7 @@ pub fn merge_patches() -> Vec<Vec<u8>> {
     })
 }
 
-/// Sets of fields with each form of a path.
+/// Field sets with each form of a path element.
 const FIELDS: [&str; 4] = [
     r#"{"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{"f:replicas":{}}}"#,
     r#"{"f:spec":{"f:ports":{".":{},"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{}}}}}"#,
@@ -289,7 +289,7 @@ pub fn fields_v1() -> Vec<Vec<u8>> {
     FIELDS.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
-/// Two sets, divided by a zero byte.
+/// Returns pairs of sets, separated by a zero byte.
 pub fn field_sets() -> Vec<Vec<u8>> {
     let pairs = FIELDS.iter().flat_map(|one| {
         let others = FIELDS.iter();
@@ -298,7 +298,7 @@ pub fn field_sets() -> Vec<Vec<u8>> {
     pairs.collect()
 }
 
-/// The parameters of recorded requests, as they were sent.
+/// Returns the parameters of recorded requests.
 fn recorded_queries() -> Vec<String> {
     let table: Value = serde_json::from_str(ERRORS).unwrap();
     let cases = table["cases"].as_array().unwrap();
@@ -309,7 +309,7 @@ fn recorded_queries() -> Vec<String> {
     queries.collect()
 }
 
-/// Paths of all kinds of requests, each with a byte that chooses the method.
+/// Returns paths of all kinds of requests, each after a byte that selects the method.
 pub fn paths() -> Vec<Vec<u8>> {
     let all = [
         "/api/v1/namespaces/default/pods/a/log",
@@ -379,9 +379,10 @@ pub fn delete_options() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Options of a deletion, as protobuf.
+/// Encodes delete options as protobuf.
 fn in_protobuf(options: &Value) -> Vec<u8> {
-    let (schema, id) = object_type("meta.v1.DeleteOptions").found().unwrap();
+    let of = object_type("meta.v1.DeleteOptions");
+    let (schema, id) = of.found().unwrap();
     let mut raw = Vec::new();
     write_message(schema, id, options, &mut raw).unwrap();
     let envelope = Envelope {
@@ -392,4 +393,20 @@ fn in_protobuf(options: &Value) -> Vec<u8> {
     let mut body = vec![2];
     envelope.write(&mut body);
     body
+}
+
+/// The recorded objects of custom resources with their schemas.
+const CUSTOM_OBJECTS: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../api/tests/recorded/custom-objects.json"
+));
+
+/// Returns schemas with an object of each, separated by a zero byte.
+pub fn custom_objects() -> Vec<Vec<u8>> {
+    let groups: Vec<Value> = serde_json::from_str(CUSTOM_OBJECTS).unwrap();
+    let pairs = groups.iter().flat_map(|group| {
+        let cases = group["cases"].as_array().unwrap().iter();
+        cases.map(|case| format!("{}\0{}", group["schema"], case["body"]).into_bytes())
+    });
+    pairs.collect()
 }

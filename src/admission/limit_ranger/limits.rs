@@ -1,4 +1,4 @@
-//! What a LimitRange fills in and what it refuses. Pure.
+//! The defaults of a LimitRange, and the errors that it finds. Pure.
 
 use std::collections::BTreeSet;
 
@@ -17,16 +17,17 @@ const LISTS: [(&str, &str); 2] = [
     ("initContainers", "init container"),
 ];
 
-/// A pod that is told more has too long annotations and is refused. Nothing more is filled in then.
-const MAX_TOLD_BYTES: usize = 256 * 1024;
+/// The size of the annotation that lists defaults, beyond which no more defaults are set. Such a
+/// pod is refused anyway, because its annotations are too long.
+const MAX_ANNOTATION_BYTES: usize = 256 * 1024;
 
-/// The limits of a range for this type of things.
+/// The limits of a range for this type.
 fn limits_for<'r>(range: &'r Object, kind: &'r str) -> impl Iterator<Item = &'r Value> {
     let limits = range.items(&["spec", "limits"]).iter();
     limits.filter(move |limit| limit["type"] == kind)
 }
 
-/// Gives the containers of a pod the resources that they do not mention, and says so in the pod.
+/// Sets the resources that the containers of a pod do not mention, and lists them in the pod.
 pub(super) fn fill_in(pod: &mut Object, range: &Object) {
     let mut requests = Map::new();
     let mut limits = Map::new();
@@ -35,7 +36,7 @@ pub(super) fn fill_in(pod: &mut Object, range: &Object) {
         requests.extend(of("defaultRequest").unwrap_or_default());
         limits.extend(of("default").unwrap_or_default());
     }
-    let (mut told, mut told_bytes) = (Vec::new(), 0);
+    let (mut defaults_set, mut bytes) = (Vec::new(), 0);
     let spec = pod.0.get_mut("spec").and_then(Value::as_object_mut);
     let Some(spec) = spec else {
         return;
@@ -43,7 +44,7 @@ pub(super) fn fill_in(pod: &mut Object, range: &Object) {
     for (list, what) in LISTS {
         let containers = spec.get_mut(list).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
-            if told_bytes > MAX_TOLD_BYTES {
+            if bytes > MAX_ANNOTATION_BYTES {
                 break;
             }
             let limited = fill_in_side(container, Side::Limits, &limits);
@@ -52,19 +53,19 @@ pub(super) fn fill_in(pod: &mut Object, range: &Object) {
             for (names, side) in [(requested, "request"), (limited, "limit")] {
                 if !names.is_empty() {
                     let text = format!("{} {side} for {what} {name}", names.join(", "));
-                    told_bytes += text.len();
-                    told.push(text);
+                    bytes += text.len();
+                    defaults_set.push(text);
                 }
             }
         }
     }
-    if !told.is_empty() {
-        let text = format!("LimitRanger plugin set: {}", told.join("; "));
+    if !defaults_set.is_empty() {
+        let text = format!("LimitRanger plugin set: {}", defaults_set.join("; "));
         put(pod, &ANNOTATION, text.into());
     }
 }
 
-/// Fills in one side of a container's resources. Answers the names of what was filled in.
+/// Sets one side of a container's resources. Returns the names of the set resources.
 fn fill_in_side(container: &mut Value, side: Side, defaults: &Map<String, Value>) -> Vec<String> {
     if defaults.is_empty() {
         return Vec::new();
@@ -92,7 +93,7 @@ fn fill_in_side(container: &mut Value, side: Side, defaults: &Map<String, Value>
     filled
 }
 
-/// Why a range refuses a pod.
+/// Returns the reasons why a range refuses a pod.
 pub(super) fn pod_faults(pod: &Object, range: &Object) -> Vec<String> {
     let mut faults = Vec::new();
     for limit in range.items(&["spec", "limits"]) {
@@ -119,7 +120,7 @@ pub(super) fn pod_faults(pod: &Object, range: &Object) -> Vec<String> {
     faults
 }
 
-/// Why a range refuses a claim.
+/// Returns the reasons why a range refuses a claim.
 pub(super) fn claim_faults(claim: &Object, range: &Object) -> Vec<String> {
     let kind = "PersistentVolumeClaim";
     let requests = quantities(claim.at(&["spec", "resources", "requests"]));
@@ -143,7 +144,7 @@ pub(super) fn claim_faults(claim: &Object, range: &Object) -> Vec<String> {
     faults
 }
 
-/// Several faults as one text.
+/// Joins several errors to one text.
 pub(super) fn together(faults: &[String]) -> Option<String> {
     let unique: Vec<&str> = distinct(faults.iter().map(String::as_str)).collect();
     match unique.as_slice() {
@@ -156,12 +157,12 @@ pub(super) fn together(faults: &[String]) -> Option<String> {
 /// Requests and limits.
 type Amounts = (Quantities, Quantities);
 
-/// Amounts that a limit enforces, and why some amounts are refused by it.
+/// The amounts that a limit enforces, and the state of its errors.
 struct Bound {
     enforced: Quantities,
-    /// The resources of which no text says yet that a container does not mention them. All other
-    /// containers that don't mention them get the same text.
-    untold: BTreeSet<String>,
+    /// The resources for which no container has got the error yet that it does not mention them.
+    /// That error is the same for all such containers.
+    unreported: BTreeSet<String>,
     fault: fn(&str, &str, &Quantity, &Amounts) -> Option<String>,
 }
 
@@ -170,7 +171,7 @@ impl Bound {
         let of = |member: &str, fault| {
             let enforced = quantities(limit.get(member));
             Bound {
-                untold: enforced.keys().cloned().collect(),
+                unreported: enforced.keys().cloned().collect(),
                 enforced,
                 fault,
             }
@@ -182,18 +183,18 @@ impl Bound {
         ]
     }
 
-    /// Why these amounts are refused, but for what was told before.
+    /// Returns the reasons why these amounts are refused, without texts that were reported before.
     fn faults(&mut self, kind: &str, own: &Amounts) -> Vec<String> {
         let (requests, limits) = own;
         let mentioned = requests.keys().chain(limits.keys());
-        let names: BTreeSet<&String> = mentioned.chain(&self.untold).collect();
+        let names: BTreeSet<&String> = mentioned.chain(&self.unreported).collect();
         let faults = names.into_iter().filter_map(|name| {
             let enforced = self.enforced.get(name)?;
             (self.fault)(kind, name, enforced, own)
         });
         let faults = faults.collect();
         let is_mentioned = |name: &String| requests.contains_key(name) || limits.contains_key(name);
-        self.untold.retain(is_mentioned);
+        self.unreported.retain(is_mentioned);
         faults
     }
 }
@@ -228,7 +229,7 @@ fn maximum_fault(
     }
 }
 
-/// `limit / request` may be at most so much.
+/// Checks that `limit / request` is at most this ratio.
 fn ratio_fault(
     kind: &str,
     name: &str,
@@ -250,7 +251,7 @@ fn ratio_fault(
     (ratio > most).then(|| format!("{text}, but provided ratio is {ratio:.6}"))
 }
 
-/// Kubernetes counts thousandths as long as they fit.
+/// Divides the amounts in thousandths if these fit, as Kubernetes does.
 fn ratio(limit: &Quantity, request: &Quantity) -> f64 {
     let fits = |quantity: &Quantity| quantity.value() <= i64::MAX / 1000;
     match fits(limit) && fits(request) {
@@ -330,7 +331,7 @@ mod tests {
     }
 
     proptest! {
-        /// API-264. Each container is told of what no earlier one was told of.
+        /// API-264. A container gets the errors that no earlier one had.
         #[test]
         fn faults_are_those_of_each_container(
             containers in prop::collection::vec((amounts(), amounts()), 0..6),
@@ -358,7 +359,7 @@ mod tests {
         prop::collection::btree_map("r[0-3]", "[0-3]", 0..4)
     }
 
-    /// What thousands of containers get of thousands of resources would fill the memory.
+    /// Defaults for thousands of resources in thousands of containers would fill the memory.
     #[test]
     fn what_a_pod_can_be_told_limits_what_is_filled_in() {
         let defaults: BTreeMap<String, &str> = (0..300)
@@ -368,7 +369,7 @@ mod tests {
         let containers = vec![json!({"name": "c"}); 1000];
         let mut pod = object(json!({"spec": {"containers": containers}}));
         fill_in(&mut pod, &range);
-        assert!(pod.text(&ANNOTATION).len() > MAX_TOLD_BYTES);
+        assert!(pod.text(&ANNOTATION).len() > MAX_ANNOTATION_BYTES);
         let containers = containers_of(&pod);
         let filled = containers
             .iter()

@@ -32,7 +32,7 @@ impl Plugin for LimitRanger {
     }
 
     fn handles(&self, attributes: &Attributes<'_>) -> bool {
-        // What else is updated of pods can't change their resources.
+        // Other updates of pods can't change their resources.
         let is_resize = attributes.updates_part("", "pods", "resize");
         let is_claim = attributes.creates("", "persistentvolumeclaims")
             || attributes.updates("", "persistentvolumeclaims");

@@ -1,44 +1,18 @@
-//! What the levels of Pod Security forbid, by the newest rules. Pure.
+//! The checks of the levels of Pod Security, by the newest rules. Pure.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::pod_parts::{
+    PodParts, Violation, added, containers, containers_named, is_good_seccomp, name, named, plural,
+    quoted, seccomp_type, violation, volumes,
+};
 use super::restricted::{
     allow_privilege_escalation, restricted_capabilities, restricted_seccomp_profile,
     restricted_volumes, run_as_non_root, run_as_user,
 };
-use crate::api::field_error::go_quote;
-
-/// A rule that a pod breaks: what it is called, and how it is broken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Violation {
-    reason: &'static str,
-    detail: String,
-}
-
-impl Violation {
-    /// What the rule is called.
-    pub(super) fn reason(&self) -> &'static str {
-        self.reason
-    }
-}
-
-impl std::fmt::Display for Violation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.detail.is_empty() {
-            return f.write_str(self.reason);
-        }
-        write!(f, "{} ({})", self.reason, self.detail)
-    }
-}
-
-/// What is checked: the metadata and the spec of a pod, or of a template of pods.
-#[derive(Clone, Copy)]
-pub(super) struct PodParts<'p> {
-    pub(super) annotations: Option<&'p Value>,
-    pub(super) spec: &'p Value,
-}
+use crate::api::text::quoting::go_quote;
 
 type Check = fn(PodParts<'_>) -> Option<Violation>;
 
@@ -66,12 +40,13 @@ const RESTRICTED: [Check; 6] = [
     restricted_seccomp_profile,
 ];
 
-/// What the level `baseline` forbids of a pod.
+/// The violations of the level `baseline`.
 pub(super) fn baseline(pod: PodParts<'_>) -> Vec<Violation> {
     BASELINE.iter().filter_map(|check| check(pod)).collect()
 }
 
-/// What the level `restricted` forbids of a pod. What is stricter there is not told twice.
+/// The violations of the level `restricted`. A stricter check replaces its baseline version, so
+/// nothing is reported twice.
 pub(super) fn restricted(pod: PodParts<'_>) -> Vec<Violation> {
     let replaced: [Check; 3] = [capabilities, host_path_volumes, seccomp_profile];
     let is_kept = |check: &&Check| {
@@ -82,54 +57,6 @@ pub(super) fn restricted(pod: PodParts<'_>) -> Vec<Violation> {
     let baseline = BASELINE.iter().filter(is_kept);
     let all = baseline.chain(&RESTRICTED);
     all.filter_map(|check| check(pod)).collect()
-}
-
-/// The containers of a pod, in the order in which Kubernetes visits them.
-pub(super) fn containers(pod: PodParts<'_>) -> impl Iterator<Item = &Value> {
-    let lists = ["initContainers", "containers", "ephemeralContainers"];
-    let lists = lists.into_iter().map(move |list| pod.spec[list].as_array());
-    lists.flatten().flatten()
-}
-
-pub(super) fn name(value: &Value) -> &str {
-    value["name"].as_str().unwrap_or_default()
-}
-
-/// The names of the containers that something is true of.
-pub(super) fn named(pod: PodParts<'_>, is_bad: impl Fn(&Value) -> bool) -> Vec<&str> {
-    containers(pod)
-        .filter(|one| is_bad(one))
-        .map(name)
-        .collect()
-}
-
-pub(super) fn quoted<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
-    let quoted: Vec<String> = texts.into_iter().map(go_quote).collect();
-    quoted.join(", ")
-}
-
-/// `container "a"`, `containers "a", "b"`.
-pub(super) fn containers_named(names: &[&str]) -> String {
-    format!(
-        "{} {}",
-        plural("container", names.len()),
-        quoted(names.iter().copied())
-    )
-}
-
-pub(super) fn plural(word: &str, count: usize) -> String {
-    match count {
-        1 => word.to_owned(),
-        _ => format!("{word}s"),
-    }
-}
-
-pub(super) fn is_windows(pod: PodParts<'_>) -> bool {
-    pod.spec["os"]["name"] == "windows"
-}
-
-pub(super) fn violation(reason: &'static str, detail: String) -> Option<Violation> {
-    Some(Violation { reason, detail })
 }
 
 fn app_armor_profile(pod: PodParts<'_>) -> Option<Violation> {
@@ -204,11 +131,6 @@ const ALLOWED_CAPABILITIES: [&str; 13] = [
     "SYS_CHROOT",
 ];
 
-pub(super) fn added(container: &Value) -> impl Iterator<Item = &str> {
-    let added = container["securityContext"]["capabilities"]["add"].as_array();
-    added.into_iter().flatten().filter_map(Value::as_str)
-}
-
 fn capabilities(pod: PodParts<'_>) -> Option<Violation> {
     let is_bad = |capability: &&str| !ALLOWED_CAPABILITIES.contains(capability);
     let names = named(pod, |one| added(one).any(|capability| is_bad(&capability)));
@@ -234,10 +156,6 @@ fn host_namespaces(pod: PodParts<'_>) -> Option<Violation> {
         return None;
     }
     violation("host namespaces", set.join(", "))
-}
-
-pub(super) fn volumes(pod: PodParts<'_>) -> impl Iterator<Item = &Value> {
-    pod.spec["volumes"].as_array().into_iter().flatten()
 }
 
 fn host_path_volumes(pod: PodParts<'_>) -> Option<Violation> {
@@ -394,15 +312,6 @@ fn se_linux_options(pod: PodParts<'_>) -> Option<Violation> {
         details.join("; ")
     );
     violation("seLinuxOptions", detail)
-}
-
-pub(super) fn seccomp_type(context: &Value) -> Option<&str> {
-    let profile = &context["securityContext"]["seccompProfile"];
-    profile["type"].as_str()
-}
-
-pub(super) fn is_good_seccomp(kind: &str) -> bool {
-    matches!(kind, "RuntimeDefault" | "Localhost")
 }
 
 fn seccomp_profile(pod: PodParts<'_>) -> Option<Violation> {

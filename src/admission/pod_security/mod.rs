@@ -1,6 +1,7 @@
-//! PodSecurity (API-270): what pods may not do in a namespace, by its labels.
+//! PodSecurity (API-270): restricts pods in a namespace, by its labels.
 
 mod checks;
+mod pod_parts;
 mod policy;
 mod restricted;
 
@@ -12,13 +13,14 @@ use serde_json::Value;
 
 use super::client::ResourceClient;
 use super::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
-use crate::api::field_error::{FieldError, go_quote};
+use crate::api::field_error::FieldError;
 use crate::api::object::Object;
 use crate::api::status::Status;
-use checks::PodParts;
+use crate::api::text::quoting::go_quote;
+use pod_parts::PodParts;
 use policy::{Level, LevelVersion, Policy};
 
-/// Where each kind that makes pods has their template.
+/// The path of the pod template in each kind that has one.
 const TEMPLATES: [(&str, &str, &[&str]); 8] = [
     ("", "podtemplates", &["template"]),
     ("", "replicationcontrollers", &["spec", "template"]),
@@ -34,13 +36,13 @@ const TEMPLATES: [(&str, &str, &[&str]); 8] = [
     ),
 ];
 
-/// No more pods of a namespace are looked at when its level is raised.
+/// The most pods of a namespace that are checked when its level is raised.
 const MAX_PODS: usize = 3000;
-/// What annotations about AppArmor begin with.
+/// The prefix of annotations about AppArmor.
 const APPARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 /// The annotations of audit events: the level that a pod had to meet, how it violates that of the
-/// mode `audit`, and what is wrong with the labels.
+/// mode `audit`, and the errors of the labels.
 const ENFORCED: &str = "pod-security.kubernetes.io/enforce-policy";
 const VIOLATIONS: &str = "pod-security.kubernetes.io/audit-violations";
 const ERROR: &str = "pod-security.kubernetes.io/error";
@@ -91,7 +93,7 @@ impl PodSecurity {
             return Ok(());
         };
         attributes.annotate(ENFORCED, || policy.enforce.to_string());
-        audit(attributes, (&policy, &faults), parts);
+        audit(attributes, &policy, &faults, parts);
         if let Some(detail) = violated(&policy.enforce, parts) {
             let why = format!(
                 "violates PodSecurity {}: {detail}",
@@ -111,7 +113,7 @@ impl PodSecurity {
         let (policy, mut faults) = Policy::of(labels_of(namespace));
         let before = attributes.old_object.map(|old| Policy::of(labels_of(old)));
         if let Some((_, old)) = &before {
-            // A namespace that was wrong before may be changed in other ways.
+            // A namespace with invalid labels may be changed in other ways.
             // linear: a policy is in six labels.
             let is_new = |fault: &FieldError| !old.contains(fault);
             if !faults.iter().any(is_new) {
@@ -136,7 +138,7 @@ impl PodSecurity {
         Ok(())
     }
 
-    /// Warns of pods that would not be admitted now. They stay.
+    /// Warns of existing pods that would not be admitted now. They are not removed.
     async fn warn_of_pods(
         &self,
         attributes: &Attributes<'_>,
@@ -144,22 +146,23 @@ impl PodSecurity {
         level: &LevelVersion,
     ) -> Result<(), Box<Status>> {
         let pods = self.pods.list(Some(namespace)).await?;
-        let told = pods_told(pods.iter().take(MAX_PODS), level);
-        if !told.is_empty() {
+        let warnings = pod_warnings(pods.iter().take(MAX_PODS), level);
+        if !warnings.is_empty() {
             attributes.warnings.add(format!(
                 "existing pods in namespace {} violate the new PodSecurity enforce level {}",
                 go_quote(namespace),
                 go_quote(&level.to_string())
             ));
-            told.into_iter()
+            warnings
+                .into_iter()
                 .for_each(|text| attributes.warnings.add(text));
         }
         Ok(())
     }
 }
 
-/// A line for each way to violate a level, with the first pod that does.
-fn pods_told<'p>(pods: impl Iterator<Item = &'p Object>, level: &LevelVersion) -> Vec<String> {
+/// Returns a warning for each way to violate a level, with the first pod that does.
+fn pod_warnings<'p>(pods: impl Iterator<Item = &'p Object>, level: &LevelVersion) -> Vec<String> {
     let mut by_detail: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for pod in pods {
         let parts = parts_of(pod.0.get("metadata"), pod.0.get("spec"));
@@ -167,7 +170,7 @@ fn pods_told<'p>(pods: impl Iterator<Item = &'p Object>, level: &LevelVersion) -
             by_detail.entry(reasons).or_default().push(pod.name());
         }
     }
-    let mut told: Vec<(&str, String)> = by_detail
+    let mut warnings: Vec<(&str, String)> = by_detail
         .iter()
         .filter_map(|(reasons, names)| {
             let mut names = names.clone();
@@ -181,8 +184,8 @@ fn pods_told<'p>(pods: impl Iterator<Item = &'p Object>, level: &LevelVersion) -
             Some((*first, format!("{first}{others}: {reasons}")))
         })
         .collect();
-    told.sort_unstable();
-    told.into_iter().map(|(_, text)| text).collect()
+    warnings.sort_unstable();
+    warnings.into_iter().map(|(_, text)| text).collect()
 }
 
 fn labels_of(object: &Object) -> Option<&serde_json::Map<String, Value>> {
@@ -209,13 +212,9 @@ fn reasons(level: &LevelVersion, pod: PodParts<'_>) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(", "))
 }
 
-/// Says in the audit events what is wrong with a policy, and how a pod violates the level of the
-/// mode `audit`.
-fn audit(
-    attributes: &Attributes<'_>,
-    (policy, faults): (&Policy, &[FieldError]),
-    pod: PodParts<'_>,
-) {
+/// Adds the errors of a policy to the audit events, and how a pod violates the level of the mode
+/// `audit`.
+fn audit(attributes: &Attributes<'_>, policy: &Policy, faults: &[FieldError], pod: PodParts<'_>) {
     if attributes.annotations.is_none() {
         return;
     }
@@ -244,8 +243,8 @@ fn warn(attributes: &Attributes<'_>, policy: &Policy, pod: PodParts<'_>) {
     }
 }
 
-/// Whether an update changes what the checks look at: images, added containers, or the annotations
-/// of AppArmor.
+/// Whether an update changes anything that the checks read: images, added containers, or the
+/// annotations of AppArmor.
 fn is_significant(pod: &Object, stored: &Object) -> bool {
     let images = |pod: &Object| -> Vec<(String, Value)> {
         let lists = ["containers", "initContainers", "ephemeralContainers"].into_iter();
@@ -267,7 +266,7 @@ fn is_significant(pod: &Object, stored: &Object) -> bool {
     images(pod) != images(stored) || annotations(pod) != annotations(stored)
 }
 
-/// Where the template of what is written is.
+/// The path of the pod template in the written object.
 fn template(attributes: &Attributes<'_>) -> Option<&'static [&'static str]> {
     let mut rows = TEMPLATES.iter();
     let row = rows.find(|(group, plural, _)| attributes.definition.is(group, plural))?;
@@ -316,7 +315,7 @@ impl ValidatingPlugin for PodSecurity {
             let parts = found.and_then(|one| parts_of(one.get("metadata"), one.get("spec")));
             if let Some(parts) = parts {
                 let (policy, faults) = self.policy_of(attributes).await?;
-                audit(attributes, (&policy, &faults), parts);
+                audit(attributes, &policy, &faults, parts);
                 warn(attributes, &policy, parts);
             }
             Ok(())

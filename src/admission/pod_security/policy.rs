@@ -1,22 +1,23 @@
-//! The levels that a namespace asks for, by its labels. Pure.
+//! The levels in the labels of a namespace. Pure.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::checks::{self, PodParts, Violation};
+use super::checks;
+use super::pod_parts::{PodParts, Violation};
 use crate::api::field_error::FieldError;
 
 const PREFIX: &str = "pod-security.kubernetes.io/";
 
-/// How much is forbidden, least first.
+/// The levels, the least strict first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
-    /// Nothing.
+    /// Forbids nothing.
     Privileged,
-    /// What gives known ways out of a container.
+    /// Forbids known ways to escape from a container.
     Baseline,
-    /// What is not good practice.
+    /// Forbids everything that is not best practice.
     Restricted,
 }
 
@@ -39,7 +40,7 @@ impl Level {
     }
 }
 
-/// A level, and the version of Kubernetes whose rules are meant.
+/// A level, and the version of Kubernetes whose rules it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LevelVersion {
     pub(super) level: Level,
@@ -53,7 +54,7 @@ impl fmt::Display for LevelVersion {
 }
 
 impl LevelVersion {
-    /// What is forbidden of a pod. The rules of all versions are those of the newest one (D-62).
+    /// The violations of a pod. The rules of all versions are those of the newest one (D-62).
     pub(super) fn violations(&self, pod: PodParts<'_>) -> Vec<Violation> {
         match self.level {
             Level::Privileged => Vec::new(),
@@ -63,20 +64,20 @@ impl LevelVersion {
     }
 }
 
-/// What a namespace asks for.
+/// The levels that a namespace sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Policy {
-    /// What is refused.
+    /// The level below which pods are refused.
     pub(super) enforce: LevelVersion,
-    /// The text for the audit log.
+    /// The level below which pods are noted in the audit log.
     pub(super) audit: LevelVersion,
-    /// What is warned of.
+    /// The level below which writers are warned.
     pub(super) warn: LevelVersion,
 }
 
 impl Policy {
-    /// The policy of a namespace with these labels, and the faults of the labels. Who enforces a
-    /// level and says nothing of warnings is warned of the same.
+    /// The policy of a namespace with these labels, and the faults of the labels. If a namespace
+    /// sets a level to enforce and none to warn, the enforced level applies to warnings, too.
     pub(super) fn of(labels: Option<&Map<String, Value>>) -> (Policy, Vec<FieldError>) {
         let mut faults = Vec::new();
         let enforce = level_version(labels, "enforce", &mut faults);
@@ -93,7 +94,7 @@ impl Policy {
         (policy, faults)
     }
 
-    /// Whether nothing is looked for in pods.
+    /// Whether pods need no checks.
     pub(super) fn is_privileged(&self) -> bool {
         let levels = [self.enforce.level, self.audit.level, self.warn.level];
         levels == [Level::Privileged; 3]
@@ -104,7 +105,8 @@ fn label<'l>(labels: Option<&'l Map<String, Value>>, name: &str) -> Option<&'l s
     labels?.get(&format!("{PREFIX}{name}"))?.as_str()
 }
 
-/// What a mode asks for. A wrong level is the strictest one, a wrong version the newest.
+/// The level of a mode. An invalid level counts as the strictest one, an invalid version as the
+/// newest.
 fn level_version(
     labels: Option<&Map<String, Value>>,
     mode: &str,

@@ -1,10 +1,10 @@
-//! What only the level `restricted` forbids. Pure.
+//! The checks that only the level `restricted` has. Pure.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::checks::{
+use super::pod_parts::{
     PodParts, Violation, added, containers, containers_named, is_good_seccomp, is_windows, name,
     named, plural, quoted, seccomp_type, violation, volumes,
 };

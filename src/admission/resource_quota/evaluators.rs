@@ -1,4 +1,4 @@
-//! What quotas count of objects of each resource. Pure.
+//! Computes the resources that quotas count for objects. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -13,37 +13,19 @@ use crate::api::keyed::distinct;
 use crate::api::object::Object;
 use crate::api::quantity::Quantity;
 use crate::api::resource::ResourceDefinition;
+use crate::kinds::resource_names::{
+    self, OF_CONTAINERS, in_quota, is_cpu_or_memory, is_of_containers, is_of_pods, requested,
+};
 
-const POD_RESOURCES: [&str; 10] = [
-    "pods",
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-];
-/// Every container must say how much of these it wants, if they are counted.
-const EXPLICIT: [&str; 6] = [
-    "cpu",
-    "memory",
-    "requests.cpu",
-    "requests.memory",
-    "limits.cpu",
-    "limits.memory",
-];
 const SERVICE_RESOURCES: [&str; 3] = ["services", "services.nodeports", "services.loadbalancers"];
 const CLAIMS: &str = "persistentvolumeclaims";
 const STORAGE: &str = "requests.storage";
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
-/// Behind the name of a class of devices.
+/// Follows the name of a device class.
 const DEVICES: &str = ".deviceclass.resource.k8s.io/devices";
-/// Before the name of a class of devices that containers ask for.
+/// Precedes the name of a device class that containers request.
 const DEVICE_CLASS: &str = "deviceclass.resource.kubernetes.io/";
-/// The number of devices that a claim can get at most.
+/// The most devices that a claim can get.
 const DEVICES_MAX: i64 = 32;
 /// Resources whose number has an older name, too.
 const WITH_OLD_NAME: [&str; 4] = [
@@ -66,12 +48,12 @@ enum Kind {
     Ignored,
 }
 
-/// What is known of classes of devices and of the pod that a claim is for.
+/// The device classes, and the pod that a claim is for.
 #[derive(Debug, Default)]
 pub(super) struct Devices {
-    /// Classes, and the names by which containers ask for their devices.
+    /// Classes, and the names by which containers request their devices.
     pub(super) extended: BTreeMap<String, String>,
-    /// What the pod is charged already.
+    /// The amounts that the pod is charged already.
     pub(super) of_pod: Quantities,
 }
 
@@ -79,7 +61,7 @@ pub(super) struct Devices {
 pub(super) struct Evaluator {
     kind: Kind,
     devices: Devices,
-    /// The names by which containers ask for devices.
+    /// The names by which containers request devices.
     extended: HashSet<String>,
     /// `count/deployments.apps`
     count: String,
@@ -114,7 +96,7 @@ impl Evaluator {
         self.kind == Kind::DeviceClaims
     }
 
-    /// The same rules, with what is known of devices.
+    /// The same rules, for a claim with these devices.
     pub(super) fn with_devices(self, devices: Devices) -> Evaluator {
         Evaluator {
             extended: devices.extended.values().cloned().collect(),
@@ -139,7 +121,7 @@ impl Evaluator {
         }
     }
 
-    /// Those of the limited resources that are counted of such objects.
+    /// The limited resources that are counted for such objects.
     pub(super) fn counted(&self, hard: &Quantities) -> Vec<String> {
         let names = hard.keys().filter(|name| self.counts(name));
         names.cloned().collect()
@@ -147,12 +129,7 @@ impl Evaluator {
 
     fn counts(&self, name: &str) -> bool {
         let is_of_kind = match self.kind {
-            Kind::Pods => {
-                POD_RESOURCES.contains(&name)
-                    || name.starts_with("hugepages-")
-                    || name.starts_with("requests.hugepages-")
-                    || extended(name).is_some()
-            }
+            Kind::Pods => is_of_pods(name) || extended(name).is_some(),
             Kind::Services => SERVICE_RESOURCES.contains(&name),
             Kind::Claims => {
                 let of_class = name.split_once(OF_CLASS).map(|(_, what)| what);
@@ -171,7 +148,7 @@ impl Evaluator {
         is_of_kind || name == self.count || self.old_count.as_deref() == Some(name)
     }
 
-    /// What an object uses.
+    /// The usage of an object.
     pub(super) fn usage(&self, object: &Object) -> Quantities {
         let one = || Quantity::whole(1);
         let mut usage = Quantities::from([(self.count.clone(), one())]);
@@ -186,7 +163,7 @@ impl Evaluator {
         usage
     }
 
-    /// What containers must say and do not, if these resources are counted.
+    /// The resources that containers must set and do not, if these resources are counted.
     pub(super) fn unmet(&self, counted: &[String], pod: &Object) -> Option<String> {
         let is_said_of_pod = || {
             let mut sides = [Side::Requests, Side::Limits].into_iter();
@@ -195,8 +172,10 @@ impl Evaluator {
         if self.kind != Kind::Pods || is_said_of_pod() {
             return None;
         }
+        // If a quota counts these, every container must set them.
         let counted = counted.iter().map(String::as_str);
-        let required: Vec<&str> = counted.filter(|name| EXPLICIT.contains(name)).collect();
+        let required = counted.filter(|name| is_cpu_or_memory(in_quota(name)));
+        let required: Vec<&str> = required.collect();
         let mut missing: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for container in ["containers", "initContainers"]
             .iter()
@@ -218,7 +197,7 @@ impl Evaluator {
         (!texts.is_empty()).then(|| format!("must specify {}", texts.join("; ")))
     }
 
-    /// Whether a quota is for such an object, by its scopes.
+    /// Whether a quota applies to such an object, by its scopes.
     pub(super) fn is_in_scope(&self, quota: &Object, object: &Object) -> bool {
         let scopes = quota.items(&["spec", "scopes"]).iter();
         let scopes = scopes.map(|scope| (scope.as_str().unwrap_or_default(), None));
@@ -229,7 +208,7 @@ impl Evaluator {
             let names_classes = matches!(scope, "PriorityClass" | "VolumeAttributesClass");
             (scope, Some(selector).filter(|_| names_classes))
         });
-        // The others look at all of an object, so each is evaluated once.
+        // Each scope may read the whole object, so each distinct one is evaluated once.
         let mut scopes = distinct(scopes.chain(selectors));
         scopes.all(|(scope, selector)| self.matches(object, scope, selector))
     }
@@ -270,23 +249,22 @@ fn selects(class: &str, selector: Option<&Value>) -> bool {
     }
 }
 
-/// The resource that is not of Kubernetes itself whose requests are counted by this name.
+/// The extended resource whose requests are counted by this name.
 fn extended(name: &str) -> Option<&str> {
-    let resource = name.strip_prefix("requests.");
-    resource.filter(|resource| !is_native(resource))
+    requested(name).filter(|resource| !is_native(resource))
 }
 
 fn is_native(name: &str) -> bool {
     let is_of_devices = name.starts_with(DEVICE_CLASS);
-    !is_of_devices && (!name.contains('/') || name.contains("kubernetes.io/"))
+    !is_of_devices && resource_names::is_native(name)
 }
 
-/// Whether a pod has come to its end, and uses only its place.
+/// Whether a pod has terminated, and uses only its place.
 fn is_over(pod: &Object) -> bool {
     matches!(pod.text(&["status", "phase"]), "Failed" | "Succeeded")
 }
 
-/// What a pod uses beside its place.
+/// The usage of a pod, except for its place.
 pub(super) fn of_pod(pod: &Object) -> Quantities {
     if is_over(pod) {
         return Quantities::new();
@@ -295,12 +273,11 @@ pub(super) fn of_pod(pod: &Object) -> Quantities {
     compute(&of(Side::Requests), &of(Side::Limits))
 }
 
-/// What is counted of requests and limits.
+/// The counted amounts of requests and limits.
 fn compute(requests: &Quantities, limits: &Quantities) -> Quantities {
     let mut usage = Quantities::from([("pods".to_owned(), Quantity::whole(1))]);
     for (name, quantity) in requests {
-        let is_plain = matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage")
-            || name.starts_with("hugepages-");
+        let is_plain = is_of_containers(name);
         if is_plain {
             usage.insert(name.clone(), quantity.clone());
         }
@@ -309,7 +286,8 @@ fn compute(requests: &Quantities, limits: &Quantities) -> Quantities {
         }
     }
     for (name, quantity) in limits {
-        if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") {
+        // Quotas do not count limits of huge pages.
+        if OF_CONTAINERS.contains(&name.as_str()) {
             usage.insert(format!("limits.{name}"), quantity.clone());
         }
     }
@@ -349,7 +327,7 @@ fn of_claim(claim: &Object) -> Quantities {
     let allocated = size(&["status", "allocatedResources", "storage"]);
     if let Some(requested) = requested {
         let size = allocated.filter(|allocated| *allocated > requested);
-        // Parts of bytes count as bytes.
+        // Fractions of bytes are rounded up.
         let size = size.unwrap_or(requested).rounded();
         if !class.is_empty() {
             usage.insert(format!("{class}{OF_CLASS}{STORAGE}"), size.clone());
@@ -359,8 +337,8 @@ fn of_claim(claim: &Object) -> Quantities {
     usage
 }
 
-/// The devices of each class that a claim can get at most. Of several alternatives it gets one.
-/// Devices that containers can ask for as resources count as such, too, unless their pod is
+/// The most devices of each class that a claim can get. Of several alternatives it gets one.
+/// Devices that containers can request as resources count as such, too, unless their pod is
 /// charged.
 fn of_device_claim(claim: &Object, devices: &Devices) -> Quantities {
     let mut wanted: BTreeMap<&str, i64> = BTreeMap::new();
@@ -404,7 +382,7 @@ fn of_device_claim(claim: &Object, devices: &Devices) -> Quantities {
     usage
 }
 
-/// The classes of attributes that a claim wants, has, or is about to get.
+/// The VolumeAttributesClasses that a claim wants, has, or is about to get.
 fn attributes_classes(claim: &Object) -> impl Iterator<Item = &str> {
     let paths: [&[&str]; 3] = [
         &["spec", "volumeAttributesClassName"],
@@ -434,11 +412,10 @@ fn is_best_effort(pod: &Object) -> bool {
     let of_containers = containers.flat_map(|one| sides.map(|side| of_container(one, side)));
     let all = of_containers.chain(sides.map(|side| of_pod_level(pod, side)));
     let mut amounts = all.flatten();
-    !amounts
-        .any(|(name, quantity)| matches!(name.as_str(), "cpu" | "memory") && quantity.sign() > 0)
+    !amounts.any(|(name, quantity)| is_cpu_or_memory(&name) && quantity.sign() > 0)
 }
 
-/// Whether a pod wants to be near pods of other namespaces, or far from them.
+/// Whether a pod has affinity or anti-affinity to pods of other namespaces.
 fn has_cross_namespace_affinity(pod: &Object) -> bool {
     let affinity = pod.at(&["spec", "affinity"]);
     let names_others = |term: &Value| {

@@ -1,8 +1,8 @@
-//! ResourceQuota (API-265): what a namespace has is counted, and more than its quotas is refused.
+//! ResourceQuota (API-265): counts the resources of a namespace, and refuses to exceed its quotas.
 //!
 //! A create is charged in the status of each quota that counts it, by a change that fails if the
-//! quota has changed meanwhile. So no number of writers at once gets more than there is. What a
-//! namespace no longer has is given back by the controller of quotas, as in Kubernetes.
+//! quota has changed meanwhile. So concurrent writers never exceed a quota. The controller of
+//! quotas returns the usage of deleted objects, as in Kubernetes.
 
 mod evaluators;
 mod usage;
@@ -25,10 +25,10 @@ pub(super) struct ResourceQuota {
     devices: Option<[Arc<dyn ResourceClient>; 3]>,
 }
 
-/// What tells the claims that a scheduler makes for resources of containers.
+/// The annotation of claims that a scheduler makes for resources of containers.
 const EXTENDED: &str = "resource.kubernetes.io/extended-resource-claim";
 
-/// A quota that counts what is written, and what is added to its usage.
+/// A quota that counts the written object, and the amounts to add to its usage.
 struct Charge {
     quota: Object,
     usage: Quantities,
@@ -44,7 +44,7 @@ impl ResourceQuota {
         ResourceQuota { quotas, devices }
     }
 
-    /// What is known of devices for this claim.
+    /// The device classes for this claim, and the amounts that its pod is charged.
     async fn devices(
         &self,
         namespace: Option<&str>,
@@ -106,7 +106,7 @@ impl ResourceQuota {
         Ok(())
     }
 
-    /// Takes from all quotas, or from none.
+    /// Charges all quotas, or none.
     async fn take(
         &self,
         attributes: &Attributes<'_>,
@@ -129,7 +129,7 @@ impl ResourceQuota {
                 .change_status(attributes.namespace, name, &mut take);
             match taking.await {
                 Ok(()) => {}
-                // A quota that is gone limits nothing.
+                // A quota that no longer exists limits nothing.
                 Err(status) if status.code == 404 => {}
                 Err(status) => {
                     let taken = charges.get(..index).unwrap_or_default();
@@ -153,13 +153,17 @@ impl ResourceQuota {
                 .quotas
                 .change_status(attributes.namespace, name, &mut give_back);
             if let Err(status) = giving.await {
-                tracing::warn!(%status, quota = name, "can't give back what was refused");
+                tracing::warn!(
+                    %status,
+                    quota = name,
+                    "returning the charge of a refused write failed"
+                );
             }
         }
     }
 }
 
-/// The name and uid of the pod that a scheduler has made a claim for.
+/// The name and uid of the pod for which a scheduler has made a claim.
 fn pod_of(claim: &Object) -> Option<(&str, &str)> {
     if claim.text(&["metadata", "annotations", EXTENDED]) != "true" {
         return None;
@@ -171,16 +175,16 @@ fn pod_of(claim: &Object) -> Option<(&str, &str)> {
     is_pod.then(|| (text("name"), text("uid")))
 }
 
-/// Whether more than there is is refused. What a controller says of an object is so already.
+/// Whether a write that exceeds a quota is refused. A status reports existing usage, so it is not.
 fn is_enforced(attributes: &Attributes<'_>) -> bool {
     attributes.subresource != Some("status")
 }
 
-/// What a write adds to which quotas. An update never gives anything back: that belongs to the
-/// controller of quotas.
+/// The charges of a write for each quota. An update never returns usage: the controller of quotas
+/// does that.
 ///
 /// # Errors
-/// Why a quota refuses it, whatever is used.
+/// Why a quota refuses it, whatever its usage.
 fn charges(
     evaluator: &Evaluator,
     stored: Option<&Object>,

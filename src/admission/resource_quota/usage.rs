@@ -8,7 +8,7 @@ use crate::api::quantity::Quantity;
 
 const USED: [&str; 2] = ["status", "used"];
 
-/// What there is at most, as the controller of quotas has accepted it.
+/// The limits, as the controller of quotas has accepted them.
 pub(super) fn hard(quota: &Object) -> Quantities {
     quantities(quota.at(&["status", "hard"]))
 }
@@ -24,14 +24,14 @@ pub(super) fn unknown(quota: &Object, counted: &[String]) -> Option<String> {
     unknown.then(|| counted.join(","))
 }
 
-/// The usage of a quota with more, which may be more than there is.
+/// The usage of a quota with more, which may exceed its limits.
 pub(super) fn with(quota: &Object, more: &Quantities) -> Quantities {
     let mut after = used(quota);
     add(&mut after, more);
     after
 }
 
-/// The usage of a quota with more. Fails if it is more than there is.
+/// The usage of a quota with more. Fails if it exceeds a limit.
 pub(super) fn charged(quota: &Object, more: &Quantities) -> Result<Quantities, String> {
     let (hard, before, after) = (hard(quota), used(quota), with(quota, more));
     let is_exceeded = |name: &&String| {
@@ -58,12 +58,12 @@ pub(super) fn charged(quota: &Object, more: &Quantities) -> Result<Quantities, S
     ))
 }
 
-/// The usage of a quota without what was charged.
+/// The usage of a quota without these charged amounts.
 pub(super) fn given_back(quota: &Object, charged: &Quantities) -> Quantities {
     difference_of(used(quota), charged)
 }
 
-/// What is more in one usage than in another one.
+/// The amounts by which one usage exceeds another one.
 pub(super) fn difference(usage: &Quantities, before: &Quantities) -> Quantities {
     difference_of(usage.clone(), before)
 }

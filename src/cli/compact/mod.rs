@@ -1,8 +1,7 @@
 //! `taffrail compact`: removes data beyond retention at once, and returns the space.
 //!
-//! This folder owns the command. A configuration enters, a report and an exit code leave. A running
-//! daemon does the work. Without one the directory is opened here. This folder must not know how an
-//! engine compacts.
+//! This folder owns the command. A running daemon does the work; if none runs, the command opens
+//! the directory itself. This folder must not know how an engine compacts.
 
 mod directory;
 
@@ -12,8 +11,9 @@ use std::sync::Arc;
 
 use actors::engine::Engine;
 
+use crate::auth::read_kubeconfig;
+use crate::cli::complaint::failed;
 use crate::config::{Config, Settings, StorageBackend};
-use crate::server::auth::read_kubeconfig;
 
 use super::access::Access;
 use super::running::{self, Request, Unreached};
@@ -37,16 +37,16 @@ impl fmt::Display for Report {
     }
 }
 
-/// The flags of retention that are set here.
+/// The flags of retention that were given.
 pub fn retention(settings: &Settings) -> Vec<&'static str> {
     let age = settings.retention_age.map(|_| "--retention-age");
     let bytes = settings.retention_bytes.map(|_| "--retention-bytes");
     age.into_iter().chain(bytes).collect()
 }
 
-/// Compacts. A running daemon goes by its own retention, so the given flags of `retention` are
-/// refused beside one. `open` opens the configured store. It is called only when no daemon answers,
-/// and fails when a daemon holds the directory anyway.
+/// Compacts. A running daemon uses its own retention, so the given flags of `retention` are refused
+/// if one runs. `open` opens the configured store. It is called only when no daemon answers, and
+/// fails when a daemon holds the directory anyway.
 pub fn run(
     config: &Config,
     retention: &[&str],
@@ -57,7 +57,7 @@ pub fn run(
             println!("{report}");
             ExitCode::SUCCESS
         }
-        Err(problem) => super::failed("compact", &problem),
+        Err(problem) => failed("compact", &problem),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Compaction with and without a daemon.
 
 use super::*;
+use crate::auth::{load_or_create_token, write_kubeconfig};
 use crate::config::FilePath;
-use crate::server::auth::{load_or_create_token, write_kubeconfig};
 
 fn config(folder: &std::path::Path) -> Config {
     Config {

@@ -5,7 +5,7 @@ use similar::{ChangeTag, TextDiff};
 /// The lines around a change.
 const CONTEXT: usize = 3;
 
-/// The lines that differ, with some around them; each indented and marked.
+/// The lines that differ, with some lines around them; each indented and marked.
 pub(super) fn diff(before: &str, after: &str, is_coloured: bool) -> String {
     let diff = TextDiff::from_lines(before, after);
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! `taffrail get`: an object, or all of a kind, as they were.
+//! `taffrail get`: shows an object, or all of a kind, as they were in the past.
 
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -12,10 +12,10 @@ use crate::cli::running::Request;
 use crate::cli::table as columns;
 use crate::config::{Config, Period};
 
-/// What a Table is asked for by.
+/// The media type that requests a Table.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
-/// What is shown, of when, and how.
+/// The options of the command.
 #[derive(Args, Clone, Debug)]
 pub struct GetOptions {
     /// Kind, plural or short name: configmap, deployments.apps, ns.
@@ -30,8 +30,8 @@ pub struct GetOptions {
     /// Show the objects of all namespaces, whatever --namespace says.
     #[arg(long, short = 'A')]
     all_namespaces: bool,
-    /// A revision, a time (2026-11-23T12:00:00Z), or how long ago (-5m). Without it they are shown
-    /// as they are now.
+    /// A revision, a time (2026-11-23T12:00:00Z), or how long ago (-5m). Without it the objects are
+    /// shown as they are now.
     #[arg(
         long,
         value_name = "REVISION|TIME|-DURATION",
@@ -113,7 +113,7 @@ fn revision(server: &Server, at: &str) -> Result<u64, String> {
     revision.ok_or_else(|| format!("the daemon's answer can't be read: {document}"))
 }
 
-/// A time, or so long before `now`.
+/// A time, or a duration before `now`.
 fn time(at: &str, now: SystemTime) -> Option<jiff::Timestamp> {
     match at.strip_prefix('-') {
         Some(ago) => {
@@ -124,8 +124,8 @@ fn time(at: &str, now: SystemTime) -> Option<jiff::Timestamp> {
     }
 }
 
-/// The columns that kubectl shows without being asked for more, and first the namespace, for
-/// objects of all namespaces.
+/// The columns that kubectl shows without `-o wide`, preceded by the namespace for objects of all
+/// namespaces.
 fn table(document: &Value, is_everywhere: bool) -> String {
     let none = Vec::new();
     let columns = document["columnDefinitions"].as_array().unwrap_or(&none);

@@ -1,4 +1,4 @@
-//! `taffrail history`: what became of an object, change by change.
+//! `taffrail history`: shows the history of an object, change by change.
 
 use std::process::ExitCode;
 
@@ -8,18 +8,19 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::diff::diff;
-use super::{Color, ObjectArguments, Server, conclude, to_yaml};
+use super::to_yaml;
+use super::{Color, ObjectArguments, Server, conclude};
 use crate::api::deep;
 use crate::cli::output::Output;
 use crate::cli::running::Request;
 use crate::config::Config;
 
-/// What is shown, and how.
+/// The options of the command.
 #[derive(Args, Clone, Debug)]
 pub struct HistoryOptions {
     #[command(flatten)]
     object: ObjectArguments,
-    /// Form of the output. JSON is a line for each change, with the whole object.
+    /// Form of the output. JSON has a line for each change, with the whole object.
     #[arg(long, short, value_name = "FORM", value_enum, default_value = "text")]
     output: Output,
     /// The former name of --output=json.
@@ -59,8 +60,8 @@ fn history(config: &Config, options: &HistoryOptions) -> Result<String, String> 
     }
 }
 
-/// A change, or the Status that ends a history. An object is as deep as the API takes them, and so
-/// is read by itself.
+/// A change, or the Status that ends a history. An object may be as deep as the API allows, so it
+/// is parsed separately.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Change {
@@ -98,7 +99,7 @@ fn told(lines: &str, is_coloured: bool) -> Result<String, String> {
     Ok(told)
 }
 
-/// The line that says when and by whom.
+/// The line that shows when a change was made and by whom.
 fn head(change: &Change) -> String {
     let what = match change.r#type.as_str() {
         "EARLIER" => "before the history that is kept",
@@ -113,7 +114,7 @@ fn head(change: &Change) -> String {
         ("with", &change.manager),
     ] {
         if !text.is_empty() {
-            // Names may be anybody's, and a terminal obeys some characters.
+            // Names may come from any client, and a terminal obeys some characters.
             line += &format!(" {word} {}", text.escape_debug());
         }
     }

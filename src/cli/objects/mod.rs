@@ -1,7 +1,7 @@
 //! Commands about objects and their past: `taffrail history`, `get` and `undo`.
 //!
-//! This folder owns the commands and their output. They ask a running daemon, as the admin or by a
-//! given kubeconfig. This folder must not know how history is kept.
+//! This folder owns the commands and their output. They send requests to a running daemon, as the
+//! admin or with a given kubeconfig. This folder must not know how history is kept.
 
 mod diff;
 pub mod get;
@@ -20,10 +20,11 @@ use super::access::{Access, ServerArguments};
 use super::running::{self, Request, Unreached};
 use crate::api::deep;
 use crate::api::indentation::is_out_of_proportion;
+use crate::cli::complaint::failed;
 use crate::config::Config;
 use resource::Resource;
 
-/// The longest answer that is taken as a whole.
+/// The longest answer that is read as a whole.
 const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// An object.
@@ -67,16 +68,15 @@ impl Color {
     }
 }
 
-/// Carries out a command, with room for objects that nest deeply, and prints its output or its
-/// problem.
+/// Runs a command, with room for objects that nest deeply, and prints its output or its problem.
 fn conclude(command: &str, carry_out: impl FnOnce() -> Result<String, String>) -> ExitCode {
     match deep::with_room(carry_out) {
         Ok(text) => {
-            // Who reads it may have gone, as `head` does.
+            // The reader of the pipe may be gone, as with `head`.
             let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
             ExitCode::SUCCESS
         }
-        Err(problem) => super::failed(command, &problem),
+        Err(problem) => failed(command, &problem),
     }
 }
 
@@ -135,7 +135,7 @@ impl Server {
         })
     }
 
-    /// The resource that is meant by a kind.
+    /// The resource that a kind on the command line means.
     fn resource(&self, kind: &str) -> Result<Resource, String> {
         let mut known = Vec::new();
         for path in ["/api", "/apis"] {
@@ -167,8 +167,8 @@ fn message(body: &str) -> String {
     message.unwrap_or(body).to_owned()
 }
 
-/// The object as people read it, without what changes with each write. It is compact JSON where
-/// indentation would multiply its length.
+/// The object as YAML for people, without the members that change with each write. It is compact
+/// JSON if indentation would multiply its length.
 fn to_yaml(object: &Value) -> String {
     let mut object = object.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -181,7 +181,7 @@ fn to_yaml(object: &Value) -> String {
     }
 }
 
-/// A document as indented JSON, which is compact where indentation would multiply its length.
+/// A document as indented JSON, or as compact JSON if indentation would multiply its length.
 fn to_json(document: &Value) -> String {
     let compact = document.to_string();
     match is_out_of_proportion(compact.as_bytes()) {

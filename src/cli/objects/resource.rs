@@ -7,7 +7,7 @@ use serde_json::Value;
 pub(super) const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// What stands for itself in a part of a path.
+/// The characters that are not escaped in a part of a path.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -107,7 +107,7 @@ pub(super) fn find(known: Vec<Resource>, word: &str) -> Result<Resource, String>
     let found = known
         .into_iter()
         .find(|resource| resource.is_called(&lower));
-    found.ok_or_else(|| format!("{word:?} is no kind that is served"))
+    found.ok_or_else(|| format!("{word:?} is not a served kind"))
 }
 
 #[cfg(test)]
@@ -139,6 +139,6 @@ mod tests {
             );
         }
         let refused = find(known, "pots").unwrap_err();
-        assert_eq!(refused, "\"pots\" is no kind that is served");
+        assert_eq!(refused, "\"pots\" is not a served kind");
     }
 }

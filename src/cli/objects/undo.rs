@@ -1,4 +1,4 @@
-//! `taffrail undo`: makes an object what it was, by a normal update.
+//! `taffrail undo`: restores an object to an earlier revision, by a normal update.
 
 use std::process::ExitCode;
 
@@ -11,10 +11,10 @@ use super::{ObjectArguments, Server, conclude};
 use crate::cli::running::Request;
 use crate::config::Config;
 
-/// Who the update is by, for managedFields.
+/// The manager of the update, for managedFields.
 const MANAGER: &str = "taffrail-undo";
 
-/// What only the server sets. A new object gets its own.
+/// The members that only the server sets. A new object gets its own.
 const OF_THE_SERVER: [&str; 7] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -25,17 +25,17 @@ const OF_THE_SERVER: [&str; 7] = [
     "uid",
 ];
 
-/// What becomes what it was.
+/// The object to restore, and the revision.
 #[derive(Args, Clone, Debug)]
 pub struct UndoOptions {
     #[command(flatten)]
     object: ObjectArguments,
-    /// Revision to go back to, as `taffrail history` shows them.
+    /// Revision to restore, as `taffrail history` shows them.
     #[arg(long, value_name = "REVISION")]
     to: u64,
 }
 
-/// Goes back.
+/// Restores the object.
 pub fn run(config: &Config, options: &UndoOptions) -> ExitCode {
     conclude("undo", || undo(config, options))
 }
@@ -86,7 +86,7 @@ fn undo(config: &Config, options: &UndoOptions) -> Result<String, String> {
     })
 }
 
-/// Gives the earlier object what the server keeps of the current one.
+/// Copies the members that the server keeps from the current object to the earlier one.
 fn take_over(object: &mut Value, current: Option<&Value>) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
         return;

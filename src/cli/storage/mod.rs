@@ -1,8 +1,7 @@
 //! `taffrail storage …`: commands about the storage of objects.
 //!
-//! This folder owns the table of storage plans and the rewrite after a change of keys. A
-//! configuration enters, text and an exit code leave. This folder must not know requests of
-//! clients.
+//! This folder owns the table of storage plans and the rewrite after a change of keys. It must not
+//! know requests of clients.
 
 pub mod rewrite;
 pub mod table;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::EXIT_REFUSED;
+use crate::cli::complaint::EXIT_REFUSED;
 use crate::cli::output::{Output, OutputOptions};
 use crate::config::Config;
 use crate::storage::factory::{BackEnd, Destination, FactoryError, StorageFactory};
@@ -54,7 +54,7 @@ pub fn run(
             ExitCode::SUCCESS
         }
         Err(refusal) => {
-            crate::cli::complain("taffrail storage table", &refusal);
+            crate::cli::complaint::complain("taffrail storage table", &refusal);
             ExitCode::from(EXIT_REFUSED)
         }
     }

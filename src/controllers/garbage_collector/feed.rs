@@ -1,5 +1,5 @@
-//! Follows one resource and tells the graph of it: from its watch cache, or by listing it again and
-//! again where it has none.
+//! Follows one resource and reports its changes to the graph: from its watch cache, or by listing
+//! it again and again if it has none.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use actors::cacher::{CacheFollower, CacheNews, CacherHandle};
 use actors::object::CachedObject;
 use actors::ring::RingEvent;
 use actors::snapshot::Snapshot;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 
 use super::Collection;
@@ -23,15 +23,15 @@ use crate::api::status::Status;
 use crate::registry::RegistryStore;
 use crate::storage::StoredResource;
 
-/// The objects that are read before other tasks have their turn.
+/// The objects that are read before other tasks run.
 const PIECE: usize = 500;
-/// The wait after news of owners or dependents, so that many events are read at once.
+/// The wait after events of owners or dependents, so that many events are read at once.
 const PAUSE: Duration = Duration::from_millis(10);
-/// The wait after other news, of which some resources have many.
+/// The wait after other events, of which some resources have many.
 const LONG_PAUSE: Duration = Duration::from_millis(100);
 /// The shortest time between two listings of a resource without a watch cache.
 const LISTED_EVERY: Duration = Duration::from_secs(5);
-/// A listing takes at most this part of the time.
+/// Listings take at most one part in this many of the time.
 const LISTING_SHARE: u32 = 20;
 
 /// One resource.
@@ -42,14 +42,18 @@ pub(super) struct Feed {
     reading: Mutex<Option<CacheFollower>>,
     /// Whether the graph knows the whole state.
     is_listed: AtomicBool,
+    /// Whether the graph has heard of any of its objects.
+    has_nodes: AtomicBool,
+    /// Notified when it is no longer served.
+    ended: Notify,
 }
 
 /// The state of a feed after a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pumped {
-    /// Everything was read, and some of it may be of owners or dependents.
+    /// Everything was read, and some events may be of owners or dependents.
     News,
-    /// Everything was read. Nothing of it is of owners or dependents.
+    /// Everything was read. None of it concerns owners or dependents.
     NoNews,
     /// The cache is being filled.
     Filling,
@@ -63,7 +67,7 @@ pub(super) enum NotSettled {
     /// The cache is being filled, or the resource was removed.
     #[error("the cache of {0} is not ready")]
     NotReady(String),
-    /// It can't be read.
+    /// The resource cannot be read.
     #[error("{0}")]
     Unreadable(Box<Status>),
 }
@@ -76,7 +80,24 @@ impl Feed {
             cache,
             reading: Mutex::new(follower),
             is_listed: AtomicBool::new(false),
+            has_nodes: AtomicBool::new(false),
+            ended: Notify::new(),
         }
+    }
+
+    /// Wakes the caller of [`Feed::ended`].
+    pub(super) fn end(&self) {
+        self.ended.notify_one();
+    }
+
+    /// Waits until it is no longer served.
+    pub(super) async fn ended(&self) {
+        self.ended.notified().await;
+    }
+
+    /// Returns whether the graph may have nodes of its objects.
+    pub(super) fn has_nodes(&self) -> bool {
+        self.has_nodes.load(Ordering::Relaxed)
     }
 
     fn resource(&self) -> &StoredResource {
@@ -98,14 +119,15 @@ impl Feed {
         loop {
             let mut reading = self.reading.lock().await;
             let wait = match &mut *reading {
-                Some(follower) => match self.pump(follower, collection).await {
+                // Rare work is boxed, so that it takes no memory meanwhile.
+                Some(follower) => match Box::pin(self.pump(follower, collection)).await {
                     Pumped::Stopped => return,
                     Pumped::News | Pumped::Filling => PAUSE,
                     Pumped::NoNews => LONG_PAUSE,
                 },
                 None => {
                     let began = Instant::now();
-                    if let Err(status) = self.list(collection).await {
+                    if let Err(status) = Box::pin(self.list(collection)).await {
                         collection.warn(&status, || format!("can't list {}", self.name()));
                     }
                     LISTED_EVERY.max(began.elapsed() * LISTING_SHARE)
@@ -123,15 +145,15 @@ impl Feed {
     /// Reads everything that was written before this call.
     ///
     /// # Errors
-    /// [`NotSettled`], and then nothing may be concluded from what the graph does not have.
+    /// [`NotSettled`]. The graph may then lack existing objects.
     pub(super) async fn settle(&self, collection: &Collection) -> Result<(), NotSettled> {
         let Some(cache) = &self.cache else {
             let _reading = self.reading.lock().await;
             return self.list(collection).await.map_err(NotSettled::Unreadable);
         };
         let not_ready = || NotSettled::NotReady(self.name().to_owned());
-        // A consistent read: afterwards the cache shows everything that was written before it. An
-        // etcd that reports no progress when it is asked to lets the cache lag.
+        // A consistent read: afterwards the cache shows everything that was written before it. With
+        // an etcd that reports no progress on request, the cache may lag.
         let stats = self.store.storage().stats().await;
         stats.map_err(|_| not_ready())?;
         let wanted = cache.snapshot().ok_or_else(not_ready)?.revision;
@@ -151,7 +173,7 @@ impl Feed {
         }
     }
 
-    /// Applies what the cache has to tell.
+    /// Applies the news of the cache.
     async fn pump(&self, follower: &mut CacheFollower, collection: &Collection) -> Pumped {
         let mut up_to_date = Pumped::NoNews;
         loop {
@@ -190,7 +212,7 @@ impl Feed {
             return;
         };
         let mut listing = Listing::begin(self, collection);
-        // Objects that can't be read are owners all the same, and dependents of nobody.
+        // Objects that can't be read still count as owners, but not as dependents.
         let mut objects = snapshot.range(cache.prefix(), None).flatten().peekable();
         while objects.peek().is_some() {
             listing.put(objects.by_ref().take(PIECE), collection);
@@ -221,13 +243,22 @@ impl Feed {
 
     fn apply(&self, event: &RingEvent, graph: &mut Graph, work: &mut Vec<Task>) {
         match (&event.current, &event.previous) {
-            (Some(current), _) => put(self.name(), current, graph, work),
+            (Some(current), _) => self.put(current, graph, work),
             (None, Some(previous)) => {
                 if let Some(metadata) = Metadata::of(previous) {
                     graph.deleted(&metadata.uid, work);
                 }
             }
             (None, None) => {}
+        }
+    }
+
+    fn put(&self, object: &CachedObject, graph: &mut Graph, work: &mut Vec<Task>) {
+        let attributes = object.attributes();
+        let place = (self.name(), attributes.namespace(), attributes.name());
+        if let Some(metadata) = Metadata::of(object) {
+            self.has_nodes.store(true, Ordering::Relaxed);
+            graph.put(place, &metadata, work);
         }
     }
 
@@ -243,8 +274,8 @@ impl Feed {
     }
 }
 
-/// Whether an event may be of an owner or a dependent. Most changes are of objects that have no
-/// owners and had none. Who is deleted may be an owner.
+/// Returns whether an event may be of an owner or a dependent. Most changes are of objects that
+/// have no owners and had none. A deleted object may have been an owner.
 fn concerns(event: &RingEvent) -> bool {
     let may_concern = |object: &Option<Arc<CachedObject>>| {
         let object = object.as_ref();
@@ -253,19 +284,11 @@ fn concerns(event: &RingEvent) -> bool {
     event.current.is_none() || may_concern(&event.current) || may_concern(&event.previous)
 }
 
-fn put(resource: &str, object: &CachedObject, graph: &mut Graph, work: &mut Vec<Task>) {
-    let attributes = object.attributes();
-    let place = (resource, attributes.namespace(), attributes.name());
-    if let Some(metadata) = Metadata::of(object) {
-        graph.put(place, &metadata, work);
-    }
-}
-
-/// A listing of a resource that goes on.
+/// A listing of a resource in progress.
 struct Listing<'f> {
     feed: &'f Feed,
     began: u32,
-    /// The owners that were seen, if it is not the first listing.
+    /// The owners that were seen, unless it is the first listing.
     seen: Option<HashSet<Uid>>,
 }
 
@@ -286,7 +309,7 @@ impl<'f> Listing<'f> {
         collection.change(|graph, work| {
             for object in objects {
                 if may_concern(object) {
-                    put(self.feed.name(), object, graph, work);
+                    self.feed.put(object, graph, work);
                 }
                 if let Some(seen) = &mut self.seen
                     && let Some(metadata) = Metadata::of(object)
@@ -307,7 +330,10 @@ impl<'f> Listing<'f> {
             owners,
             is_kind: &is_kind,
         });
-        collection.change(|graph, work| graph.end_listing(feed.name(), began, seen, work));
+        // Otherwise the graph has nothing that the listing could have missed.
+        if seen.is_some() || feed.has_nodes() {
+            collection.change(|graph, work| graph.end_listing(feed.name(), began, seen, work));
+        }
         feed.is_listed.store(true, Ordering::Relaxed);
     }
 }

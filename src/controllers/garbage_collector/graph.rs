@@ -1,8 +1,8 @@
-//! Who owns whom, as far as the caches tell. Pure.
+//! The owners and dependents of objects, as the caches show them. Pure.
 //!
 //! A node is an object that names owners, or one that is being deleted and waits for its
-//! dependents. An object that is merely an owner has no node: what its dependents say of it is a
-//! [`Claim`], which all of them share. Whoever changes the graph gets the work that follows.
+//! dependents. An object that is merely an owner has no node: its dependents share a [`Claim`]
+//! about it. A change of the graph returns the work that follows from it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::slots::Slots;
 use super::uid::Uid;
 use super::verdict::Dependents;
 
-/// A piece of work.
+/// A task for a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Task {
     /// Decide about an object, by its owners or by its dependents.
@@ -35,7 +35,7 @@ pub(super) struct Place {
     pub(super) name: Box<str>,
 }
 
-/// What dependents in one namespace say of an owner.
+/// An owner as dependents in one namespace name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) api_version: Arc<str>,
@@ -46,16 +46,16 @@ pub(super) struct Claim {
     pub(super) namespace: Arc<str>,
 }
 
-/// What is known of the owner of a claim.
+/// The state of a claim's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Nothing yet.
+    /// Not looked up yet.
     Unverified,
-    /// It exists, or existed when it was last looked for.
+    /// It exists, or existed when it was last looked up.
     Found,
-    /// There is no such object, and there never will be again: uids are used once.
+    /// No such object exists, and none ever will: uids are never reused.
     Absent,
-    /// It can't be looked for, see [`super::verdict::Owner::Unknown`].
+    /// It can't be looked up, see [`super::verdict::Owner::Unknown`].
     Unknown,
 }
 
@@ -82,7 +82,7 @@ struct Edge {
     blocks: bool,
 }
 
-/// See the module's documentation.
+/// The owners and dependents of objects.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     nodes: Slots<Node>,
@@ -94,7 +94,7 @@ pub(super) struct Graph {
     listing: u32,
 }
 
-/// What a listing showed.
+/// The result of a listing.
 pub(super) struct Seen<'s> {
     /// The owners among the objects.
     pub(super) owners: HashSet<Uid>,
@@ -233,7 +233,7 @@ impl Graph {
         }
     }
 
-    /// The owner of a claim may wait for one dependent less.
+    /// Queues the owner of a claim, which may now wait for one dependent fewer.
     fn unblocked(&self, claim: u32, work: &mut Vec<Task>) {
         let owner = self.claims.get(claim).map(|entry| &entry.claim.uid);
         if let Some(owner) = owner
@@ -243,7 +243,7 @@ impl Graph {
         }
     }
 
-    /// A node no longer makes a claim. A claim that nobody makes is forgotten.
+    /// Removes a claim from a node. A claim without nodes is forgotten.
     fn leave(&mut self, claim: u32, node: u32) {
         let Some(entry) = self.claims.get_mut(claim) else {
             return;
@@ -262,7 +262,7 @@ impl Graph {
         }
     }
 
-    /// The claim that a reference makes. A new one is to be verified.
+    /// Returns the claim of a reference. A new one must be verified.
     fn claim(&mut self, namespace: &str, reference: &OwnerReference, work: &mut Vec<Task>) -> u32 {
         let uid = Uid::of(&reference.uid);
         if let Some((id, _)) = self.find_claim(namespace, reference) {
@@ -285,7 +285,7 @@ impl Graph {
         id
     }
 
-    /// An object was deleted.
+    /// Records the deletion of an object.
     pub(super) fn deleted(&mut self, uid: &str, work: &mut Vec<Task>) {
         let uid = Uid::of(uid);
         self.forget(&uid, work);
@@ -307,14 +307,15 @@ impl Graph {
         }
     }
 
-    /// Begins a listing of a resource: all its objects are put, and then it ends.
+    /// Begins a listing of a resource: all its objects are put before it ends.
     pub(super) fn begin_listing(&mut self) -> u32 {
         self.listing = self.listing.wrapping_add(1);
         self.listing
     }
 
-    /// Ends a listing of a resource, which began at this number. Nodes that it did not show are
-    /// gone. `seen` has the owners that it showed, if deletions may have been missed before.
+    /// Ends a listing of a resource, which began with this number. Removes nodes that it did not
+    /// show. `seen` has the owners that it showed, if deletions may have been missed since the last
+    /// one.
     pub(super) fn end_listing(
         &mut self,
         resource: &str,
@@ -343,7 +344,7 @@ impl Graph {
                 continue;
             }
             if is_seen {
-                // The store was restored, and the owner is back.
+                // The owner exists again, because the store was restored.
                 entry.standing = Standing::Unverified;
             }
             work.push(Task::Verify(id));
@@ -355,7 +356,7 @@ impl Graph {
         self.claims_by_uid.contains_key(uid)
     }
 
-    /// A resource is no longer served. Nobody can tell what became of its objects.
+    /// Removes a resource that is no longer served. The fate of its objects is unknown.
     pub(super) fn remove_resource(&mut self, resource: &str, work: &mut Vec<Task>) {
         let nodes = self.nodes.iter();
         let gone = nodes.filter(|(_, node)| *node.place.resource == *resource);
@@ -365,20 +366,20 @@ impl Graph {
         }
     }
 
-    /// Other resources are served now. Owners that could not be looked for may be found.
+    /// Queues the owners that could not be looked up, because other resources are served now.
     pub(super) fn resources_changed(&mut self, work: &mut Vec<Task>) {
         let claims = self.claims.iter();
         let unknown = claims.filter(|(_, entry)| entry.standing == Standing::Unknown);
         work.extend(unknown.map(|(id, _)| Task::Verify(id)));
     }
 
-    /// A claim, if it is still made, and what is known of its owner.
+    /// A claim, if it still exists, and the state of its owner.
     pub(super) fn claimed(&self, id: u32) -> Option<(&Claim, Standing)> {
         let entry = self.claims.get(id)?;
         Some((&entry.claim, entry.standing))
     }
 
-    /// What is known of the owner that an object in this namespace names.
+    /// The state of the owner that an object in this namespace names.
     pub(super) fn standing(&self, namespace: &str, reference: &OwnerReference) -> Standing {
         let found = self.find_claim(namespace, reference);
         found.map_or(Standing::Unverified, |(_, entry)| entry.standing)
@@ -402,7 +403,7 @@ impl Graph {
         })
     }
 
-    /// Records what became of the search for an owner, if the claim is still this one.
+    /// Records the result of looking for an owner, if the claim is still this one.
     pub(super) fn verified(
         &mut self,
         id: u32,
@@ -417,7 +418,7 @@ impl Graph {
             return;
         }
         let before = std::mem::replace(&mut entry.standing, standing);
-        // Who was left alone for an unknown owner may have others that are absent.
+        // Objects that were kept because of an unknown owner may have other owners that are absent.
         let is_known_now = before == Standing::Unknown && standing != Standing::Unknown;
         if standing == Standing::Absent || is_known_now {
             let nodes = entry.dependents.iter().filter_map(|id| self.nodes.get(*id));
@@ -425,13 +426,13 @@ impl Graph {
         }
     }
 
-    /// Where an object is that has a node, and how it is being deleted.
+    /// The place of an object that has a node, and how it is being deleted.
     pub(super) fn found(&self, uid: &Uid) -> Option<(Place, Deletion)> {
         let node = self.node(uid)?;
         Some((node.place.clone(), node.deletion))
     }
 
-    /// What is known of the objects that name this one as their owner.
+    /// The dependents of this object, as far as they are known.
     pub(super) fn dependents_of(&self, uid: &Uid) -> Dependents {
         let mut nodes = self.dependent_nodes(uid).peekable();
         Dependents {
@@ -446,8 +447,8 @@ impl Graph {
         nodes.any(|(edge, node)| edge.blocks && node.uid != *uid)
     }
 
-    /// Whether an object that waits for its dependents waits for itself in the end, because each of
-    /// a circle of objects waits for the next one.
+    /// Whether an object that waits for its dependents waits for itself in the end, because it is
+    /// in a circle of objects that wait for each other.
     pub(super) fn waits_for_itself(&self, uid: &Uid) -> bool {
         let mut seen = HashSet::new();
         let mut next = vec![uid.clone()];
@@ -472,7 +473,7 @@ impl Graph {
         self.dependent_nodes(uid).map(|(_, node)| node.uid.clone())
     }
 
-    /// Where the objects are that name this one as an owner.
+    /// The places of the objects that name this one as an owner.
     pub(super) fn dependent_places(&self, uid: &Uid) -> Vec<(Uid, Place)> {
         let nodes = self.dependent_nodes(uid);
         nodes
@@ -480,7 +481,7 @@ impl Graph {
             .collect()
     }
 
-    /// Where some of the objects are that make a claim.
+    /// The places of some of the objects that make a claim.
     pub(super) fn claimants(&self, claim: u32, most: usize) -> Vec<(Uid, Place)> {
         let dependents = self.claims.get(claim).map(|entry| &entry.dependents);
         let nodes = dependents.into_iter().flatten();

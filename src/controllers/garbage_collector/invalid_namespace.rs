@@ -1,7 +1,7 @@
-//! Tells users of an owner in another namespace, by Kubernetes' event `OwnerRefInvalidNamespace`.
+//! Reports owners in other namespaces to users, by Kubernetes' event `OwnerRefInvalidNamespace`.
 //!
-//! Objects can't own objects in other namespaces: such an owner counts as absent. Whoever wrote the
-//! reference sees only that the object disappears, so an event says why.
+//! Objects can't own objects in other namespaces: such an owner counts as absent. A user who wrote
+//! such a reference sees only that the object disappears, so an event explains it.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use tokio::time::Instant;
 use super::Collection;
 use super::graph::{Claim, Place};
 use super::metadata::Metadata;
+use super::requests::context;
 use super::uid::Uid;
-use super::worker::context;
 use crate::api::object::{Object, whole_seconds};
 use crate::api::options::WriteOptions;
 use crate::clock;
 
-/// The most objects that are told of one owner.
-const MOST_TOLD: usize = 10;
+/// The most dependents of one owner that get an event.
+const MAX_REPORTED: usize = 10;
 /// The shortest time between two searches, each of which reads all objects of a kind.
 const SEARCHED_EVERY: Duration = Duration::from_millis(100);
 
@@ -45,7 +45,7 @@ pub(super) async fn report(collection: &Collection, id: u32, claim: &Claim) {
     );
     tracing::info!(%api_version, %kind, %name, %uid, namespace, expected = %own,
         "an owner is in another namespace than its dependents");
-    for (uid, place) in collection.look(|graph| graph.claimants(id, MOST_TOLD)) {
+    for (uid, place) in collection.look(|graph| graph.claimants(id, MAX_REPORTED)) {
         create(collection, &uid, &place, &message).await;
     }
 }
@@ -81,11 +81,10 @@ fn cache_of(collection: &Collection, claim: &Claim) -> Option<CacherHandle> {
     feed.cache().cloned()
 }
 
-/// An event is a courtesy, so a failure is not tried again.
+/// Events are best effort, so a failure is not retried.
 async fn create(collection: &Collection, uid: &Uid, place: &Place, message: &str) {
     let catalog = collection.registry.current();
-    let mut stores = catalog.stored_resources();
-    let resource = stores.find(|store| *store.stored_resource().name == *place.resource);
+    let resource = catalog.versions_stored_as(&place.resource).first();
     let (Some(resource), Some(events)) = (resource, catalog.find("", "v1", "events")) else {
         return;
     };

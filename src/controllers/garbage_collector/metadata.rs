@@ -1,4 +1,4 @@
-//! What the collector reads of an object: some members of its metadata. Pure.
+//! The members of an object's metadata that the collector reads. Pure.
 
 use std::sync::LazyLock;
 
@@ -9,9 +9,9 @@ use serde::de::IgnoredAny;
 
 use crate::storage::codec::metadata_of;
 
-/// The finalizer of an owner that goes after its dependents.
+/// The finalizer of an owner that is deleted after its dependents.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer of an owner whose dependents stay.
+/// The finalizer of an owner whose dependents are kept.
 pub(super) const ORPHAN: &str = "orphan";
 
 /// The members of `metadata` that matter here.
@@ -36,16 +36,16 @@ pub(super) struct OwnerReference {
     pub(super) block_owner_deletion: Option<bool>,
 }
 
-/// What becomes of an object, as its metadata tells.
+/// How an object is being deleted, according to its metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deletion {
     /// It is not being deleted.
     None,
-    /// It is being deleted, and others see to that.
+    /// It is being deleted, and the collector has nothing to do.
     Begun,
     /// It is being deleted and waits for its dependents.
     Foreground,
-    /// It is being deleted, and its dependents must be released before.
+    /// It is being deleted, and its dependents must be released first.
     Orphan,
 }
 
@@ -66,8 +66,8 @@ impl Metadata {
     }
 }
 
-/// Whether an object may have owners or wait for dependents. It only looks for the words, so most
-/// objects are passed over without reading them.
+/// Whether an object may have owners or wait for dependents. It only searches for the words, so
+/// most objects are skipped without being parsed.
 pub(super) fn may_concern(object: &CachedObject) -> bool {
     static WORDS: LazyLock<[memmem::Finder<'static>; 2]> = LazyLock::new(|| {
         ["\"ownerReferences\":[", "\"deletionTimestamp\":\""].map(memmem::Finder::new)

@@ -1,20 +1,20 @@
-//! Deletes what has no owner any more, as Kubernetes' garbage collector does.
+//! Deletes objects whose owners are gone, as Kubernetes' garbage collector does.
 //!
-//! Every resource is followed ([`feed`]) and the [`Graph`] notes who owns whom. Changes of the
-//! graph make work, which waits in a [`Queue`]. A bounded number of workers takes it up
-//! ([`worker`]). What they decide is in [`verdict`]. Nothing is deleted because of what the graph
-//! lacks: an owner is absent when a fresh read does not find it, and a deletion carries the version
-//! of the object that was judged. An owner that waits for its dependents is let go only when every
-//! feed has read all that was written before.
+//! A [`feed`] follows each resource, and the [`Graph`] records owners and dependents. Changes of
+//! the graph make work, which waits in a [`WorkQueue`] for a bounded number of workers
+//! ([`worker`]). [`verdict`] has their decisions. A gap in the graph alone deletes nothing: an
+//! owner counts as absent only when a fresh read does not find it, and a deletion carries the
+//! version of the object that was judged. An owner that waits for its dependents is released only
+//! when every feed has read all earlier writes.
 //!
-//! The caches have everything that is kept here. So the collector may end at any time, and begins
-//! anew with a listing.
+//! The caches contain everything that this folder keeps in memory. So the collector may end at any
+//! time, and begins again with a listing.
 
 mod feed;
 mod graph;
 mod invalid_namespace;
 mod metadata;
-mod queue;
+mod requests;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -36,28 +36,36 @@ use tokio::time::Instant;
 
 use super::metrics::{QueueMetrics, collector_size};
 use super::until_stopped;
+use super::work_queue::{Ended, Waits, WorkQueue};
 use crate::api::resource::DefaultPropagation;
 use crate::api::status::Status;
+use crate::registry::catalog::StoredChange;
 use crate::registry::{Catalog, Registry, RegistryStore};
 use feed::{Feed, NotSettled};
 use graph::{Graph, Size, Task};
-use queue::{Ended, Queue};
 
-/// Pieces of work at a time. Concurrent commits share disk syncs.
+/// The number of concurrent workers. Concurrent commits share disk syncs.
 const WORKERS: usize = 64;
-/// How long the start waits for caches that can't be filled.
+/// The waits before a task that failed is retried. Kubernetes waits a thousand seconds at most. A
+/// failure is nearly always an outage of the store, which ends sooner. Nothing holds a task up.
+const WAITS: Waits = Waits {
+    first: Duration::from_millis(5),
+    most: Duration::from_secs(60),
+    most_held: Duration::from_secs(60),
+};
+/// The time that the start waits for caches that cannot be filled.
 const LISTED_WITHIN: Duration = Duration::from_secs(10);
-/// The shortest time between two warnings. What fails often is many objects.
+/// The shortest time between two warnings. A frequent failure usually affects many objects.
 const WARNED_EVERY: Duration = Duration::from_secs(1);
-/// How long after the end of its cache a resource is followed anew, if it is still served.
+/// The wait before a resource whose cache has ended is followed again, if it is still served.
 const BACK_AFTER: Duration = Duration::from_millis(500);
-/// How long a piece of work waits for the feeds.
+/// The time that a worker waits for the feeds.
 const SETTLED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Finds the cache of a stored resource by its name, if it has one.
 pub type Caches = Arc<dyn Fn(&str) -> Option<CacherHandle> + Send + Sync>;
 
-/// What feeds and workers share.
+/// The state that feeds and workers share.
 pub(super) struct Collection {
     registry: Registry,
     state: Mutex<State>,
@@ -70,7 +78,7 @@ pub(super) struct Collection {
 
 struct State {
     graph: Graph,
-    queue: Queue<Task>,
+    queue: WorkQueue<Task>,
 }
 
 impl Collection {
@@ -79,7 +87,7 @@ impl Collection {
             registry,
             state: Mutex::new(State {
                 graph: Graph::default(),
-                queue: Queue::new(),
+                queue: WorkQueue::new(WAITS),
             }),
             feeds: Mutex::default(),
             added: Notify::new(),
@@ -105,7 +113,7 @@ impl Collection {
         result
     }
 
-    /// Looks something up in the graph.
+    /// Reads something from the graph.
     fn look<R>(&self, look: impl FnOnce(&Graph) -> R) -> R {
         look(&self.state.lock().graph)
     }
@@ -130,7 +138,7 @@ impl Collection {
         }
     }
 
-    /// Logs a failure that is tried again, but not each of many.
+    /// Logs a failure that is retried, but at a limited rate.
     fn warn(&self, reason: &dyn std::fmt::Display, what: impl FnOnce() -> String) {
         let mut warned = self.warned.lock();
         let now = Instant::now();
@@ -148,6 +156,8 @@ pub(super) struct GarbageCollector {
     collection: Arc<Collection>,
     caches: Caches,
     generations: watch::Receiver<Arc<Catalog>>,
+    /// The generation whose resources are followed.
+    followed: Arc<Catalog>,
     stopped: watch::Receiver<bool>,
     /// The feeds, which end when their resource is removed.
     following: FuturesUnordered<BoxFuture<'static, String>>,
@@ -164,6 +174,7 @@ impl GarbageCollector {
     ) -> GarbageCollector {
         GarbageCollector {
             generations: registry.follow(),
+            followed: Arc::default(),
             collection: Arc::new(Collection::new(registry)),
             caches,
             stopped,
@@ -218,46 +229,61 @@ impl GarbageCollector {
         }
     }
 
-    /// Begins to follow the resources that are not followed yet.
+    /// Follows the resources that are new in the current generation, and stops following those that
+    /// are gone.
     fn follow_resources(&mut self) {
         let catalog = self.generations.borrow_and_update().clone();
-        for store in followed(&catalog) {
-            let name = &store.stored_resource().name;
-            let mut feeds = self.collection.feeds.lock();
-            if feeds.contains_key(name) {
-                continue;
-            }
-            let feed = Arc::new(Feed::new(Arc::clone(store), (self.caches)(name)));
-            feeds.insert(name.clone(), Arc::clone(&feed));
-            let collection = Arc::clone(&self.collection);
-            let mut generations = self.generations.clone();
-            let following = async move {
-                let own = feed.name();
-                let is_gone = |catalog: &Arc<Catalog>| {
-                    followed(catalog).all(|store| store.stored_resource().name != own)
-                };
-                let followed = async {
-                    feed.follow(&collection).await;
-                    // The generation without it comes at once, unless it came back already.
-                    tokio::time::sleep(BACK_AFTER).await;
-                };
-                tokio::select! {
-                    () = followed => {}
-                    _ = generations.wait_for(is_gone) => {}
+        let before = std::mem::replace(&mut self.followed, Arc::clone(&catalog));
+        for change in catalog.stored_since(&before) {
+            match change {
+                StoredChange::Added(store) => self.follow(store),
+                StoredChange::Removed(name) => {
+                    if let Some(feed) = self.collection.feeds.lock().get(name) {
+                        feed.end();
+                    }
                 }
-                own.to_owned()
-            };
-            self.following.push(following.boxed());
+            }
         }
+    }
+
+    /// Begins to follow a resource, unless it is followed already.
+    fn follow(&mut self, store: &Arc<RegistryStore>) {
+        let name = &store.stored_resource().name;
+        let mut feeds = self.collection.feeds.lock();
+        if !is_followed(store) || feeds.contains_key(name) {
+            return;
+        }
+        let feed = Arc::new(Feed::new(Arc::clone(store), (self.caches)(name)));
+        feeds.insert(name.clone(), Arc::clone(&feed));
+        let collection = Arc::clone(&self.collection);
+        let following = async move {
+            let followed = async {
+                feed.follow(&collection).await;
+                // The generation without the resource comes at once, unless the resource was added
+                // again.
+                Box::pin(tokio::time::sleep(BACK_AFTER)).await;
+            };
+            tokio::select! {
+                () = followed => {}
+                () = feed.ended() => {}
+            }
+            feed.name().to_owned()
+        };
+        self.following.push(following.boxed());
     }
 
     /// A feed has ended.
     fn removed(&mut self, resource: &str) {
-        self.collection.feeds.lock().remove(resource);
-        self.collection
-            .change(|graph, work| graph.remove_resource(resource, work));
-        // It may have come back under the same name.
-        self.follow_resources();
+        let feed = self.collection.feeds.lock().remove(resource);
+        if feed.is_some_and(|feed| feed.has_nodes()) {
+            self.collection
+                .change(|graph, work| graph.remove_resource(resource, work));
+        }
+        // A resource of the same name may have been added again.
+        let catalog = Arc::clone(&self.followed);
+        if let Some(store) = catalog.versions_stored_as(resource).first() {
+            self.follow(store);
+        }
     }
 
     fn is_listed(&self) -> bool {
@@ -306,14 +332,18 @@ impl GarbageCollector {
 fn followed(catalog: &Catalog) -> impl Iterator<Item = &Arc<RegistryStore>> {
     catalog
         .stored_resources()
-        .filter(|store| store.definition().propagation != DefaultPropagation::Unsupported)
+        .filter(|store| is_followed(store))
+}
+
+fn is_followed(store: &RegistryStore) -> bool {
+    store.definition().rules().propagation != DefaultPropagation::Unsupported
 }
 
 fn name_of(task: &Task) -> String {
     format!("{task:?}")
 }
 
-/// A failure of a request that is tried again.
+/// A failed request that is retried.
 fn failed(collection: &Collection, status: &Status, what: impl FnOnce() -> String) -> Ended {
     collection.warn(status, what);
     Ended::Failed

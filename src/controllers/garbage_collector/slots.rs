@@ -1,6 +1,6 @@
 //! A table whose keys are small numbers. Pure.
 
-/// Values under small numbers, which are used again.
+/// Values under small numbers, which are reused.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
     values: Vec<Option<T>>,

@@ -1,4 +1,4 @@
-//! Random graphs: in the end exactly the right objects are left, as a simple model tells. First
+//! Random graphs: in the end exactly those objects remain that remain in a simple model. First
 //! without a runtime, with events that come late and in any order, then with the whole collector.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -7,14 +7,15 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::WAITS;
 use super::graph::{Graph, Standing, Task};
 use super::metadata::{Deletion, FOREGROUND, Metadata, ORPHAN};
-use super::queue::{Ended, Queue};
 use super::uid::Uid;
 use super::verdict::{Dependents, Owner, Verdict, decide};
 use crate::api::options::{DeleteOptions, Propagation};
 use crate::controllers::Sharing;
 use crate::controllers::tests::{cached_fixture, started};
+use crate::controllers::work_queue::{Ended, WorkQueue};
 use crate::registry::tests::fixture::Fixture;
 
 /// Random numbers from a seed (xorshift).
@@ -62,7 +63,7 @@ fn random_owners(random: &mut Random) -> Owners {
         .collect()
 }
 
-/// What is left, and the owners of each, after these are released and those are deleted.
+/// Returns the remaining objects with their owners, after these are released and those are deleted.
 fn model(mut owners: Owners, orphaning: &BTreeSet<usize>, deleted: &BTreeSet<usize>) -> Owners {
     for list in owners.values_mut() {
         list.retain(|owner| !orphaning.contains(owner));
@@ -100,7 +101,7 @@ struct World {
     things: BTreeMap<usize, Thing>,
     unheard: [VecDeque<(usize, Option<Thing>)>; 2],
     graph: Graph,
-    queue: Queue<Task>,
+    queue: WorkQueue<Task>,
     random: Random,
 }
 
@@ -334,7 +335,7 @@ fn simulate(seed: u64) {
         things: BTreeMap::new(),
         unheard: Default::default(),
         graph: Graph::default(),
-        queue: Queue::new(),
+        queue: WorkQueue::new(WAITS),
         random,
     };
     // Circles can't be created in one write.
@@ -387,7 +388,7 @@ fn random_graphs_end_as_the_model_says() {
     }
 }
 
-/// A feed that begins anew finds what was deleted meanwhile, and owners that are back.
+/// A feed that starts again finds objects that were deleted meanwhile, and owners that are back.
 #[test]
 fn a_new_listing_tells_of_what_was_missed() {
     let (mut graph, mut work) = (Graph::default(), Vec::new());
@@ -462,7 +463,7 @@ fn resource(number: usize) -> &'static str {
     RESOURCES[number % 2]
 }
 
-/// What is left in the fixture, by the names of owners.
+/// Returns the remaining objects of the fixture, by the names of their owners.
 async fn left(fixture: &Fixture) -> Owners {
     let mut left = Owners::new();
     for resource in RESOURCES {

@@ -1,4 +1,4 @@
-//! What becomes of an object with owners, as Kubernetes' garbage collector decides it. Pure.
+//! Decides what to do with an object that has owners, as Kubernetes' garbage collector does. Pure.
 
 use super::uid::Uid;
 use crate::api::options::Propagation;
@@ -6,18 +6,18 @@ use crate::api::options::Propagation;
 /// An owner that an object names, as a read found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// It exists, and the object with it.
+    /// It exists and keeps the object.
     Solid,
     /// It exists, is being deleted in the foreground, and waits for its dependents.
     Waiting,
-    /// There is no object of this kind, name, namespace and uid.
+    /// No object with this kind, name, namespace and uid exists.
     Absent,
-    /// It can't be told whether it exists: its kind is not served, or it is in a namespace and the
-    /// object in none.
+    /// It is unknown whether it exists: its kind is not served, or it is namespaced and the object
+    /// is not.
     Unknown,
 }
 
-/// What is known of the objects that name the object as their owner.
+/// The objects that name the object as their owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dependents {
     /// There are some.
@@ -26,14 +26,14 @@ pub(super) struct Dependents {
     pub(super) any_waiting: bool,
 }
 
-/// What to do with an object.
+/// The action to take on an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Leave it as it is.
     Keep,
     /// Remove the references to these owners. Another owner keeps the object.
     Unreference(Vec<Uid>),
-    /// Delete it. If `unblock` is set, its references must no longer block their owners before,
+    /// Delete it. If `unblock` is set, first make its references no longer block their owners,
     /// because owners and dependents wait for each other in a circle.
     Delete {
         /// The propagation policy.
@@ -43,8 +43,8 @@ pub(super) enum Verdict {
     },
 }
 
-/// Decides about an object that is not being deleted. `own` is the policy that its finalizers ask
-/// for.
+/// Decides about an object that is not being deleted. `own` is the policy that its finalizers
+/// require.
 pub(super) fn decide(owners: &[(Uid, Owner)], dependents: Dependents, own: Propagation) -> Verdict {
     let having = |wanted: Owner| owners.iter().filter(move |(_, owner)| *owner == wanted);
     if owners.is_empty() || having(Owner::Unknown).next().is_some() {

@@ -1,15 +1,13 @@
-//! Carries out one piece of work: reads what must be fresh, has it decided, and writes.
+//! Carries out one task: reads fresh state, gets a decision, and writes.
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::graph::{Claim, Place, Standing, Task};
 use super::metadata::{Deletion, FOREGROUND, Metadata, ORPHAN, OwnerReference};
-use super::queue::Ended;
+use super::requests::context;
 use super::uid::Uid;
 use super::verdict::{Dependents, Owner, Verdict, decide};
 use super::{Collection, failed, invalid_namespace};
@@ -17,17 +15,16 @@ use crate::api::deep::Roomy;
 use crate::api::options::{DeleteOptions, Propagation, WriteOptions};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::Status;
-use crate::registry::{NamespacedName, RegistryStore, RequestContext, UpdateSource};
+use crate::controllers::work_queue::Ended;
+use crate::registry::{NamespacedName, RegistryStore, UpdateSource};
 use crate::storage::Preconditions;
 use crate::storage::codec::metadata_object_of;
 use futures_util::stream::{self, StreamExt};
 
-/// The time limit for one request.
-const TIME: Duration = Duration::from_secs(30);
 /// The number of dependents that are released concurrently.
 const CONCURRENT_RELEASES: usize = 16;
 
-/// Does a piece of work. It may be cancelled at any point.
+/// Works on a task. It may be cancelled at any point.
 pub(super) async fn work(collection: &Collection, task: &Task) -> Ended {
     Roomy::new(async {
         match task {
@@ -39,18 +36,13 @@ pub(super) async fn work(collection: &Collection, task: &Task) -> Ended {
     .await
 }
 
-/// The context of the collector's requests.
-pub(super) fn context() -> RequestContext {
-    RequestContext::controller("garbage-collector", Instant::now() + TIME)
-}
-
 /// Decides about an object.
 async fn judge(collection: &Collection, uid: &Uid) -> Ended {
     let Some((place, deletion)) = collection.look(|graph| graph.found(uid)) else {
         return Ended::Done;
     };
     let judged = match deletion {
-        // Others see to it that it goes.
+        // Others finish its deletion.
         Deletion::Begun | Deletion::Orphan => return Ended::Done,
         Deletion::Foreground => finish_foreground(collection, uid, &place).await,
         Deletion::None => judge_by_owners(collection, uid, &place).await,
@@ -73,7 +65,7 @@ fn ended(collection: &Collection, outcome: Result<Ended, Box<Status>>, place: &P
     }
 }
 
-/// Lets an object go whose last blocking dependent is gone.
+/// Releases an object whose last blocking dependent is gone.
 async fn finish_foreground(
     collection: &Collection,
     uid: &Uid,
@@ -141,7 +133,7 @@ async fn release_all(
     }
     match failure {
         Some(status) => Err(status),
-        // The feeds must show that nothing is left.
+        // The feeds must show that no dependent is left.
         None => Ok(Ended::GoesOn),
     }
 }
@@ -175,27 +167,20 @@ async fn verify(collection: &Collection, id: u32) -> Ended {
     Ended::Done
 }
 
-/// Looks for an owner with a read that is not older than this call.
+/// Looks up an owner by a read that is not older than this call.
 async fn look_up(collection: &Collection, claim: &Claim) -> Result<Owner, Box<Status>> {
     let catalog = collection.registry.current();
     let (group, version) = claim
         .api_version
         .split_once('/')
         .unwrap_or(("", &claim.api_version));
-    let mut definitions = catalog.definitions();
-    let definition = definitions.find(|definition| {
-        definition.group == group
-            && definition.version == version
-            && *definition.kind == *claim.kind
-    });
-    let store = definition.and_then(|row| catalog.find(group, version, &row.plural));
-    let Some(store) = store else {
+    let Some(store) = catalog.of_kind(group, version, &claim.kind) else {
         return Ok(Owner::Unknown);
     };
     let name = &*claim.name;
     let owner = match (store.definition().is_namespaced(), &*claim.namespace) {
         (false, _) => NamespacedName::in_cluster(name),
-        // An object in no namespace can't tell which namespace it means.
+        // An object without a namespace can't say which namespace it means.
         (true, "") => return Ok(Owner::Unknown),
         (true, namespace) => NamespacedName::in_namespace(namespace, name),
     };
@@ -221,7 +206,7 @@ async fn judge_by_owners(
     let Some(store) = store_of(collection, place) else {
         return Ok(Ended::Done);
     };
-    // Any state will do, because the deletion names its version.
+    // Any state will do, because the deletion carries its version.
     let Some(found) = read(&store, uid, place, "0").await? else {
         return Ok(Ended::Done);
     };
@@ -265,7 +250,7 @@ async fn owner(
     reference: &OwnerReference,
 ) -> Result<Owner, Box<Status>> {
     match collection.look(|graph| graph.standing(namespace, reference)) {
-        // A fresh read has found so, and uids are used once.
+        // A fresh read has found that, and uids are never reused.
         Standing::Absent => return Ok(Owner::Absent),
         Standing::Unknown => return Ok(Owner::Unknown),
         Standing::Unverified | Standing::Found => {}
@@ -280,7 +265,7 @@ async fn owner(
     look_up(collection, &claim).await
 }
 
-/// The policy that the finalizers of an object ask for.
+/// Returns the policy that the finalizers of an object require.
 fn own_policy(metadata: &Metadata) -> Propagation {
     let has = |name: &str| {
         metadata
@@ -316,8 +301,8 @@ async fn delete(
     deleted.map(|_| ())
 }
 
-/// Keeps only some of an object's references: those of the version that was judged, or of the
-/// current one.
+/// Keeps only some of an object's references: in the version that was judged, or in the current
+/// one.
 async fn unreference(
     collection: &Collection,
     uid: &Uid,
@@ -338,7 +323,7 @@ async fn unreference(
     patched.map(|_| ())
 }
 
-/// Makes the references of an object block no owner. Returns its new version if that changes it.
+/// Makes the references of an object block no owner. Returns its new version if that changed it.
 async fn unblock(
     store: &RegistryStore,
     uid: &Uid,
@@ -356,7 +341,7 @@ async fn unblock(
 }
 
 /// Changes the references of an object. Returns its new version, or `None` if nothing changed or
-/// the object is another one now.
+/// the name now belongs to another object.
 async fn patch_references(
     store: &RegistryStore,
     uid: &Uid,
@@ -388,7 +373,8 @@ async fn patch_references(
     patch(store, place, &metadata).await.map(Some)
 }
 
-/// Takes one of the collector's own finalizers from an object, which goes if it was the last.
+/// Removes one of the collector's own finalizers from an object, which is deleted if it was the
+/// last.
 async fn remove_finalizer(
     collection: &Collection,
     uid: &Uid,
@@ -427,7 +413,7 @@ async fn patch(
     Ok(updated.await?.object.revision.to_string())
 }
 
-/// The metadata of an object; `None` if another one has its name.
+/// The metadata of an object; `None` if its name now belongs to another object.
 async fn read(
     store: &RegistryStore,
     uid: &Uid,
@@ -441,10 +427,7 @@ async fn read(
 
 fn store_of(collection: &Collection, place: &Place) -> Option<Arc<RegistryStore>> {
     let catalog = collection.registry.current();
-    let mut stores = catalog.stored_resources();
-    stores
-        .find(|store| *store.stored_resource().name == *place.resource)
-        .cloned()
+    catalog.versions_stored_as(&place.resource).first().cloned()
 }
 
 fn named(place: &Place) -> NamespacedName<'_> {

@@ -1,6 +1,6 @@
 //! Empties one namespace (API-225). Its objects are deleted as by a client, with finalizers and
 //! grace periods: the pods first, and the others when no pod is left. The conditions of the
-//! namespace say what is left. When nothing is, the namespace is released.
+//! namespace show what remains. When nothing remains, the namespace is released.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::api::resource::ResourceDefinition;
 use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::clock;
-use crate::kinds::special::{CONTENT_FINALIZER, has_ended};
+use crate::kinds::strategies::{CONTENT_FINALIZER, has_ended};
 use crate::registry::{
     Catalog, NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource,
 };
@@ -81,11 +81,11 @@ impl NamespacedResourcesDeleter {
         NamespacedResourcesDeleter { registry, context }
     }
 
-    /// Works on a namespace that the caches show as terminating, up to the time limit. It may be
+    /// Works on a namespace that the caches show as terminating, up to the time limit. May be
     /// cancelled at any point.
     ///
     /// # Errors
-    /// The first refusal that is not about an object that is gone or changed already.
+    /// The first refusal, unless it only says that an object is gone or has changed.
     pub(super) async fn empty(&self, namespace: &CachedObject) -> Result<Progress, Box<Status>> {
         tokio::time::timeout(TIME, self.empty_all(namespace))
             .await
@@ -123,8 +123,8 @@ impl NamespacedResourcesDeleter {
         Ok(Progress::Done)
     }
 
-    /// Deletes the pods, and all else when no pod is left. What protects pods stays as long as
-    /// they do, such as network policies (D-70).
+    /// Deletes the pods, and all other objects when no pod remains. Objects that protect pods, such
+    /// as network policies, stay as long as the pods (D-70).
     async fn delete_contents(&self, namespace: &Object) -> DeletionRound {
         let mut round = DeletionRound::default();
         let catalog = self.registry.current();
@@ -144,10 +144,10 @@ impl NamespacedResourcesDeleter {
         round
     }
 
-    /// Deletes a collection. A refusal to delete one object spares no other one.
+    /// Deletes the objects of a collection. Continues after a refused deletion.
     ///
     /// # Errors
-    /// The first refusal that is not about an object that is gone or changed already.
+    /// The first refusal, unless it only says that an object is gone or has changed.
     async fn delete_collection(
         &self,
         store: &Arc<RegistryStore>,
@@ -181,7 +181,7 @@ impl NamespacedResourcesDeleter {
         }
     }
 
-    /// Deletes one object. Returns it when it still exists.
+    /// Deletes one object. Returns it if it still exists.
     fn deletion(
         &self,
         store: &Arc<RegistryStore>,
@@ -194,7 +194,7 @@ impl NamespacedResourcesDeleter {
             let object = metadata_object_of(&item).map_err(Status::internal)?;
             let options = DeleteOptions {
                 propagation_policy: Some(Propagation::Background),
-                // Whatever its content is, the object has to go. So any version will do.
+                // The object must be deleted in any state, so any version will do.
                 preconditions: Preconditions {
                     uid: Some(object.uid().to_owned()),
                     resource_version: None,
@@ -221,7 +221,7 @@ impl NamespacedResourcesDeleter {
         Roomy::new(deleting).boxed()
     }
 
-    /// The namespace as it is now, if its contents must still be deleted.
+    /// Returns the namespace as it is now, if its contents must still be deleted.
     async fn terminating(&self, namespace: &Object) -> Result<Option<Object>, Box<Status>> {
         let catalog = self.registry.current();
         let namespaces = catalog.endpoint("", "v1", "namespaces", "");
@@ -238,9 +238,9 @@ impl NamespacedResourcesDeleter {
         Ok((is_same && has_content_finalizer(&found)).then_some(found))
     }
 
-    /// Writes what is left into the conditions of the namespace, if that changes them. It may fail
-    /// without harm: the contents go all the same, and the next pass tries it again. So does a
-    /// controller manager, which may have written first.
+    /// Updates the conditions of the namespace with the remaining content, if that changes them. A
+    /// failure does no harm: the contents are deleted anyway, and the next pass retries. A
+    /// controller manager writes the same conditions, and may have been first.
     async fn write_conditions(&self, mut namespace: Object, remaining: &RemainingContent) {
         let name = namespace.name().to_owned();
         if !remaining.write_to(&mut namespace, &whole_seconds(clock::now())) {
@@ -252,12 +252,16 @@ impl NamespacedResourcesDeleter {
                 tracing::debug!(namespace = name, %status, "a namespace has changed meanwhile");
             }
             Err(status) => {
-                tracing::warn!(namespace = name, %status, "can't write conditions of a namespace");
+                tracing::warn!(
+                    namespace = name,
+                    %status,
+                    "updating the conditions of a namespace failed"
+                );
             }
         }
     }
 
-    /// Removes the content finalizer. The namespace then goes unless it has other finalizers.
+    /// Removes the content finalizer. The namespace is then deleted unless it has other finalizers.
     async fn release(&self, namespace: &Object) -> Result<(), Box<Status>> {
         match self.terminating(namespace).await? {
             Some(current) => {
@@ -300,11 +304,8 @@ impl DeletionRound {
         namespace: &Object,
     ) {
         let mut groups = BTreeSet::new();
-        let same = |other: &&Arc<RegistryStore>| {
-            other.stored_resource().name == store.stored_resource().name
-        };
-        let names = catalog.stores().iter().filter(same);
-        let names = names.map(|store| store.definition());
+        let versions = catalog.versions_stored_as(&store.stored_resource().name);
+        let names = versions.iter().map(|store| store.definition());
         for name in names.filter(|name| groups.insert(name.group.as_str())) {
             match &outcome {
                 Ok(deleted) => deleted.count_in(&mut self.remaining, name, namespace),
@@ -332,7 +333,8 @@ impl DeletedCollection {
         }
     }
 
-    /// Adds what remains to what is left in a namespace, under the name of a resource.
+    /// Adds what remains in this collection to the content of the namespace, under the name of a
+    /// resource.
     fn count_in(
         &self,
         left: &mut RemainingContent,
@@ -358,7 +360,7 @@ impl DeletedCollection {
             clock::now().duration_since(deleted) < SignedDuration::from_secs(self.grace)
         });
         if self.finalizers.is_empty() && !is_within_grace {
-            // Nothing that is known keeps it.
+            // Nothing explains why the objects remain.
             let namespace = namespace.name();
             left.failures.push(format!(
                 "unexpected items still remain in namespace: {namespace} for gvr: \

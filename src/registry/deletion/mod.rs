@@ -1,18 +1,17 @@
 //! The decision whether a deletion removes an object, marks it or changes nothing (http.md 3.4,
 //! 5.4, RG-9 to RG-11).
 //!
-//! This folder owns the rules for preconditions, finalizers and grace periods. A stored object, the
-//! options of the deletion and the time enter, a verdict leaves. `store/delete.rs` carries it out.
-//! This folder must not know storage, and its functions are pure.
+//! This folder owns the rules for preconditions, finalizers and grace periods. It takes a stored
+//! object, the options of the deletion and the time, and returns a verdict, which `store/delete.rs`
+//! carries out. It must not know storage, and its functions are pure.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::strategy::{Strategy, generation_of, set_generation};
-use crate::api::object::Object;
-use crate::api::object::{put, whole_seconds};
+use crate::api::object::{Object, put, whole_seconds};
 use crate::api::options::{DeleteOptions, Propagation};
-use crate::api::resource::DefaultPropagation;
+use crate::api::resource::{DefaultPropagation, DeletionRule};
 use crate::api::status::Status;
 
 const ORPHAN: &str = "orphan";
@@ -20,13 +19,13 @@ const FOREGROUND: &str = "foregroundDeletion";
 const GRACE: &[&str] = &["metadata", "deletionGracePeriodSeconds"];
 
 /// Whether a garbage collector handles the finalizers `orphan` and `foregroundDeletion`, here or in
-/// a controller manager. Without one they would keep objects forever.
+/// a controller manager. Without one, objects with these finalizers would stay forever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collector {
-    /// No collector runs, so policies change no finalizers (SF-16).
+    /// No collector runs, so propagation policies do not change finalizers (SF-16).
     #[default]
     Absent,
-    /// A collector runs, so policies become finalizers (API-114).
+    /// A collector runs, so propagation policies become finalizers (API-114).
     Running,
 }
 
@@ -37,9 +36,9 @@ pub enum DeletionVerdict {
     Remove,
     /// Store this marked object, then remove it if `then_remove` is set.
     Mark {
-        /// The object with its mark.
+        /// The object, marked for deletion.
         object: Object,
-        /// Nothing keeps the object. The mark only informs watchers before the removal.
+        /// Nothing keeps the object. Storing the mark only informs watchers before the removal.
         then_remove: bool,
     },
     /// Leave the object unchanged, because it is already being deleted.
@@ -49,7 +48,7 @@ pub enum DeletionVerdict {
 /// Decides the effect of a deletion on an object.
 ///
 /// # Errors
-/// 409 for a precondition that doesn't hold (API-111).
+/// 409 for a failed precondition (API-111).
 pub fn decide(
     strategy: &Strategy,
     stored: &Object,
@@ -59,24 +58,18 @@ pub fn decide(
 ) -> Result<DeletionVerdict, Box<Status>> {
     check_preconditions(strategy, stored, options)?;
     let mut object = stored.clone();
-    if let Some(mark) = strategy
-        .definition()
-        .delete
-        .mark
-        .filter(|_| !stored.is_being_deleted())
-    {
-        mark(&mut object, now);
-        set_finalizers(
-            &mut object,
-            finalizers_after(strategy, stored, options, collector),
-        );
+    let kind = &strategy.definition().behaviour;
+    let has_own_mark = kind.rules().deletion == DeletionRule::OwnMark;
+    if has_own_mark && !stored.is_being_deleted() {
+        kind.mark(&mut object, now);
+        let finalizers = finalizers_after(strategy, &object, options, collector);
+        object.set_finalizers(finalizers);
         return Ok(DeletionVerdict::Mark {
             object,
             then_remove: false,
         });
     }
-    let deletion = &strategy.definition().delete;
-    if deletion.is_held.is_some_and(|is_held| is_held(stored)) {
+    if kind.is_held(stored) {
         return Ok(DeletionVerdict::Keep);
     }
     let grace = match grace_of(strategy, stored, options, now) {
@@ -85,7 +78,7 @@ pub fn decide(
     };
     let finalizers = finalizers_after(strategy, stored, options, collector);
     let is_free = finalizers.is_empty();
-    set_finalizers(&mut object, finalizers);
+    object.set_finalizers(finalizers);
     match grace {
         Grace::Of {
             seconds,
@@ -114,34 +107,30 @@ pub fn decide(
     }
 }
 
-/// Whether an update removes the last reason that keeps a marked object, so that the object is
-/// removed instead (API-106, RG-7, API-210).
+/// Returns whether an update removes the last thing that keeps a marked object, so that the object
+/// is removed instead (API-106, RG-7, API-210).
 pub fn is_released(strategy: &Strategy, object: &Object, stored: &Object) -> bool {
     stored.is_being_deleted()
         && object.finalizers().is_empty()
         && stored.at(GRACE).and_then(Value::as_i64).unwrap_or(0) == 0
-        && !strategy
-            .definition()
-            .delete
-            .is_held
-            .is_some_and(|is_held| is_held(object))
+        && !strategy.definition().behaviour.is_held(object)
 }
 
-/// The reason why an object can't be deleted without reading it, and the remedy. `None` when its
-/// name is enough (RG-15).
+/// Returns why an object cannot be deleted without reading it, and the remedy. `None` if its name
+/// is enough (RG-15).
 pub fn needs_content(strategy: &Strategy, options: &DeleteOptions) -> Option<String> {
-    let deletion = &strategy.definition().delete;
-    if deletion.mark.is_some() || deletion.is_held.is_some() {
+    let deletion = strategy.definition().rules().deletion;
+    if deletion == DeletionRule::OwnMark {
         return Some(
-            "what is in it decides how it is deleted: have whoever wrote it store it anew as \
+            "its content decides how it is deleted: have its writer store it again as \
              application/json, then delete it"
                 .to_owned(),
         );
     }
     let is_forced = options.grace_period_seconds == Some(0);
-    (deletion.grace.is_some() && !is_forced).then(|| {
-        "what is in it decides how much time it has to end: have whoever wrote it store it anew \
-         as application/json, or delete it with --grace-period=0 --force"
+    (deletion == DeletionRule::Graceful && !is_forced).then(|| {
+        "its content decides its grace period: have its writer store it again as \
+         application/json, or delete it with --grace-period=0 --force"
             .to_owned()
     })
 }
@@ -161,7 +150,7 @@ fn check_preconditions(
         );
         Status::conflict(definition, name, &why)
     };
-    let is_marked_its_own_way = strategy.definition().delete.mark.is_some();
+    let is_marked_its_own_way = strategy.definition().rules().deletion == DeletionRule::OwnMark;
     if let Some(asked) = wanted.uid.as_deref().filter(|asked| *asked != uid) {
         return Err(Box::new(match is_marked_its_own_way {
             true => plain("UID", asked, uid),
@@ -181,11 +170,11 @@ fn check_preconditions(
     Ok(())
 }
 
-/// The grace period of an object.
+/// The grace period that a deletion results in.
 enum Grace {
-    /// The kind has no grace period, or the period has ended.
+    /// The kind has no grace period, or the period is over.
     None,
-    /// The object is ending, and this request does not shorten its period.
+    /// The object's grace period still runs, and this request does not shorten it.
     Pending,
     /// The object gets this period.
     Of {
@@ -193,7 +182,7 @@ enum Grace {
         seconds: i64,
         /// The end of the period.
         ends: Timestamp,
-        /// Whether the object was not marked before.
+        /// Whether this deletion is the first one.
         first: bool,
     },
 }
@@ -206,14 +195,15 @@ fn grace_of(
     options: &DeleteOptions,
     now: Timestamp,
 ) -> Grace {
-    let Some(grace) = strategy.definition().delete.grace else {
+    let kind = &strategy.definition().behaviour;
+    if kind.rules().deletion != DeletionRule::Graceful {
         return Grace::None;
-    };
+    }
     let asked = options
         .grace_period_seconds
         .map(|seconds| if seconds < 0 { 1 } else { seconds });
     if !stored.is_being_deleted() {
-        let seconds = grace(stored, asked);
+        let seconds = kind.grace(stored, asked).unwrap_or_default();
         return Grace::Of {
             seconds,
             ends: after(now, seconds),
@@ -229,8 +219,8 @@ fn grace_of(
     }
 }
 
-/// The end counts from the start of the deletion. If that end has passed, the period ends now, and
-/// one second remains unless the request asked for none.
+/// Shortens a running grace period, counted from the start of the deletion. If the new end has
+/// passed, the period ends now, and one second remains unless the request asked for zero.
 fn shortened(stored: &Object, given: i64, asked: i64, now: Timestamp) -> Grace {
     let end: Timestamp = stored.meta("deletionTimestamp").parse().unwrap_or(now);
     let ends = after(end, asked.saturating_sub(given));
@@ -250,7 +240,7 @@ fn after(time: Timestamp, seconds: i64) -> Timestamp {
         .unwrap_or(time)
 }
 
-/// RG-11: the mark of a kind without a grace period.
+/// RG-11: marks an object of a kind without a grace period.
 fn mark_now(object: &mut Object, now: Timestamp) {
     let marked: Option<Timestamp> = object.meta("deletionTimestamp").parse().ok();
     if !object.is_being_deleted() {
@@ -281,7 +271,7 @@ fn finalizers_after(
     if collector == Collector::Absent {
         return present;
     }
-    let default = strategy.definition().propagation;
+    let default = strategy.definition().rules().propagation;
     if default == DefaultPropagation::Unsupported {
         return present
             .into_iter()
@@ -293,7 +283,7 @@ fn finalizers_after(
         Some(false) => Some(Propagation::Background),
         None => options.propagation_policy,
     };
-    // linear: asked for two names.
+    // linear: called for two names.
     let has = |finalizer: &str| present.iter().any(|f| f == finalizer);
     let implied = || match (has(ORPHAN), has(FOREGROUND), default) {
         (true, _, _) => Propagation::Orphan,
@@ -314,14 +304,6 @@ fn finalizers_after(
         .filter(|f| *f != ORPHAN && *f != FOREGROUND)
         .cloned();
     others.chain(wanted.map(str::to_owned)).collect()
-}
-
-fn set_finalizers(object: &mut Object, finalizers: Vec<String>) {
-    if finalizers.is_empty() {
-        object.metadata_mut().remove("finalizers");
-    } else {
-        put(object, &["metadata", "finalizers"], finalizers.into());
-    }
 }
 
 #[cfg(test)]

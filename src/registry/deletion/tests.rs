@@ -8,7 +8,7 @@ use crate::storage::Preconditions;
 fn object(value: Value) -> Object {
     match value {
         Value::Object(members) => Object::of(members),
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     }
 }
 
@@ -41,10 +41,7 @@ fn marked(verdict: DeletionVerdict) -> (Value, bool) {
 
 fn configmap(finalizers: &[&str]) -> Object {
     let mut object = object(json!({"metadata": {"name": "a", "namespace": "d"}}));
-    set_finalizers(
-        &mut object,
-        finalizers.iter().map(|f| (*f).to_owned()).collect(),
-    );
+    object.set_finalizers(finalizers.iter().map(|f| (*f).to_owned()).collect());
     object
 }
 

@@ -11,23 +11,23 @@ use crate::api::options::WriteOptions;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::clock;
-use crate::kinds::special::bind;
+use crate::kinds::strategies::bind;
 use crate::kinds::validation::core::validate_binding;
 use crate::registry::context::RequestContext;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::{RegistryStore, reconcile_namespace};
 use crate::storage::Preconditions;
 
-/// The storage of bindings. Nothing is stored but the pod.
+/// The storage of bindings. A binding changes its pod and is not stored itself.
 pub struct BindingStore {
     pods: Arc<RegistryStore>,
-    /// `bindings`, whose kind both paths take.
+    /// The kind of `bindings`, which both paths accept.
     kind: Arc<ResourceDefinition>,
     is_of_pod: bool,
 }
 
 impl BindingStore {
-    /// The storages of both paths.
+    /// Returns the storages of both paths.
     pub fn paths(pods: &Arc<RegistryStore>, kind: ResourceDefinition) -> [BindingStore; 2] {
         let kind = Arc::new(kind);
         [false, true].map(|is_of_pod| BindingStore {
@@ -62,7 +62,8 @@ impl BindingStore {
         }
         let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let preconditions = Preconditions {
-            // Only the path of a pod keeps what the server sets of an object.
+            // Only at the path of a pod does the request's uid survive, because a create there does
+            // not reset system fields.
             uid: given(binding.uid()).filter(|_| self.is_of_pod),
             resource_version: given(binding.resource_version()),
         };
@@ -84,7 +85,7 @@ impl BindingStore {
     }
 }
 
-/// Faults as one text, as Kubernetes shows those that it does not report as causes.
+/// Formats field errors as Kubernetes' aggregate error, which has no causes.
 fn aggregate(faults: &[crate::api::field_error::FieldError]) -> String {
     let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
     match &*texts {

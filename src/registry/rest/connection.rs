@@ -1,5 +1,5 @@
-//! Connections to pods, services and nodes (API-221). Kubelets and networks carry them, which a
-//! store does not have, so each is refused when the object has been found.
+//! Connections to pods, services and nodes (API-221). A connection needs a kubelet or a network,
+//! which a store does not have, so each is refused once the object has been found.
 
 use std::sync::Arc;
 
@@ -8,34 +8,35 @@ use http::Method;
 use serde_json::Value;
 
 use super::{Answering, Connected, Connecter, RestStorage};
-use crate::api::field_error::go_quote;
 use crate::api::object::Object;
 use crate::api::options::{Query, check_log_options};
 use crate::api::resource::ResourceDefinition;
+use crate::api::schema::{Scalar, Shape, Type};
 use crate::api::status::Status;
+use crate::api::text::quoting::go_quote;
 use crate::kinds::definitions::core;
 use crate::registry::context::RequestContext;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::RegistryStore;
 
-/// Reads what a pod has written, in the kind of pods.
+/// The logs of a pod, which have the kind of pods in discovery.
 const LOG: &str = "log";
-/// Connects to any path of a server.
+/// The proxy to any path of a server.
 const PROXY: &str = "proxy";
 
-/// The path of a kind of connection.
+/// The path of one kind of connection.
 pub struct ConnectionStore {
     store: Arc<RegistryStore>,
     subresource: &'static str,
-    /// The kind that discovery shows.
+    /// The kind in discovery.
     kind: Arc<ResourceDefinition>,
-    /// The options of the connection.
+    /// The options kind of the connection.
     options: Arc<ResourceDefinition>,
     methods: Vec<Method>,
 }
 
 impl ConnectionStore {
-    /// The paths of connections to the objects of a store. There are none for most resources.
+    /// Returns the connection paths of a store's objects. Most resources have none.
     pub fn paths(store: &Arc<RegistryStore>) -> Vec<ConnectionStore> {
         let definition = store.definition();
         let streams = || vec![Method::GET, Method::POST];
@@ -74,7 +75,7 @@ impl ConnectionStore {
         all.into_iter().map(path).collect()
     }
 
-    /// The object's name: proxies also take `name:port` and `scheme:name:port`.
+    /// Returns the name of the object. Proxies also accept `name:port` and `scheme:name:port`.
     fn name<'n>(&self, whole: &'n str) -> Result<&'n str, Box<Status>> {
         let parts: Vec<&str> = whole.split(':').collect();
         match (self.subresource, &*parts) {
@@ -92,21 +93,36 @@ impl ConnectionStore {
         }
     }
 
-    async fn refuse(
+    /// Checks the options of a log, or runs admission for another connection (API-221).
+    async fn admit(
         &self,
+        context: &RequestContext,
         at: NamespacedName<'_>,
         query: &Query,
-    ) -> Result<Option<Connected>, Box<Status>> {
-        // To read a log changes nothing.
+    ) -> Result<(), Box<Status>> {
+        // Kubernetes reads logs with GET, which has no admission.
         if self.subresource == LOG {
-            check_log_options(query, at.name)?;
-        } else if query.first("dryRun").is_some() {
+            return Ok(check_log_options(query, at.name)?);
+        }
+        if query.first("dryRun").is_some() {
             let status = Status::bad_request("dryRun is not supported");
             return Err(Box::new(status));
         }
+        let mut options = options_of(&self.options, query);
+        let admitting = self.store.admit_connection(self, context, at, &mut options);
+        admitting.await
+    }
+
+    async fn refuse(
+        &self,
+        context: &RequestContext,
+        at: NamespacedName<'_>,
+        query: &Query,
+    ) -> Result<Option<Connected>, Box<Status>> {
+        self.admit(context, at, query).await?;
         let name = self.name(at.name)?;
         let at = NamespacedName { name, ..at };
-        // A pod may have been bound a moment ago.
+        // A cached pod may lack the node that it was bound to a moment ago.
         let object = self.store.read(at, "").await?;
         let definition = self.store.definition();
         if definition.plural == "pods" {
@@ -118,7 +134,7 @@ impl ConnectionStore {
         Err(Box::new(Status::method_not_allowed(definition, "connect")))
     }
 
-    /// The answer for a pod without a node, or without an address.
+    /// Returns the response for a pod without a node or an address, or `None` for other pods.
     fn of_waiting_pod(&self, pod: &Object) -> Option<Result<Option<Connected>, Box<Status>>> {
         let is_unset = |path: &[&str]| {
             let text = pod.at(path).and_then(Value::as_str);
@@ -131,13 +147,14 @@ impl ConnectionStore {
             }
             PROXY => None,
             _ if !is_unset(&["spec", "nodeName"]) => None,
-            // It has written nothing yet.
+            // A pod without a node has not logged anything.
             LOG => Some(Ok(None)),
             _ => bad_request(format!("pod {} does not have a host assigned", pod.name())),
         }
     }
 
-    /// Who does not say which of several containers is refused.
+    /// Refuses a request that does not name one of several containers, or names one that does not
+    /// exist.
     fn check_container(&self, pod: &Object, query: &Query) -> Result<(), Box<Status>> {
         if !matches!(self.subresource, "attach" | "exec" | LOG) {
             return Ok(());
@@ -203,11 +220,49 @@ impl Connecter for ConnectionStore {
 
     fn connect<'a>(
         &'a self,
-        _context: &'a RequestContext,
+        context: &'a RequestContext,
         at: NamespacedName<'a>,
         _path: &'a str,
         query: &'a Query,
     ) -> Answering<'a, Option<Connected>> {
-        self.refuse(at, query).boxed()
+        self.refuse(context, at, query).boxed()
+    }
+}
+
+/// Reads the options of a connection from the query. Skips values that do not have the type of
+/// their field: kubelets would refuse them.
+fn options_of(kind: &ResourceDefinition, query: &Query) -> Object {
+    let mut options = Object::default();
+    options.set_type(&kind.kind, &kind.api_version());
+    let found = kind.object_type().found();
+    let of = found.and_then(|(schema, id)| schema.get(id));
+    for field in of.into_iter().flat_map(|of| of.fields()) {
+        let texts = query.all(&field.name);
+        let value = match (&field.of.shape, &*texts) {
+            (_, []) => None,
+            (Shape::List(item), texts) => Some(
+                texts
+                    .iter()
+                    .filter_map(|text| value_of(item.as_ref(), text))
+                    .collect(),
+            ),
+            (_, [first, ..]) => value_of(&field.of, first),
+        };
+        if let Some(value) = value {
+            options.0.insert(field.name.clone(), value);
+        }
+    }
+    options
+}
+
+/// Parses a parameter, as Kubernetes parses query parameters: any text but "false" and "0" is true.
+fn value_of(of: &Type, text: &str) -> Option<Value> {
+    match of.shape {
+        Shape::Scalar(Scalar::String) => Some(text.into()),
+        Shape::Scalar(Scalar::Bool) => {
+            Some((!text.eq_ignore_ascii_case("false") && text != "0").into())
+        }
+        Shape::Scalar(Scalar::Int32 | Scalar::Int64) => Some(text.parse::<i64>().ok()?.into()),
+        _ => None,
     }
 }

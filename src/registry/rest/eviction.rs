@@ -1,4 +1,4 @@
-//! Evictions of pods, which budgets of disruptions may refuse (API-220): POST on
+//! Evictions of pods, which PodDisruptionBudgets may refuse (API-220): POST on
 //! `pods/{name}/eviction`.
 
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use crate::api::selector::Selection;
 use crate::api::status::{Status, StatusReason};
 use crate::api::version::Preconditions;
 use crate::clock;
-use crate::kinds::special::evictions;
+use crate::kinds::strategies::eviction;
 use crate::registry::context::RequestContext;
 use crate::registry::errors::decoded;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::{RegistryStore, reconcile_namespace};
 
-/// How often an eviction starts again because somebody else has changed the pod.
+/// The number of attempts of an eviction while other clients change the pod.
 const ATTEMPTS: usize = 20;
 
-/// The storage of evictions. A pod is deleted, and its budget counts it.
+/// The storage of evictions. An eviction deletes its pod, and uses up one disruption of its budget.
 pub struct EvictionStore {
     pods: Arc<RegistryStore>,
     budgets: Option<Arc<RegistryStore>>,
@@ -40,7 +40,7 @@ struct Eviction<'e> {
 }
 
 impl EvictionStore {
-    /// Evictions of these pods. Without budgets nothing protects them.
+    /// Creates the storage for these pods. Without budgets every eviction is allowed.
     pub fn new(
         pods: Arc<RegistryStore>,
         budgets: Option<Arc<RegistryStore>>,
@@ -73,30 +73,31 @@ impl Eviction<'_> {
                 return Err(Box::new(Status::unknown(why)));
             }
         };
-        if !evictions::is_uncounted(budget, &pod) {
+        if !eviction::is_uncounted(budget, &pod) {
             self.take_disruption(budget).await?;
             self.delete(&pod, false).await?;
             return Ok(done());
         }
-        // The pod may not have become ready meanwhile.
+        // The pod was not ready, so it needs no disruption. The deletion requires that this has not
+        // changed.
         match self.delete(&pod, true).await {
             Err(refused) if self.may_repeat(&refused) => {
-                Err(Box::new(evictions::is_behind(budget.name())))
+                Err(Box::new(eviction::is_behind(budget.name())))
             }
             outcome => outcome.map(|()| done()),
         }
     }
 
-    /// Evicts a pod that needs no budget, or answers the pod that needs one.
+    /// Evicts the pod if it needs no budget. Otherwise returns the pod.
     async fn evict_without_budget(&self) -> Result<Option<Object>, Box<Status>> {
         for _ in 0..ATTEMPTS {
             let pod = self.store.pods.read(self.at, "").await?;
-            if !evictions::needs_no_budget(&pod) {
+            if !eviction::needs_no_budget(&pod) {
                 return Ok(Some(pod));
             }
             self.check(&pod, &self.options.preconditions)?;
             let is_named = self.options.preconditions.resource_version.is_some();
-            let as_seen = !is_named && evictions::may_need_a_budget(&pod);
+            let as_seen = !is_named && eviction::may_need_a_budget(&pod);
             match self.delete(&pod, as_seen).await {
                 Err(refused) if self.may_repeat(&refused) => {}
                 outcome => return outcome.map(|()| None),
@@ -106,7 +107,7 @@ impl Eviction<'_> {
         Err(Box::new(Status::stale(definition, self.at.name)))
     }
 
-    /// Whether a conflict comes from a version that the server has named itself.
+    /// Returns whether a conflict comes from a version that the server itself has required.
     fn may_repeat(&self, refused: &Status) -> bool {
         let is_named = self.options.preconditions.resource_version.is_some();
         refused.reason == StatusReason::CONFLICT && !is_named
@@ -124,7 +125,7 @@ impl Eviction<'_> {
         let mut found = Vec::new();
         for item in listed.items {
             let budget = decoded(&item)?;
-            if evictions::selects(&budget, pod) {
+            if eviction::selects(&budget, pod) {
                 found.push(budget);
             }
         }
@@ -141,13 +142,13 @@ impl Eviction<'_> {
         };
         let (definition, now) = (budgets.definition(), clock::now());
         let mut take =
-            |budget: &mut Object| evictions::take_disruption(budget, self.at.name, now, definition);
+            |budget: &mut Object| eviction::take_disruption(budget, self.at.name, now, definition);
         let taking = budgets.change_status(self.context, at, self.options.dry_run, &mut take);
         taking.await.map(|_| ())
     }
 
-    /// Says in the pod that it is evicted, and deletes it. `as_seen` demands that nobody has
-    /// changed the pod, whatever version the request names.
+    /// Marks the pod as evicted and deletes it. With `as_seen` the pod must not have changed, even
+    /// if the request has no `resourceVersion`.
     async fn delete(&self, pod: &Object, as_seen: bool) -> Result<(), Box<Status>> {
         let mut options = self.options.clone();
         if as_seen {
@@ -158,7 +159,7 @@ impl Eviction<'_> {
             let preconditions = options.preconditions.clone();
             let mut mark = |pod: &mut Object| {
                 self.check(pod, &preconditions)?;
-                evictions::mark_evicted(pod, now);
+                eviction::mark_evicted(pod, now);
                 Ok(())
             };
             let anyone = Preconditions::default();
@@ -194,14 +195,14 @@ impl Eviction<'_> {
         } else {
             return Ok(());
         };
-        // Its kind is named, not its resource.
+        // The message names the kind instead of the resource.
         let kind = &self.store.pods.definition().kind;
         let kind = ResourceDefinition::named("", "v1", kind, kind);
         Err(Box::new(Status::conflict(&kind, self.at.name, &why)))
     }
 }
 
-/// The options of the deletion. A dry run of the request is one of the deletion.
+/// Returns the delete options of an eviction. A dry run of the request is one of the deletion.
 fn options_of(eviction: &Object, options: &WriteOptions) -> Result<DeleteOptions, Box<Status>> {
     let given = eviction
         .at(&["deleteOptions"])

@@ -2,9 +2,9 @@
 //!
 //! This folder owns the traits between handlers and storages. A [`RestStorage`] serves each path,
 //! found by group, version, resource and subresource ([`super::Catalog::endpoint`]). Each
-//! capability is a separate trait. Requests enter through these traits, objects, lists, watches or
-//! a `Status` leave. Handlers know only these traits. Routes, discovery and 405 follow from the
-//! available traits.
+//! capability is a separate trait, which takes a request and returns an object, a list, a watch or
+//! a `Status`. Handlers know only these traits. Routes, discovery and 405 follow from the
+//! capabilities that a storage has.
 //!
 //! A plain resource is a [`super::RegistryStore`] ([`plain`]). A subresource that is part of its
 //! object, or shows it as a Scale, is a [`SubresourceStore`]. Everything that is not a stored
@@ -41,40 +41,41 @@ pub use connection::ConnectionStore;
 pub use eviction::EvictionStore;
 pub use subresource::SubresourceStore;
 
-/// The answer of a capability, or the refusal for the client.
+/// The result of a capability, or the Status that refuses the request.
 pub type Answering<'a, T> = BoxFuture<'a, Result<T, Box<Status>>>;
 
 /// The storage of a path.
 pub trait RestStorage: Send + Sync {
-    /// The resource of the path. For a subresource it is the parent's resource.
+    /// Returns the resource of the path. For a subresource it is the parent's resource.
     fn resource(&self) -> &Arc<ResourceDefinition>;
 
-    /// The subresource of the path.
+    /// Returns the subresource of the path.
     fn subresource(&self) -> Option<&str> {
         None
     }
 
-    /// The kind of request bodies.
+    /// Returns the kind of request bodies.
     fn request_kind(&self) -> &Arc<ResourceDefinition> {
         self.resource()
     }
 
-    /// The kind of answers.
+    /// Returns the kind of responses.
     fn response_kind(&self) -> &Arc<ResourceDefinition> {
         self.resource()
     }
 
-    /// Whether its objects can be Tables. What can only be created has none.
+    /// Returns whether its objects can be shown as Tables. Paths that can only be created at have
+    /// none.
     fn has_tables(&self) -> bool {
         self.getter().is_some()
     }
 
-    /// `storageVersionHash` of discovery, if the path stores objects (API-26).
+    /// Returns the `storageVersionHash` of discovery, if the path stores objects (API-26).
     fn storage_version_hash(&self) -> Option<String> {
         None
     }
 
-    /// The size of an object in bytes of JSON if it is known without waiting, else 0.
+    /// Returns the size of an object in bytes of JSON, or 0 if it cannot be known without waiting.
     fn held_bytes(&self, _at: NamespacedName<'_>) -> usize {
         0
     }
@@ -84,7 +85,7 @@ pub trait RestStorage: Send + Sync {
         None
     }
 
-    /// GET of an object as it was.
+    /// GET of an object as it was at an earlier revision.
     fn historian(&self) -> Option<&dyn Historian> {
         None
     }
@@ -129,7 +130,7 @@ pub trait RestStorage: Send + Sync {
         None
     }
 
-    /// Connections to things that are not objects: logs, streams, proxies.
+    /// Connections to something that is not an object: logs, streams, proxies.
     fn connecter(&self) -> Option<&dyn Connecter> {
         None
     }
@@ -137,10 +138,10 @@ pub trait RestStorage: Send + Sync {
 
 /// Reads an object.
 pub trait Getter: Send + Sync {
-    /// The object, not older than this version (API-121).
+    /// Returns the object, not older than this version (API-121).
     ///
     /// # Errors
-    /// 404 when it is absent, 504 for a version in the future.
+    /// 404 if it is absent, 504 for a version in the future.
     fn get<'a>(
         &'a self,
         at: NamespacedName<'a>,
@@ -148,23 +149,22 @@ pub trait Getter: Send + Sync {
     ) -> Answering<'a, Arc<CachedObject>>;
 }
 
-/// Reads the past of an object. Kubernetes has no such capability.
+/// Reads the history of an object. Kubernetes has no such capability.
 pub trait Historian: Send + Sync {
-    /// The object as it was at a revision.
+    /// Returns the object as it was at a revision.
     ///
     /// # Errors
-    /// 404 when it was absent then, 410 for a compacted revision, 504 for one in the future.
+    /// 404 if it was absent then, 410 for a compacted revision, 504 for one in the future.
     fn get_at<'a>(
         &'a self,
         at: NamespacedName<'a>,
         revision: Revision,
     ) -> Answering<'a, Arc<CachedObject>>;
 
-    /// A piece of what became of it, from the beginning of the history that is kept if no part of
-    /// it is named.
+    /// Returns a part of its history, by default from the beginning of the retained history.
     ///
     /// # Errors
-    /// 410 when history was compacted while it was read.
+    /// 410 if the history was compacted while it was read.
     fn history<'a>(
         &'a self,
         at: NamespacedName<'a>,
@@ -174,7 +174,7 @@ pub trait Historian: Send + Sync {
 
 /// Lists objects.
 pub trait Lister: Send + Sync {
-    /// A page of the selected objects, of one namespace or all (storage.md 2).
+    /// Returns a page of the selected objects, of one namespace or all (storage.md 2).
     ///
     /// # Errors
     /// 400 for an invalid version or token, 410 for compacted state, 429 while a cache fills.
@@ -185,7 +185,8 @@ pub trait Lister: Send + Sync {
         selection: Arc<Selection>,
     ) -> Answering<'a, ObjectList>;
 
-    /// Count and sizes of what such a list looks at, if they are known without waiting (RG-14).
+    /// Returns the count and sizes of the objects that such a list reads, if they are known without
+    /// waiting (RG-14).
     fn known_stats(&self, _namespace: Option<&str>, _selection: &Selection) -> Option<Stats> {
         None
     }
@@ -193,11 +194,11 @@ pub trait Lister: Send + Sync {
 
 /// Watches objects.
 pub trait Watcher: Send + Sync {
-    /// Opens a watch on the calling thread. Apply [`ListOptions::default_watch`] to the options
+    /// Opens a watch on the calling thread. Call [`ListOptions::default_watch`] on the options
     /// first.
     ///
     /// # Errors
-    /// A [`WatchRefusal`], which decides how the client is told.
+    /// A [`WatchRefusal`].
     fn watch<'a>(
         &'a self,
         namespace: Option<&'a str>,
@@ -207,11 +208,11 @@ pub trait Watcher: Send + Sync {
     ) -> LocalBoxFuture<'a, Result<RunningWatch, WatchRefusal>>;
 }
 
-/// What a creation answers.
+/// The result of a create.
 pub enum Created {
     /// An object of [`RestStorage::response_kind`].
     Object(Arc<CachedObject>),
-    /// That it succeeded.
+    /// A Status of success.
     Status(Box<Status>),
 }
 
@@ -220,7 +221,8 @@ pub trait Creater: Send + Sync {
     /// Creates an object of [`RestStorage::request_kind`].
     ///
     /// # Errors
-    /// 409 for an existing name, 422 for an invalid object, refusals of admission (http.md 3.2).
+    /// 409 for an existing name, 422 for an invalid object, and refusals of admission (http.md
+    /// 3.2).
     fn create<'a>(
         &'a self,
         context: &'a RequestContext,
@@ -232,10 +234,10 @@ pub trait Creater: Send + Sync {
 
 /// Creates something for the object in the path.
 pub trait NamedCreater: Send + Sync {
-    /// As [`Creater::create`].
+    /// Creates an object of [`RestStorage::request_kind`] for the object in the path.
     ///
     /// # Errors
-    /// As [`Creater::create`], and 404 when there is no such object.
+    /// Those of [`Creater::create`], and 404 if the object in the path does not exist.
     fn create_named<'a>(
         &'a self,
         context: &'a RequestContext,
@@ -247,12 +249,12 @@ pub trait NamedCreater: Send + Sync {
 
 /// Changes objects: by another object (PUT) or by a patch (PATCH).
 pub trait Updater: Send + Sync {
-    /// Stores what the source makes of the current object (API-151).
+    /// Updates the current object with the source (API-151).
     ///
     /// # Errors
-    /// 404 when it is absent and can't be created this way, 409 for a stale version or another uid,
-    /// 422 for an invalid object or a patch that can't be applied, refusals of admission (http.md
-    /// 3.3, 4.1).
+    /// 404 if the object is absent and cannot be created this way, 409 for a stale version or
+    /// another uid, 422 for an invalid object or a patch that cannot be applied, and refusals of
+    /// admission (http.md 3.3, 4.1).
     fn update<'a>(
         &'a self,
         context: &'a RequestContext,
@@ -262,13 +264,12 @@ pub trait Updater: Send + Sync {
     ) -> Answering<'a, Written>;
 }
 
-/// Deletes objects, at once or later.
+/// Deletes objects, at once or after their finalizers and grace periods.
 pub trait Deleter: Send + Sync {
-    /// What a request to delete meets first, whether there are objects or not. It names one, or it
-    /// is about a collection.
+    /// Checks a DELETE before any object is read. `name` is `None` for a collection.
     ///
     /// # Errors
-    /// 403 for an object that can't be deleted by itself (API-109).
+    /// 403 for an object that cannot be deleted on its own (API-109).
     fn begin(
         &self,
         _context: &RequestContext,
@@ -278,10 +279,10 @@ pub trait Deleter: Send + Sync {
         Ok(())
     }
 
-    /// Removes an object or marks it for removal.
+    /// Removes an object or marks it for deletion.
     ///
     /// # Errors
-    /// 404 when it is absent, 409 for preconditions, refusals of admission (http.md 3.4).
+    /// 404 if it is absent, 409 for failed preconditions, and refusals of admission (http.md 3.4).
     fn delete<'a>(
         &'a self,
         context: &'a RequestContext,
@@ -290,9 +291,9 @@ pub trait Deleter: Send + Sync {
     ) -> Answering<'a, Deletion>;
 }
 
-/// Deletes the objects of a list, each by itself (http.md 3.5).
+/// Deletes the objects of a list one by one (http.md 3.5).
 pub trait CollectionDeleter: Lister + Deleter {
-    /// How many objects are deleted at a time, at least one (RG-12).
+    /// Returns the number of objects that are deleted concurrently, at least one (RG-12).
     fn workers(&self) -> usize;
 }
 
@@ -305,26 +306,26 @@ pub struct Connected {
     pub body: Bytes,
 }
 
-/// Connects to the thing that an object represents.
+/// Connects to what an object represents.
 pub trait Connecter: Send + Sync {
-    /// The supported methods.
+    /// Returns the supported methods.
     fn methods(&self) -> &[Method];
 
-    /// The kind whose fields are the parameters of the query, if there is one.
+    /// Returns the kind whose fields are query parameters, if there is one.
     fn options(&self) -> Option<&ResourceDefinition> {
         None
     }
 
-    /// Whether paths below the subresource are served.
+    /// Returns whether paths below the subresource are served.
     fn takes_paths(&self) -> bool {
         false
     }
 
-    /// Connects. `path` is the text after the subresource, without slashes around it. `None` if
-    /// there is nothing to say.
+    /// Connects. `path` is the rest of the URL after the subresource, without slashes at its ends.
+    /// Returns `None` for an empty response.
     ///
     /// # Errors
-    /// 404 when there is no such object, and any failure of the connection.
+    /// 404 if the object does not exist, and any failure of the connection.
     fn connect<'a>(
         &'a self,
         context: &'a RequestContext,
@@ -335,7 +336,7 @@ pub trait Connecter: Send + Sync {
 }
 
 impl dyn RestStorage + '_ {
-    /// Whether requests with this verb are served.
+    /// Returns whether requests with this verb are served.
     pub fn serves(&self, verb: Verb) -> bool {
         match verb {
             Verb::Connect => self.connecter().is_some(),
@@ -350,7 +351,7 @@ impl dyn RestStorage + '_ {
         }
     }
 
-    /// The verbs in discovery, sorted. A connection is listed with the verbs of its methods.
+    /// Returns the verbs for discovery, sorted. A connection has the verbs of its methods.
     pub fn verbs(&self) -> Vec<Verb> {
         let methods = self.connecter().map_or(&[][..], Connecter::methods);
         // linear: there are few methods.
@@ -360,7 +361,7 @@ impl dyn RestStorage + '_ {
     }
 }
 
-/// The verb of a method on an object's path.
+/// Returns the verb of a method on an object's path.
 pub fn of_method(method: &Method) -> Option<Verb> {
     Some(match *method {
         Method::GET => Verb::Get,
@@ -372,7 +373,7 @@ pub fn of_method(method: &Method) -> Option<Verb> {
     })
 }
 
-/// The storages of a stored resource's paths: its own, and one for each subresource.
+/// Returns the storages of a stored resource's paths: its own, and one for each subresource.
 pub fn endpoints(store: &Arc<super::RegistryStore>) -> Vec<Arc<dyn RestStorage>> {
     let mut endpoints: Vec<Arc<dyn RestStorage>> = vec![Arc::clone(store) as _];
     for subresource in &store.definition().subresources {
@@ -382,10 +383,11 @@ pub fn endpoints(store: &Arc<super::RegistryStore>) -> Vec<Arc<dyn RestStorage>>
     endpoints
 }
 
-/// The paths that do not belong to a stored resource, for a daemon with these stores.
+/// Returns the storages of paths that do not belong to a stored resource, for a daemon with these
+/// stores.
 pub fn unstored(stores: &[Arc<super::RegistryStore>]) -> Vec<Arc<dyn RestStorage>> {
     let find = |group, plural| {
-        // linear: asked for a few resources, at the start.
+        // linear: called for a few resources, at the start.
         let found = stores
             .iter()
             .find(|store| store.definition().is(group, plural));

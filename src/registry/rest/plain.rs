@@ -35,7 +35,9 @@ impl RestStorage for RegistryStore {
     }
 
     fn storage_version_hash(&self) -> Option<String> {
-        Some(storage_version_hash(&self.stored_resource().stored_as))
+        let resource = self.stored_resource();
+        let hash = || storage_version_hash(&resource.stored_as);
+        resource.shows_hash.then(hash)
     }
 
     fn held_bytes(&self, at: NamespacedName<'_>) -> usize {
@@ -169,15 +171,15 @@ impl Deleter for RegistryStore {
         name: Option<&str>,
         options: &DeleteOptions,
     ) -> Result<(), Box<Status>> {
-        let deletion = &self.definition().delete;
+        let kind = &self.definition().behaviour;
         let is_default =
             options.propagation_policy.is_none() && options.orphan_dependents.is_none();
-        if let Some(warning) = deletion.warning_of_default.filter(|_| is_default) {
+        let warning = kind.rules().propagation_warning.as_deref();
+        if let Some(warning) = warning.filter(|_| is_default) {
             context.warnings.add(warning);
         }
-        let refusal = deletion.refusal.zip(name);
-        match refusal.and_then(|(refusal, name)| Some((name, refusal(name)?))) {
-            Some((name, why)) => Err(Box::new(Status::forbidden(self.definition(), name, why))),
+        match name.and_then(|name| Some((name, kind.deletion_refusal(name)?))) {
+            Some((name, why)) => Err(Box::new(Status::forbidden(self.definition(), name, &why))),
             None => Ok(()),
         }
     }

@@ -17,39 +17,37 @@ use crate::registry::store::{RegistryStore, UpdateSource, Written};
 use crate::storage::codec::Codec;
 use crate::storage::{HistorySpan, ObjectHistory};
 
-/// A part of a store's objects, with its own path. The subresource's
-/// [`UpdateStrategy`](crate::api::resource::UpdateStrategy) decides what an update may change.
+/// A subresource of a store's objects. Its [`EndpointRules`](crate::api::resource::EndpointRules)
+/// decide which fields an update may change.
 pub struct SubresourceStore {
     store: Arc<RegistryStore>,
     subresource: Subresource,
-    /// Makes the wire form of Scales, if it shows objects as Scales.
+    /// The codec of Scales, if the subresource shows objects as Scales.
     codec: Option<Codec>,
 }
 
 impl SubresourceStore {
     /// Creates the subresource for the objects of a store.
     pub fn new(store: Arc<RegistryStore>, subresource: Subresource) -> SubresourceStore {
-        let scaling = subresource.scaling.as_ref();
         SubresourceStore {
-            codec: scaling.map(|scaling| Codec::new(Arc::clone(&scaling.kind))),
+            codec: subresource.kind.clone().map(Codec::new),
             store,
             subresource,
         }
     }
 
-    /// The kind of requests and answers.
+    /// Returns the kind of requests and responses.
     fn kind(&self) -> &Arc<ResourceDefinition> {
-        let scaling = self.subresource.scaling.as_ref();
-        scaling.map_or_else(|| self.store.definition(), |scaling| &scaling.kind)
+        let own = self.subresource.kind.as_ref();
+        own.unwrap_or_else(|| self.store.definition())
     }
 
-    /// What clients get of an object.
+    /// Returns an object as clients see it at this path.
     fn shown(&self, object: Arc<CachedObject>) -> Result<Arc<CachedObject>, Box<Status>> {
-        let Some((scaling, codec)) = self.subresource.scaling.as_ref().zip(self.codec.as_ref())
-        else {
+        let Some(codec) = &self.codec else {
             return Ok(object);
         };
-        let scale = self.store.scale_of(&object, scaling)?;
+        let scale = self.store.scale_of(&object)?;
         let shown = codec.wire(&Key::new(object.key()), &scale, object.revision);
         shown
             .map(Arc::new)

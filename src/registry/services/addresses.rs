@@ -1,4 +1,5 @@
-//! Addresses of Services. Each one that is taken is an IPAddress, whose name is the address.
+//! The cluster IPs of Services. Each allocated address is an IPAddress object, whose name is the
+//! address.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,36 +14,36 @@ use crate::api::options::{DeleteOptions, ListOptions, WriteOptions};
 use crate::api::selector::Selection;
 use crate::api::status::{Status, StatusReason};
 use crate::api::version::Preconditions;
-use crate::kinds::special::services::allocations::{AddressDemand, Family};
+use crate::kinds::strategies::services::allocations::{AddressDemand, Family};
 use crate::kinds::validation::addresses::Range;
 use crate::registry::errors::decoded;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::RegistryStore;
 
-/// The label that tells whose an IPAddress is.
+/// The label that names the manager of an IPAddress.
 const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
-/// The value of that label. kube-apiserver uses it too.
+/// The value of that label for cluster IPs, as in kube-apiserver.
 const MANAGER: &str = "ipallocator.k8s.io";
 
-/// The number of random addresses that are tried before all are looked at.
+/// The number of random attempts before addresses are tried in order.
 const TRIES: usize = 32;
 
-/// How many addresses of a part are looked at, one after the other.
+/// The most addresses of a band that are tried in order.
 const STEPS: u128 = 1 << 20;
 
-/// Why an address can't be had.
+/// The reason why an address cannot be allocated. The texts are kube-apiserver's.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AddressRefusal {
-    /// Somebody has it.
+    /// The address is taken.
     #[error("provided IP is already allocated")]
     Allocated,
-    /// It is of no range, or is the address of a network.
+    /// The address is outside all ranges, or is a network address.
     #[error("the provided network does not match the current range")]
     NotInRange,
-    /// It is not of this range. So a dry run says it.
+    /// The address is outside this range. Dry runs have this message.
     #[error("the provided IP ({0}) is not in the valid range. The range of valid IPs is {1}")]
     NotInRangeOf(IpAddr, String),
-    /// All are taken.
+    /// No address is free.
     #[error("range is full")]
     Full,
     /// The storage has failed.
@@ -50,18 +51,18 @@ pub enum AddressRefusal {
     Storage(Box<Status>),
 }
 
-/// Gives addresses to Services.
+/// The allocator of cluster IPs.
 pub struct AddressAllocator {
-    /// IPAddresses.
+    /// The IPAddress resource.
     addresses: Arc<RegistryStore>,
-    /// The ranges that the cluster began with, the first family first.
+    /// The configured ranges, the primary family first.
     configured: Vec<Range>,
-    /// ServiceCIDRs, which may add ranges.
+    /// The ServiceCIDR resource, whose objects may add ranges.
     cidrs: Arc<RegistryStore>,
 }
 
 impl AddressAllocator {
-    /// An allocator of addresses of these ranges, and of those that ServiceCIDRs add.
+    /// Creates an allocator for the configured ranges and those of ServiceCIDRs.
     pub fn new(
         addresses: Arc<RegistryStore>,
         cidrs: Arc<RegistryStore>,
@@ -74,13 +75,14 @@ impl AddressAllocator {
         }
     }
 
-    /// The families of the cluster, the first one first.
+    /// Returns the IP families of the cluster, the primary one first.
     pub(super) fn families(&self) -> Vec<Family> {
         let families = self.configured.iter();
         families.map(|range| Family::of(range.address)).collect()
     }
 
-    /// The ranges of a family: the configured one, and those of ServiceCIDRs that are ready.
+    /// Returns the ranges of a family: the configured one, and those of ServiceCIDRs that are
+    /// ready.
     async fn ranges(&self, family: Family) -> Result<Vec<Range>, Box<Status>> {
         let of_family = |range: &Range| Family::of(range.address) == family;
         let mut ranges: Vec<Range> = self.configured.iter().copied().filter(of_family).collect();
@@ -102,7 +104,8 @@ impl AddressAllocator {
         Ok(ranges)
     }
 
-    /// Takes an address for a Service. A dry run of any takes the address of a network.
+    /// Allocates an address for a Service. A dry run without a requested address returns the
+    /// network address, as in kube-apiserver.
     pub(super) async fn take(
         &self,
         service: &Object,
@@ -140,7 +143,8 @@ impl AddressAllocator {
         }
     }
 
-    /// Takes a free address, from a random one on. Those that are kept for choice come last.
+    /// Allocates any free address, beginning with random ones. The band for static allocation comes
+    /// last.
     async fn take_any(
         &self,
         service: NamespacedName<'_>,
@@ -159,7 +163,7 @@ impl AddressAllocator {
                     outcome => return outcome,
                 }
             }
-            // The part is nearly full.
+            // Random attempts failed, so the band is nearly full.
             let begin = (part.count as f64 * random_unit()) as u128;
             for step in 0..part.count.min(STEPS) {
                 let address = part.at((begin + step) % part.count);
@@ -172,7 +176,7 @@ impl AddressAllocator {
         self.take_given_back(service, &parts).await
     }
 
-    /// Takes an address that was given back a moment ago, which the cache still shows as taken.
+    /// Allocates an address that was released a moment ago, which the cache still shows as taken.
     async fn take_given_back(
         &self,
         service: NamespacedName<'_>,
@@ -192,7 +196,7 @@ impl AddressAllocator {
         Err(AddressRefusal::Full)
     }
 
-    /// Creates an IPAddress, unless the cache has one.
+    /// Creates an IPAddress, unless the cache already has it.
     async fn try_create(
         &self,
         service: NamespacedName<'_>,
@@ -217,7 +221,7 @@ impl AddressAllocator {
         }
     }
 
-    /// Takes this address for a Service.
+    /// Allocates this address for a Service.
     pub(super) async fn create(
         &self,
         service: NamespacedName<'_>,
@@ -236,11 +240,15 @@ impl AddressAllocator {
         }
     }
 
-    /// Gives back addresses of a Service. What can't be given back now is found by a repair.
+    /// Releases addresses of a Service. If that fails, the repair finds them later.
     pub(super) async fn give_back(&self, service: &Object, addresses: &[IpAddr]) {
         for address in addresses {
             if let Err(status) = self.remove(service, *address).await {
-                tracing::warn!(%status, %address, "can't give back an address of a service now");
+                tracing::warn!(
+                    %status,
+                    %address,
+                    "releasing an address of a service failed; the repair retries"
+                );
             }
         }
     }
@@ -259,7 +267,7 @@ impl AddressAllocator {
         self.delete(&object).await
     }
 
-    /// Deletes an IPAddress, if it is still this one.
+    /// Deletes an IPAddress, if its uid has not changed.
     pub(super) async fn delete(&self, object: &Object) -> Result<(), Box<Status>> {
         let options = DeleteOptions {
             preconditions: Preconditions {
@@ -275,7 +283,7 @@ impl AddressAllocator {
         }
     }
 
-    /// All IPAddresses, those of others too.
+    /// Returns all IPAddresses, including those of other managers.
     pub(super) async fn all(&self) -> Result<Vec<(IpAddr, Object)>, Box<Status>> {
         let everything = Arc::new(Selection::default());
         let listed = self
@@ -284,7 +292,7 @@ impl AddressAllocator {
             .await?;
         let mut all = Vec::new();
         for item in listed.items {
-            // The name of an IPAddress is one.
+            // The name of an IPAddress is its address.
             if let Ok(address) = item.attributes().name().parse() {
                 all.push((address, decoded(&item)?));
             }
@@ -293,13 +301,13 @@ impl AddressAllocator {
     }
 }
 
-/// Whether an IPAddress belongs to the allocator of Services.
+/// Returns whether the allocator of Services manages an IPAddress.
 pub(super) fn is_managed(address: &Object) -> bool {
     let manager = address.at(&["metadata", "labels", MANAGED_BY]);
     manager.and_then(Value::as_str) == Some(MANAGER)
 }
 
-/// A list of what the cache has now.
+/// Returns options for a list from the cache as it is.
 fn cached_list() -> ListOptions {
     ListOptions {
         resource_version: "0".to_owned(),
@@ -307,14 +315,15 @@ fn cached_list() -> ListOptions {
     }
 }
 
-/// Whether nothing says that a range is not ready. What says that it is comes from a controller.
+/// Returns whether a ServiceCIDR is ready. It counts as ready until a controller reports that it is
+/// not.
 fn is_ready(cidr: &Object) -> bool {
     let mut conditions = cidr.items(&["status", "conditions"]).iter();
     let ready = conditions.find(|condition| condition.get("type") == Some(&"Ready".into()));
     ready.is_none_or(|ready| ready.get("status") != Some(&"False".into()))
 }
 
-/// The Service that has an IPAddress.
+/// Returns the namespace and name of the Service that an IPAddress belongs to.
 pub(super) fn holder(address: &Object) -> Option<(&str, &str)> {
     let parent = address.at(&["spec", "parentRef"])?;
     let text = |name| parent.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -344,7 +353,7 @@ fn ip_address(service: NamespacedName<'_>, address: IpAddr) -> Object {
     object
 }
 
-/// The addresses of a range that Services can have, or a part of them.
+/// The addresses of a range that Services may have, or one band of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Usable {
     family: Family,
@@ -353,7 +362,7 @@ struct Usable {
 }
 
 impl Usable {
-    /// All but the address of the network, and that of all hosts.
+    /// Returns all but the network address and the broadcast address.
     fn of(range: Range) -> Usable {
         let (first, bits) = match range.first() {
             IpAddr::V4(address) => (u128::from(u32::from(address)), 32 - range.bits),
@@ -389,8 +398,8 @@ impl Usable {
         }
     }
 
-    /// The greater part, and the beginning, which is chosen last, so that those who choose an
-    /// address themselves find it free.
+    /// Returns the bands of a range: the upper one for dynamic allocation, then the lower one,
+    /// which is used last, so that requested addresses are likely free there.
     fn parts(self) -> [Usable; 2] {
         let kept = match self.count < 16 {
             true => 0,

@@ -1,26 +1,26 @@
-//! Ports as bits of a whole number, most significant byte first, as Kubernetes stores them.
+//! Port allocations as the bits of a big-endian integer, as Kubernetes stores them.
 
-/// The bits of a range of ports. Leading zero bytes are not kept.
+/// The bits of a port range. Leading zero bytes are dropped, as Go's `big.Int` does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bitmap {
-    /// The least significant byte first.
+    /// The bytes, least significant first.
     bytes: Vec<u8>,
 }
 
 impl Bitmap {
-    /// Reads the stored form.
+    /// Reads the stored bytes.
     pub(super) fn read(stored: &[u8]) -> Bitmap {
         let bytes = stored.iter().rev().copied().collect();
         Bitmap { bytes }
     }
 
-    /// The stored form.
+    /// Returns the bytes to store.
     pub(super) fn stored(&self) -> Vec<u8> {
         let bytes = self.bytes.iter().rev().copied();
         bytes.skip_while(|byte| *byte == 0).collect()
     }
 
-    /// Whether a bit is set.
+    /// Returns whether a bit is set.
     pub(super) fn has(&self, bit: usize) -> bool {
         let byte = self.bytes.get(bit / 8);
         byte.is_some_and(|byte| byte & (1 << (bit % 8)) != 0)
@@ -44,7 +44,7 @@ impl Bitmap {
 mod tests {
     use super::*;
 
-    /// API-228: kube-apiserver reads what is stored here.
+    /// API-228: kube-apiserver can read the stored bytes.
     #[test]
     fn bits_are_those_of_a_whole_number_in_bytes() {
         let mut bits = Bitmap::default();

@@ -1,10 +1,10 @@
-//! What Services take of the cluster: addresses, and ports of the nodes (API-228).
+//! Allocation of cluster IPs and node ports for Services (API-228).
 //!
-//! This folder owns who has which. An address belongs to the Service that its IPAddress names, and
-//! creating one decides between rivals. Ports are bits of one stored object, which kube-apiserver
-//! keeps at the same key. A checked Service enters, and leaves with its addresses and ports, or a
-//! `Status` refuses it. What a crash has left behind is found by [`ServiceAllocators::repair`].
-//! This folder must not know HTTP.
+//! This folder owns the allocations. An address belongs to the Service that its IPAddress names,
+//! and creating that object decides between rivals. Ports are the bits of one stored object, at the
+//! same key as in kube-apiserver. The folder takes a valid Service and sets its addresses and
+//! ports, or returns a `Status`. [`ServiceAllocators::repair`] finds allocations that a crash has
+//! left. This folder must not know HTTP.
 
 mod addresses;
 mod bitmap;
@@ -27,7 +27,7 @@ use crate::api::object::Object;
 use crate::api::options::DeleteOptions;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
-use crate::kinds::special::services::allocations::{
+use crate::kinds::strategies::services::allocations::{
     AddressDemand, PortDemand, PortUse, address_demands, addresses, all_node_ports,
     complete_families, default_family, missing_families, port_demands, set_addresses, set_ports,
 };
@@ -38,10 +38,10 @@ pub use addresses::{AddressAllocator, AddressRefusal};
 pub use ports::{PortAllocator, PortRange, PortRefusal};
 pub use repair::Repaired;
 
-/// How long one step of an allocation may take.
+/// The deadline of one step of an allocation.
 const TIME: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// The context in which allocations are written.
+/// Returns the context in which allocations are written.
 fn context() -> RequestContext {
     RequestContext::internal("service-allocator", tokio::time::Instant::now() + TIME)
 }
@@ -51,12 +51,12 @@ pub struct ServiceAllocators {
     services: Arc<ResourceDefinition>,
     addresses: AddressAllocator,
     ports: PortAllocator,
-    /// The Endpoints of Services, which go with them.
+    /// The Endpoints resource. The Endpoints of a Service are deleted with it.
     endpoints: Option<Arc<RegistryStore>>,
 }
 
 impl ServiceAllocators {
-    /// Allocators for these Services.
+    /// Creates the allocators for these Services.
     pub fn new(
         services: Arc<ResourceDefinition>,
         addresses: AddressAllocator,
@@ -79,7 +79,7 @@ impl ServiceAllocators {
         ))
     }
 
-    /// Takes the addresses that are demanded, or none.
+    /// Allocates all demanded addresses, or none.
     async fn take_addresses(
         &self,
         object: &Object,
@@ -152,7 +152,7 @@ impl ServiceAllocators {
     async fn give_back(&self, object: &Object, addresses: &[IpAddr], ports: &[u16]) {
         self.addresses.give_back(object, addresses).await;
         if let Err(status) = self.ports.give_back(ports).await {
-            tracing::warn!(%status, ?ports, "can't give back ports of nodes now");
+            tracing::warn!(%status, ?ports, "releasing node ports failed; the repair retries");
         }
     }
 }
@@ -224,14 +224,14 @@ impl Allocation for ServiceAllocators {
             if let Err(status) = deleting
                 && status.code != 404
             {
-                tracing::warn!(%status, "can't delete the endpoints of a deleted service");
+                tracing::warn!(%status, "deleting the endpoints of a deleted service failed");
             }
         }
         .boxed()
     }
 }
 
-/// What a dry run takes.
+/// The allocations of a dry run: none.
 struct Nothing;
 
 impl Allocated for Nothing {
@@ -244,10 +244,10 @@ impl Allocated for Nothing {
     }
 }
 
-/// What was taken for a Service, and what it had before and has no longer.
+/// The allocations of a write, and those of the previous object that the new one no longer has.
 struct Taken {
     allocators: Arc<ServiceAllocators>,
-    /// The Service, by its metadata.
+    /// The Service; only its metadata is used.
     object: Object,
     taken: (Vec<IpAddr>, Vec<u16>),
     given_up: (Vec<IpAddr>, Vec<u16>),

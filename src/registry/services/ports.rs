@@ -1,4 +1,4 @@
-//! Ports of the nodes. Those that are taken are one stored object, a RangeAllocation.
+//! Allocation of node ports. One stored object, a RangeAllocation, has the allocated ones.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::registry::errors::{FailedOperation, decoded, interpret};
-use crate::registry::served::StoredVersion;
+use crate::registry::stored_version::StoredVersion;
 use crate::storage::{
-    Current, Preconditions, Storage, UpdateFunction, UpdateRequest, Updated, VersionUse,
+    Current, NewObject, Preconditions, Storage, UpdateFunction, UpdateRequest, VersionUse,
     WriteDecision,
 };
 
-/// The key of kube-apiserver, below the store's prefix.
+/// The key of the RangeAllocation, below the store's prefix, as in kube-apiserver.
 const KEY: &str = "/ranges/servicenodeports";
 
-/// A range of ports, both ends included.
+/// A range of ports, inclusive at both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortRange {
-    /// The first one.
+    /// The first port.
     pub first: u16,
-    /// The last one.
+    /// The last port.
     pub last: u16,
 }
 
@@ -45,7 +45,7 @@ impl PortRange {
         usize::from(self.last - self.first) + 1
     }
 
-    /// The bit of a port.
+    /// Returns the bit of a port.
     fn bit(&self, port: u16) -> Option<usize> {
         (self.first..=self.last)
             .contains(&port)
@@ -57,8 +57,8 @@ impl PortRange {
         self.first.saturating_add(offset)
     }
 
-    /// The number of ports at the beginning that are chosen last, so that those who choose one
-    /// themselves find it free.
+    /// Returns the size of the lower band of the range. It is used last, so that requested ports
+    /// are likely free there.
     fn kept_for_choice(&self) -> usize {
         let size = self.size();
         match size < 16 {
@@ -68,34 +68,34 @@ impl PortRange {
     }
 }
 
-/// Why a port can't be had.
+/// The reason why a port cannot be allocated. The texts are kube-apiserver's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PortRefusal {
-    /// Somebody has it.
+    /// The port is taken.
     #[error("provided port is already allocated")]
     Allocated,
-    /// It is not of the range.
+    /// The port is outside the range.
     #[error("provided port is not in the valid range. The range of valid ports is {0}")]
     NotInRange(PortRange),
-    /// All are taken.
+    /// No port is free.
     #[error("range is full")]
     Full,
 }
 
-/// The refusal of the demand at an index.
+/// Returns the Status for the refused demand at an index.
 pub(super) type Refused<'r> =
     &'r (dyn Fn(usize, &PortRefusal) -> Option<Box<Status>> + Send + Sync);
 
-/// Gives ports of the nodes to Services.
+/// The allocator of node ports.
 pub struct PortAllocator {
-    /// RangeAllocations.
+    /// The RangeAllocation resource.
     kind: Arc<ResourceDefinition>,
     storage: Arc<dyn Storage>,
     range: PortRange,
 }
 
 impl PortAllocator {
-    /// An allocator of this range, over the storage of RangeAllocations.
+    /// Creates an allocator of this range, over the storage of RangeAllocations.
     pub fn new((kind, storages): StoredVersion, range: PortRange) -> PortAllocator {
         PortAllocator {
             kind,
@@ -104,7 +104,8 @@ impl PortAllocator {
         }
     }
 
-    /// Takes ports: these, and any where none is named. All of them, or none.
+    /// Allocates the wanted ports, and any free port for each `None`. Allocates all of them or
+    /// none.
     pub(super) async fn take(
         &self,
         wanted: &[Option<u16>],
@@ -132,7 +133,7 @@ impl PortAllocator {
         Ok(found)
     }
 
-    /// Gives ports back.
+    /// Releases ports.
     pub(super) async fn give_back(&self, ports: &[u16]) -> Result<(), Box<Status>> {
         let bits: Vec<usize> = ports
             .iter()
@@ -148,7 +149,7 @@ impl PortAllocator {
         self.update(VersionUse::Ignores, Box::new(change)).await
     }
 
-    /// The ports that are taken now.
+    /// Returns the allocated ports.
     pub(super) async fn taken(&self) -> Result<TakenPorts, Box<Status>> {
         let mut taken = TakenPorts::default();
         let change = |map: &mut Bitmap, revision: Revision| {
@@ -162,12 +163,12 @@ impl PortAllocator {
         Ok(taken)
     }
 
-    /// Compares the ports that are taken with `held`, those of the Services that were there after
-    /// `before` was read. A held port that was not taken then, and is not now, is taken. A taken
-    /// port that no Service has is given back if it is among `suspects`, the ports that no Service
-    /// had at the last repair, and if no port was taken or given back since `before`: another
-    /// repair may have given it back, and a Service may have taken it that is not among `held`.
-    /// Answers the next suspects, and the ports that were mended.
+    /// Compares the allocated ports with `held`, the ports of the Services that were listed after
+    /// `before` was read. Allocates a held port that was free then and still is. Releases a port
+    /// that no Service holds if it is among `suspects`, the ports without a Service at the last
+    /// repair, and if nothing was allocated or released since `before`: another repair may have
+    /// released the port, and a Service missing from `held` may have allocated it again. Returns
+    /// the next suspects and the repaired ports.
     pub(super) async fn repair(
         &self,
         before: &TakenPorts,
@@ -225,15 +226,15 @@ impl PortAllocator {
     }
 }
 
-/// The ports that were taken at a revision, which is that of the last change.
+/// The allocated ports, with the revision of their last change.
 #[derive(Debug, Default)]
 pub(super) struct TakenPorts {
     pub(super) bits: Bitmap,
     revision: Revision,
 }
 
-/// A change of the ports that are taken, which gets the revision of the last change, too. It
-/// answers whether anything is to be written.
+/// A change of the allocated ports. It gets the revision of the last change, and returns whether to
+/// write.
 type Change<'c> = Box<dyn FnMut(&mut Bitmap, Revision) -> Result<bool, Box<Status>> + Send + 'c>;
 
 struct Changing<'c> {
@@ -245,7 +246,7 @@ impl UpdateFunction for Changing<'_> {
     fn call(
         &mut self,
         current: Current,
-    ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
+    ) -> BoxFuture<'_, Result<WriteDecision<NewObject>, Box<Status>>> {
         let changed = (|| {
             let revision = current.object.as_ref().map(|cached| cached.revision);
             let mut object = match current.object {
@@ -254,7 +255,8 @@ impl UpdateFunction for Changing<'_> {
             };
             object.set_type("RangeAllocation", "v1");
             object.0.entry("metadata").or_insert_with(|| json!({}));
-            // Another range was configured before. Its ports are found again by a repair.
+            // The object may belong to a range that was configured before. The repair then
+            // allocates the ports of all Services again.
             let range = self.range.to_string();
             let is_same = object.0.get("range").and_then(Value::as_str) == Some(&range);
             let data = object
@@ -270,17 +272,13 @@ impl UpdateFunction for Changing<'_> {
             object.0.insert("range".to_owned(), range.into());
             let data = STANDARD.encode(bits.stored());
             object.0.insert("data".to_owned(), data.into());
-            Ok(WriteDecision::Write(Updated {
-                object,
-                ttl: None,
-                hold: None,
-            }))
+            Ok(WriteDecision::Write(NewObject::from(object)))
         })();
         std::future::ready(changed).boxed()
     }
 }
 
-/// Takes a port: this one, or any.
+/// Allocates this port, or any.
 fn take_one(range: PortRange, bits: &mut Bitmap, wanted: Option<u16>) -> Result<u16, PortRefusal> {
     let bit = match wanted {
         Some(port) => {
@@ -296,7 +294,7 @@ fn take_one(range: PortRange, bits: &mut Bitmap, wanted: Option<u16>) -> Result<
     Ok(range.port(bit))
 }
 
-/// A free bit, from a random one on. Those that are kept for choice come last.
+/// Returns a free bit, searching from a random one. The lower band comes last.
 fn free(range: PortRange, bits: &Bitmap, random: f64) -> Option<usize> {
     let (kept, size) = (range.kept_for_choice(), range.size());
     let part = |from: usize, to: usize| {
@@ -334,7 +332,7 @@ mod tests {
         assert_eq!(taken.len(), 100);
     }
 
-    /// API-228.
+    /// API-228: the refusals have kube-apiserver's texts.
     #[test]
     fn a_port_is_refused_in_the_words_of_kubernetes() {
         let range = PortRange {

@@ -1,5 +1,6 @@
-//! Finds addresses and ports that Services have and that are not taken, and the other way round.
-//! A daemon that was killed in the middle of a write leaves both behind.
+//! The repair of allocations: it allocates addresses and ports that Services have but that are
+//! free, and releases those that no Service has. A daemon that was killed during a write may leave
+//! both.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -11,47 +12,49 @@ use crate::api::object::Object;
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::api::status::Status;
-use crate::kinds::special::services::allocations::{addresses, all_node_ports};
+use crate::kinds::strategies::services::allocations::{addresses, all_node_ports};
 use crate::registry::errors::decoded;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::RegistryStore;
 
-/// What nobody seemed to have at the last repair. A write that is under way takes before it writes,
-/// so only what nobody has at the next repair either is given back.
+/// The result of a repair, and the allocations that had no Service. A Service is written after its
+/// allocations are made, so only an allocation without a Service in two consecutive repairs is
+/// released.
 #[derive(Clone, Debug, Default)]
 pub struct Repaired {
     /// By the uids of their IPAddresses.
     pub(super) addresses: HashSet<String>,
     pub(super) ports: HashSet<u16>,
-    /// The number of allocations that were mended.
+    /// The number of repaired allocations.
     pub mended: usize,
 }
 
-/// What Services have.
+/// The addresses and ports that Services have.
 #[derive(Default)]
 struct Held {
-    /// The namespaces and names of the Services that have an address. Two of them is a fault that
-    /// only a writer can mend.
+    /// The namespaces and names of the Services that have an address. If two have the same one,
+    /// only their writers can change that.
     addresses: HashMap<IpAddr, Vec<(String, String)>>,
     ports: HashSet<u16>,
 }
 
 impl ServiceAllocators {
-    /// Compares what Services have with what is taken. `before` is the last repair.
+    /// Compares the Services with the allocations. `before` is the result of the last repair.
     ///
     /// # Errors
-    /// Any failure of the storage. What was mended until then stays.
+    /// Any failure of the storage. The repairs until then stay.
     pub async fn repair(
         &self,
         services: &RegistryStore,
         before: &Repaired,
     ) -> Result<Repaired, Box<Status>> {
         let mut now = Repaired::default();
-        // What is taken is read first: a Service that comes later has taken its own.
+        // Allocations are read before Services: a Service that is created in between then has its
+        // own allocations and does not make others look unused.
         let taken = self.addresses.all().await?;
         let taken_ports = self.ports.taken().await?;
         let held = Held::by(services).await?;
-        // Those that stay with whom they name.
+        // The addresses that stay allocated to the Service in their IPAddress.
         let mut kept = HashSet::new();
         for (address, object) in &taken {
             if held.is_right(*address, object) {
@@ -70,10 +73,14 @@ impl ServiceAllocators {
                 let service = NamespacedName::in_namespace(namespace, name);
                 match self.addresses.create(service, *address).await {
                     Ok(_) => now.mended += 1,
-                    // A Service that is new has taken it itself.
+                    // A new Service has allocated it in the meantime.
                     Err(AddressRefusal::Allocated) => {}
                     Err(refusal) => {
-                        tracing::warn!(%refusal, %address, "can't mend the address of a service");
+                        tracing::warn!(
+                            %refusal,
+                            %address,
+                            "repairing the address of a service failed"
+                        );
                     }
                 }
             }
@@ -104,8 +111,8 @@ impl Held {
         Ok(held)
     }
 
-    /// Whether an IPAddress is as it should be: it names a Service that has the address, or has
-    /// nothing to do with Services.
+    /// Returns whether an IPAddress is right: it names a Service that has the address, or is not
+    /// managed by the allocator.
     fn is_right(&self, address: IpAddr, object: &Object) -> bool {
         let Some(owners) = self.addresses.get(&address) else {
             return !is_managed(object);

@@ -1,4 +1,4 @@
-//! Repair of what Services take, over a store in memory.
+//! Tests of the repair of allocations, over a store in memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
@@ -25,7 +25,8 @@ const RANGE: (&str, PortRange) = (
         last: 30063,
     },
 );
-/// A port that is chosen last, so it is free. The first addresses are, too.
+/// A port of the lower band, which is used last, so it is free. The first addresses are free for
+/// the same reason.
 const KEPT: u16 = 30001;
 
 /// A daemon over an engine.
@@ -77,21 +78,21 @@ async fn repair(fixture: &Fixture, before: &Repaired) -> Repaired {
     repairing.await.expect("repaired")
 }
 
-/// Takes a port that no Service has.
+/// Allocates a port for no Service.
 async fn leak_port(fixture: &Fixture, port: u16) {
     let ports = &allocators(fixture).ports;
     let taken = ports.take(&[Some(port)], false, &|_, _| None).await;
     assert_eq!(taken.expect("it is free"), [port]);
 }
 
-/// Takes an address for a Service of this name, which need not be there.
+/// Allocates an address for a Service of this name, which need not exist.
 async fn leak_address(fixture: &Fixture, service: &str, address: IpAddr) {
     let named = NamespacedName::in_namespace("d", service);
     let taking = allocators(fixture).addresses.create(named, address);
     assert_eq!(taking.await, Ok(address));
 }
 
-/// The addresses that are taken, and the names of the Services that they are taken for.
+/// Returns the allocated addresses, and the names of their Services.
 async fn taken(fixture: &Fixture) -> BTreeMap<IpAddr, String> {
     let all = allocators(fixture).addresses.all().await.expect("listed");
     let all = all.into_iter().map(|(address, object)| {
@@ -127,7 +128,7 @@ async fn what_a_service_lost_is_taken_for_it_again_api_228() {
     assert_eq!(taken(&fixture).await, expected);
     assert_eq!(taken_ports(&fixture).await, BTreeSet::from([port]));
     assert_eq!(repair(&fixture, &first).await.mended, 0);
-    // It is given back as any other.
+    // It can be released like any other.
     delete(&fixture, "services", Some("d"), "a").await;
     assert!(taken(&fixture).await.is_empty() && taken_ports(&fixture).await.is_empty());
 }
@@ -136,7 +137,7 @@ async fn what_a_service_lost_is_taken_for_it_again_api_228() {
 async fn what_nobody_has_is_given_back_by_the_second_repair_api_228() {
     let (fixture, has, port) = with_service().await;
     leak_port(&fixture, KEPT).await;
-    // Of a Service that is not there, and of one that has another.
+    // One for a Service that does not exist, and one for a Service that has another address.
     leak_address(&fixture, "absent", address("10.9.8.1")).await;
     leak_address(&fixture, "a", address("10.9.8.2")).await;
 
@@ -152,7 +153,8 @@ async fn what_nobody_has_is_given_back_by_the_second_repair_api_228() {
     assert_eq!(repair(&fixture, &second).await.mended, 0);
 }
 
-/// Who has an address gets it, if it is taken for somebody who has not, or for nobody.
+/// A Service gets its address, even if it is allocated to a Service that does not have it, or to
+/// none.
 #[tokio::test]
 async fn an_address_that_is_taken_for_another_is_taken_for_who_has_it_api_228() {
     let (fixture, has, _) = with_service().await;
@@ -185,7 +187,7 @@ async fn an_address_that_is_taken_for_another_is_taken_for_who_has_it_api_228() 
     }
 }
 
-/// Only a writer can mend that. It is not made worse.
+/// Only a writer can resolve the conflict. The repair must not make it worse.
 #[tokio::test]
 async fn an_address_that_two_services_have_stays_taken_api_228() {
     let (fixture, has, _) = with_service().await;
@@ -203,7 +205,7 @@ async fn an_address_that_two_services_have_stays_taken_api_228() {
     }
 }
 
-/// A Service is written after it has taken. Until then it seems that nobody has what it took.
+/// A Service is written after its allocations, which until then look unused.
 #[tokio::test]
 async fn a_repair_takes_nothing_from_a_service_that_is_being_created_api_228() {
     let may_go_on = Arc::new(Semaphore::new(0));
@@ -246,14 +248,14 @@ async fn a_repair_takes_nothing_from_a_service_that_is_being_created_api_228() {
     assert_eq!(taken_ports(&fixture).await, BTreeSet::from([port]));
 }
 
-/// What others do between the list of Services and the repair of ports.
+/// Writes of others between the list of Services and the repair of ports.
 #[tokio::test]
 async fn a_port_that_changes_hands_beside_a_repair_is_left_alone_api_228() {
     let (fixture, _, port) = with_service().await;
     let ports = &allocators(&fixture).ports;
     let (held, suspects) = (HashSet::from([port]), HashSet::from([KEPT]));
     leak_port(&fixture, KEPT).await;
-    // Another daemon gives the leaked one back, and a new Service takes it.
+    // Another daemon releases the leaked one, and a new Service allocates it.
     let before = ports.taken().await.expect("read");
     ports.give_back(&[KEPT]).await.expect("given back");
     leak_port(&fixture, KEPT).await;
@@ -261,7 +263,7 @@ async fn a_port_that_changes_hands_beside_a_repair_is_left_alone_api_228() {
     assert_eq!(repaired.expect("repaired"), (suspects, Vec::new()));
     assert!(taken_ports(&fixture).await.contains(&KEPT));
 
-    // The Service that had a port goes.
+    // The Service that had a port is deleted.
     let before = ports.taken().await.expect("read");
     delete(&fixture, "services", Some("d"), "a").await;
     let repaired = ports.repair(&before, &held, &HashSet::new()).await;
@@ -269,7 +271,8 @@ async fn a_port_that_changes_hands_beside_a_repair_is_left_alone_api_228() {
     assert!(!taken_ports(&fixture).await.contains(&port));
 }
 
-/// Whatever is lost and leaked, in the end everything is taken for who has it.
+/// After any number of lost and leaked allocations, each address and port belongs to its Service in
+/// the end.
 #[tokio::test]
 async fn daemons_repair_at_once_beside_writes_api_228() {
     let engine = FaultyEngine::new();

@@ -2,20 +2,20 @@
 
 use super::RegistryStore;
 use super::create::deduplicate;
-use crate::admission::{Attributes, Operation};
-use crate::api::abandoned;
-use crate::api::managed_fields;
+use crate::admission::{Attributes, Operation, Rounds};
 use crate::api::metadata::OwnersStage;
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, WriteOptions};
-use crate::api::resource::{Scaling, Subresource};
+use crate::api::resource::{Phase, Subresource};
 use crate::api::status::Status;
+use crate::api::{abandoned, managed_fields};
 use crate::registry::context::RequestContext;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::rest::RestStorage;
-use crate::registry::strategy::Form;
+use crate::registry::strategy::{Admitted, Defaulted, Valid};
+use crate::storage::VersionUse;
 
-/// A write's request, without its content.
+/// The request of a write, without its object.
 #[derive(Clone, Copy)]
 pub(super) struct Request<'r> {
     /// The context of the request.
@@ -26,54 +26,51 @@ pub(super) struct Request<'r> {
     pub subresource: Option<&'r Subresource>,
 }
 
-impl<'r> Request<'r> {
-    /// How the subresource shows objects as Scales, if it does.
-    pub(super) fn scaling(&self) -> Option<&'r Scaling> {
-        self.subresource.and_then(|part| part.scaling.as_ref())
-    }
-}
-
 impl RegistryStore {
-    /// The first stage of a write that stores an object, perhaps over a stored one. It may change
-    /// the object, which has the form of written objects afterwards. What is known of its form then
-    /// leaves, of a new one what `form` says unless it was changed.
+    /// Runs mutating admission for a write, over `stored` if the object exists. If a plugin may
+    /// have changed the object, it is defaulted again.
     pub(super) async fn admit(
         &self,
         request: &Request<'_>,
         options: &WriteOptions,
-        object: &mut Object,
-        (stored, mut form): (Option<&Object>, Form),
-    ) -> Result<Form, Box<Status>> {
+        mut defaulted: Defaulted,
+        stored: Option<&Object>,
+    ) -> Result<Admitted, Box<Status>> {
         abandoned::check()?;
-        let name = object.name().to_owned();
+        let name = defaulted.object().name().to_owned();
+        if stored.is_none() && self.definition().phase == Phase::Terminating {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Box::new(Status::forbidden(self.definition(), &name, why)));
+        }
         let attributes = self.attributes(request, writing(options, stored), &name, stored);
         let admission = &self.options.admission;
-        if admission.admit(&attributes, Some(object)).await? {
-            form = self.strategy.complete_admitted(object);
-            keep_readable(object, request);
+        let admitting = admission.admit(&attributes, Some(defaulted.for_admission()));
+        let may_have_changed = admitting.await?;
+        let mut admitted = defaulted.admitted(may_have_changed, self.working());
+        if may_have_changed {
+            keep_readable(admitted.for_metadata(), request);
         }
-        deduplicate(object, OwnersStage::Admitted, request.context);
-        Ok(form)
+        let stage = OwnersStage::Admitted;
+        deduplicate(admitted.for_metadata(), stage, request.context);
+        Ok(admitted)
     }
 
-    /// The second stage, which may refuse the write.
+    /// Runs validating admission for a write.
     pub(super) async fn validate_admitted(
         &self,
         request: &Request<'_>,
         options: &WriteOptions,
-        object: &Object,
+        valid: &Valid,
         stored: Option<&Object>,
     ) -> Result<(), Box<Status>> {
         abandoned::check()?;
-        let operation = writing(options, stored);
+        let (operation, object) = (writing(options, stored), valid.object());
         let attributes = self.attributes(request, operation, object.name(), stored);
-        self.options
-            .admission
-            .validate(&attributes, Some(object))
-            .await
+        let admission = &self.options.admission;
+        admission.validate(&attributes, Some(object)).await
     }
 
-    /// Both stages of a deletion.
+    /// Runs both stages of admission for a deletion.
     pub(super) async fn admit_deletion(
         &self,
         request: &Request<'_>,
@@ -87,7 +84,8 @@ impl RegistryStore {
         admission.validate(&attributes, None).await
     }
 
-    /// Both stages of a creation that stores nothing at its path, which belongs to this store.
+    /// Runs both stages of admission for a create at a path that stores no object of its own, such
+    /// as a binding. `path` belongs to this store.
     ///
     /// # Errors
     /// The first refusal.
@@ -99,20 +97,47 @@ impl RegistryStore {
         object: &mut Object,
         options: &WriteOptions,
     ) -> Result<(), Box<Status>> {
-        let attributes = Attributes {
-            operation: Operation::Create(options),
-            definition: path.resource(),
-            subresource: path.subresource(),
-            namespace: at.namespace,
-            name: at.name,
-            old_object: None,
-            user: &context.user,
-            warnings: &context.warnings,
-            annotations: context.annotations.as_ref(),
-        };
+        let attributes = unstored(path, context, at, Operation::Create(options));
         let admission = &self.options.admission;
         admission.admit(&attributes, Some(object)).await?;
         admission.validate(&attributes, Some(object)).await
+    }
+
+    /// Runs both stages of admission for a connection to what an object of this store represents,
+    /// such as a pod's logs. `options` are those of the connection, from the query.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub async fn admit_connection(
+        &self,
+        path: &dyn RestStorage,
+        context: &RequestContext,
+        at: NamespacedName<'_>,
+        options: &mut Object,
+    ) -> Result<(), Box<Status>> {
+        let attributes = unstored(path, context, at, Operation::Connect);
+        let admission = &self.options.admission;
+        admission.admit(&attributes, Some(options)).await?;
+        admission.validate(&attributes, Some(options)).await
+    }
+
+    /// Returns how an update uses the `resourceVersion` of the object that it starts from. It is
+    /// read if a plugin must not see an object that is not durable yet.
+    pub(super) fn version_use(
+        &self,
+        request: &Request<'_>,
+        options: &WriteOptions,
+        name: &str,
+        own: VersionUse,
+    ) -> VersionUse {
+        if own != VersionUse::Ignores {
+            return own;
+        }
+        let attributes = self.attributes(request, Operation::Update(options), name, None);
+        match self.options.admission.needs_durable(&attributes) {
+            true => VersionUse::Reads,
+            false => VersionUse::Ignores,
+        }
     }
 
     fn attributes<'w>(
@@ -123,9 +148,12 @@ impl RegistryStore {
         old_object: Option<&'w Object>,
     ) -> Attributes<'w> {
         let definition = self.definition();
+        let part = request.subresource;
         Attributes {
             operation,
             definition,
+            kind: part.map_or(definition, |part| part.kind(definition)),
+            stored: self.working(),
             subresource: request.subresource.map(|part| part.name.as_str()),
             namespace: request.namespace.filter(|_| definition.is_namespaced()),
             name,
@@ -133,11 +161,36 @@ impl RegistryStore {
             user: &request.context.user,
             warnings: &request.context.warnings,
             annotations: request.context.annotations.as_ref(),
+            rounds: Rounds::default(),
         }
     }
 }
 
-/// Restores managedFields that admission has made unreadable, and warns of that (API-189).
+/// Returns the attributes of a request that stores nothing at its path.
+fn unstored<'w>(
+    path: &'w dyn RestStorage,
+    context: &'w RequestContext,
+    at: NamespacedName<'w>,
+    operation: Operation<'w>,
+) -> Attributes<'w> {
+    Attributes {
+        operation,
+        definition: path.resource(),
+        kind: path.request_kind(),
+        stored: path.request_kind(),
+        subresource: path.subresource(),
+        namespace: at.namespace,
+        name: at.name,
+        old_object: None,
+        user: &context.user,
+        warnings: &context.warnings,
+        annotations: context.annotations.as_ref(),
+        rounds: Rounds::default(),
+    }
+}
+
+/// Restores managedFields that admission plugins have made unreadable, and warns the client
+/// (API-189).
 fn keep_readable(object: &mut Object, request: &Request<'_>) {
     let Err(error) = managed_fields::adopt(object) else {
         return;
@@ -149,7 +202,7 @@ fn keep_readable(object: &mut Object, request: &Request<'_>) {
     ));
 }
 
-/// The operation of a write that stores an object over this one.
+/// Returns the operation of a write: an update if there is a stored object, else a create.
 fn writing<'w>(options: &'w WriteOptions, stored: Option<&Object>) -> Operation<'w> {
     match stored {
         None => Operation::Create(options),

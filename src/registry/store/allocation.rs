@@ -1,5 +1,5 @@
-//! What objects of a resource take of the cluster, beside their own key: Services take addresses
-//! and ports of nodes (API-228).
+//! Resources of the cluster that objects allocate in addition to their own key: Services allocate
+//! addresses and node ports (API-228).
 
 use std::sync::Arc;
 
@@ -8,21 +8,24 @@ use futures_util::future::BoxFuture;
 use super::RegistryStore;
 use crate::api::object::Object;
 use crate::api::status::Status;
+use crate::registry::strategy::{Admitted, Valid};
 
-/// Allocates what objects of a resource take.
+/// An allocator for the objects of a resource.
 pub trait Allocation: Send + Sync {
-    /// Fills in what a writer left to the cluster, before the object is prepared and checked.
+    /// Sets the fields that the writer left to the cluster, before the strategy prepares and
+    /// validates the object.
     ///
     /// # Errors
-    /// 422 for what the cluster can't have, if that is told before other faults.
+    /// 422 for a request that the cluster cannot fulfil, if kube-apiserver reports it before other
+    /// field errors.
     fn prepare(&self, object: &mut Object, stored: Option<&Object>) -> Result<(), Box<Status>>;
 
-    /// Takes for a checked object what it did not have before, and fills it in. A dry run takes
-    /// nothing.
+    /// Allocates for a valid object what the stored one does not have, and sets its fields. A dry
+    /// run allocates nothing.
     ///
     /// # Errors
-    /// 422 for what somebody else has, and for what the cluster does not have; 500 when nothing is
-    /// left. Nothing was taken then.
+    /// 422 for an address or port that is taken or out of range, and 500 when none is free. Nothing
+    /// stays allocated then.
     fn allocate<'a>(
         self: Arc<Self>,
         object: &'a mut Object,
@@ -30,46 +33,48 @@ pub trait Allocation: Send + Sync {
         dry_run: bool,
     ) -> BoxFuture<'a, Result<Box<dyn Allocated>, Box<Status>>>;
 
-    /// Gives back what a removed object had. What can't be given back now is found later.
+    /// Releases the allocations of a removed object. If a release fails, the repair finds it later.
     fn release<'a>(&'a self, object: &'a Object) -> BoxFuture<'a, ()>;
 }
 
-/// What was taken for a write whose outcome is not known yet. If it is dropped, whoever repairs
-/// allocations finds what nobody has.
+/// The allocations of a write whose outcome is not known yet. If this is dropped, the repair of
+/// allocations finds those without an owner.
 pub trait Allocated: Send {
-    /// The object was written. What it had before and has no longer is given back.
+    /// Ends a successful write: releases allocations that only the previous object had.
     fn written(self: Box<Self>) -> BoxFuture<'static, ()>;
 
-    /// The object was not written. What was taken is given back.
+    /// Ends a failed write: releases all that was allocated for it.
     fn abandoned(self: Box<Self>) -> BoxFuture<'static, ()>;
 }
 
 impl RegistryStore {
-    /// As [`Allocation::prepare`].
+    /// Calls [`Allocation::prepare`], if objects of the resource allocate anything.
     pub(super) fn prepare_allocation(
         &self,
-        object: &mut Object,
+        admitted: &mut Admitted,
         stored: Option<&Object>,
     ) -> Result<(), Box<Status>> {
         let allocation = self.options.allocation.as_ref();
-        allocation.map_or(Ok(()), |allocation| allocation.prepare(object, stored))
+        allocation.map_or(Ok(()), |allocation| {
+            allocation.prepare(admitted.for_change(), stored)
+        })
     }
 
-    /// As [`Allocation::allocate`]. `None` if objects of the resource take nothing.
+    /// Calls [`Allocation::allocate`]. Returns `None` if objects of the resource allocate nothing.
     pub(super) async fn allocate(
         &self,
-        object: &mut Object,
+        valid: &mut Valid,
         stored: Option<&Object>,
         dry_run: bool,
     ) -> Result<Option<Box<dyn Allocated>>, Box<Status>> {
         let Some(allocation) = &self.options.allocation else {
             return Ok(None);
         };
-        let allocated = Arc::clone(allocation).allocate(object, stored, dry_run);
+        let allocated = Arc::clone(allocation).allocate(valid.for_completion(), stored, dry_run);
         allocated.await.map(Some)
     }
 
-    /// As [`Allocation::release`].
+    /// Calls [`Allocation::release`], except in a dry run.
     pub(super) async fn release(&self, object: &Object, dry_run: bool) {
         if let (Some(allocation), false) = (&self.options.allocation, dry_run) {
             allocation.release(object).await;
@@ -77,7 +82,7 @@ impl RegistryStore {
     }
 }
 
-/// Tells what was taken of the outcome of the write.
+/// Commits the allocations of a successful write, or rolls them back.
 pub(super) async fn settle(allocated: Option<Box<dyn Allocated>>, is_written: bool) {
     match (allocated, is_written) {
         (Some(allocated), true) => allocated.written().await,

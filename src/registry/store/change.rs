@@ -1,4 +1,4 @@
-//! Changes that the server itself makes of an object, for a subresource that is not a part of it.
+//! Changes of an object by the server itself, for a subresource that is not part of the object.
 
 use std::sync::Arc;
 
@@ -12,19 +12,21 @@ use crate::api::status::Status;
 use crate::registry::context::{RequestContext, SERVER};
 use crate::registry::errors::FailedOperation;
 use crate::registry::namespaced_name::NamespacedName;
+use crate::registry::strategy::Valid;
 use crate::storage::{
-    Current, Preconditions, UpdateFunction, UpdateRequest, Updated, VersionUse, WriteDecision,
+    Current, NewObject, Preconditions, UpdateFunction, UpdateRequest, VersionUse, WriteDecision,
     WriteOutcome,
 };
 
-/// A change, or the refusal for the client. It is called once for each attempt.
+/// A change, which may refuse the request with a Status. It is called once for each attempt.
 pub type Change<'c> = &'c mut (dyn FnMut(&mut Object) -> Result<(), Box<Status>> + Send);
 
 impl RegistryStore {
-    /// Changes an object, in the version of the hub, without strategy and admission.
+    /// Changes an object in the hub version, without strategy and admission.
     ///
     /// # Errors
-    /// 404 when it is absent, 409 for preconditions that don't hold, and what the change refuses.
+    /// 404 if the object is absent, 409 for failed preconditions, and the Status that the change
+    /// returns.
     pub async fn change(
         &self,
         context: &RequestContext,
@@ -42,15 +44,35 @@ impl RegistryStore {
         self.carry_out(changing, at, preconditions, dry_run).await
     }
 
-    /// Changes the status of an object of the hub's version, as [`RegistryStore::change`] does. The
-    /// server owns what differs then: kube-apiserver writes such a status as a client (API-179).
+    /// Changes the status of an object in the hub version, as [`RegistryStore::change`] does. The
+    /// server becomes the field owner of all changes, because kube-apiserver writes such a status
+    /// as a client (API-179).
     ///
     /// # Errors
-    /// 404 when it is absent, and what the change refuses.
+    /// 404 if the object is absent, and the Status that the change returns.
     pub async fn change_status(
         &self,
         context: &RequestContext,
         at: NamespacedName<'_>,
+        dry_run: bool,
+        change: Change<'_>,
+    ) -> Result<Arc<CachedObject>, Box<Status>> {
+        let anyone = Preconditions::default();
+        self.change_status_of(context, at, anyone, dry_run, change)
+            .await
+    }
+
+    /// Changes the status of an object as [`RegistryStore::change_status`] does, if these
+    /// preconditions hold.
+    ///
+    /// # Errors
+    /// 404 if the object is absent, 409 for failed preconditions, and the Status that the change
+    /// returns.
+    pub async fn change_status_of(
+        &self,
+        context: &RequestContext,
+        at: NamespacedName<'_>,
+        preconditions: Preconditions,
         dry_run: bool,
         change: Change<'_>,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
@@ -60,8 +82,7 @@ impl RegistryStore {
             is_status: true,
             change,
         };
-        let anyone = Preconditions::default();
-        self.carry_out(changing, at, anyone, dry_run).await
+        self.carry_out(changing, at, preconditions, dry_run).await
     }
 
     async fn carry_out(
@@ -87,9 +108,9 @@ impl RegistryStore {
             .guaranteed_update(request, &mut changing);
         match outcome.await {
             Ok(WriteOutcome::Done(object)) => Ok(object),
-            Ok(WriteOutcome::Left) => {
-                Err(Box::new(Status::internal("a change has left its object")))
-            }
+            Ok(WriteOutcome::Left) => Err(Box::new(Status::internal(
+                "a change did not write its object",
+            ))),
             Err(error) => Err(self.fault(error, FailedOperation::Update, at.name)),
         }
     }
@@ -98,13 +119,13 @@ impl RegistryStore {
 struct Changing<'c> {
     store: &'c RegistryStore,
     context: &'c RequestContext,
-    /// Whether the server owns what changes.
+    /// Whether the server becomes the field owner of the changes.
     is_status: bool,
     change: Change<'c>,
 }
 
 impl Changing<'_> {
-    /// Says in a changed object that the server owns what differs in its status.
+    /// Makes the server the field owner of the changes of the status.
     fn own(&self, live: &Object, object: &mut Object) {
         let request = Request {
             context: self.context,
@@ -112,7 +133,8 @@ impl Changing<'_> {
             subresource: self.store.definition().subresource("status"),
         };
         let manager = self.store.field_manager(&request);
-        self.store.tell_owners(&manager, Some(live), object, SERVER);
+        self.store
+            .record_owners(&manager, Some(live), object, SERVER);
     }
 }
 
@@ -120,11 +142,11 @@ impl UpdateFunction for Changing<'_> {
     fn call(
         &mut self,
         current: Current,
-    ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
+    ) -> BoxFuture<'_, Result<WriteDecision<NewObject>, Box<Status>>> {
         async move {
             let stored = current.object.ok_or_else(|| {
                 Box::new(Status::internal(
-                    "an update that creates nothing has no object",
+                    "an update that never creates was called without an object",
                 ))
             })?;
             let mut object = self.store.to_change(&stored).await?;
@@ -133,12 +155,8 @@ impl UpdateFunction for Changing<'_> {
             if let Some(live) = live {
                 self.own(&live, &mut object);
             }
-            self.store.hub().canonicalize(&mut object);
-            Ok(WriteDecision::Write(Updated {
-                object,
-                ttl: self.store.time_to_live(),
-                hold: None,
-            }))
+            let valid = Valid::of_server(object, self.store.working());
+            Ok(WriteDecision::Write(self.store.to_store(valid, true)))
         }
         .boxed()
     }

@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use actors::object::CachedObject;
 use futures_util::future::FutureExt;
 
+use super::RegistryStore;
 use super::admit::Request;
-use super::allocation::settle;
-use super::{RegistryStore, reconcile_namespace};
+use super::allocation::{Allocated, settle};
+use super::reconcile_namespace;
 use crate::api::metadata::{OwnersStage, deduplicate_owners};
 use crate::api::names::generate_name;
 use crate::api::object::Object;
@@ -19,18 +20,18 @@ use crate::registry::context::RequestContext;
 use crate::registry::errors::FailedOperation;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
-use crate::registry::strategy::Form;
+use crate::registry::strategy::{Admitted, Decoded, Valid};
 use crate::storage::codec::metadata_object_of;
 use crate::storage::{Asked, GetRequest, RunToCompletion, StorageErrorKind};
 
 /// The number of attempts with generated names (API-199).
 const NAME_ATTEMPTS: usize = 8;
 
-/// The warning to who creates an object of a kind that has no effect yet (D-92).
+/// The warning for a create of a kind whose objects have no effect yet (D-92).
 pub const WITHOUT_EFFECT: &str =
     "Taffrail stores this object, but nothing enforces or serves what it says yet";
 
-/// The server ignores these fields of a body (API-91).
+/// The fields of a body that the server ignores on create (API-91).
 pub(super) const SYSTEM_FIELDS: [&str; 5] = [
     "creationTimestamp",
     "deletionTimestamp",
@@ -43,7 +44,8 @@ impl RegistryStore {
     /// Stores a new object.
     ///
     /// # Errors
-    /// 409 for an existing name, 422 for an invalid object, refusals of admission (http.md 3.2).
+    /// 409 for an existing name, 422 for an invalid object, and refusals of admission (http.md
+    /// 3.2).
     pub async fn create(
         &self,
         context: &RequestContext,
@@ -62,21 +64,21 @@ impl RegistryStore {
             subresource: None,
         };
         deduplicate(&mut object, OwnersStage::Read, context);
-        let form = self.take_in(&mut object, &request);
-        let admitting = self.admit(&request, options, &mut object, (None, form));
-        let form = admitting.await?;
-        let base = object.meta("generateName").to_owned();
-        let is_generated = object.name().is_empty() && !base.is_empty();
+        let defaulted = self.default_new(Decoded(object), &request);
+        let admitted = self.admit(&request, options, defaulted, None).await?;
+        let base = admitted.object().meta("generateName").to_owned();
+        let is_generated = admitted.object().name().is_empty() && !base.is_empty();
         if !is_generated {
-            let creating = self.create_named(&request, options, (object, form), creation);
+            let creating = self.create_named(&request, options, admitted, creation);
             return creating.await;
         }
         let mut last = Box::new(Status::generate_name_exhausted(self.definition(), &base));
         for _ in 0..NAME_ATTEMPTS {
-            let mut candidate = object.clone();
-            candidate.set_meta("name", &generate_name(&base));
+            let mut candidate = admitted.clone();
+            let name = generate_name(&base);
+            candidate.for_metadata().set_meta("name", &name);
             let creation = creation.clone();
-            let creating = self.create_named(&request, options, (candidate, form), creation);
+            let creating = self.create_named(&request, options, candidate, creation);
             match creating.await {
                 Err(status) if status.reason == StatusReason::ALREADY_EXISTS => last = status,
                 other => return other,
@@ -85,20 +87,17 @@ impl RegistryStore {
         Err(last)
     }
 
-    /// One attempt with a name, from validation on.
+    /// Makes one attempt to create the object under a name, from validation on.
     async fn create_named(
         &self,
         request: &Request<'_>,
         options: &WriteOptions,
-        (mut object, form): (Object, Form),
+        admitted: Admitted,
         creation: Arc<PendingCreate>,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
-        self.prepare_new(&mut object, form, request.context)?;
-        self.validate_admitted(request, options, &object, None)
-            .await?;
-        let allocated = self.allocate(&mut object, None, options.dry_run).await?;
-        let name = object.name().to_owned();
-        let has_base = !object.meta("generateName").is_empty();
+        let (valid, allocated) = self.make_valid(request, options, admitted).await?;
+        let name = valid.object().name().to_owned();
+        let has_base = !valid.object().meta("generateName").is_empty();
         let key = self.key(NamespacedName {
             namespace: request.namespace,
             name: &name,
@@ -107,11 +106,11 @@ impl RegistryStore {
             self.target(options.dry_run).clone(),
             request.context.origin(),
         );
-        let (at, ttl) = (key.clone(), self.time_to_live());
-        // When the client disconnects, the write may still happen. The create stays pending until
-        // its outcome is known.
+        let (at, new) = (key.clone(), self.to_store(valid, false));
+        // The write may still happen after the client has disconnected, so the create stays pending
+        // until its outcome is known.
         let storing = async move {
-            let outcome = target.create(&at, object, ttl, origin).await;
+            let outcome = target.create(&at, new, origin).await;
             settle(allocated, outcome.is_ok()).await;
             drop(creation);
             outcome
@@ -125,9 +124,9 @@ impl RegistryStore {
         }
     }
 
-    /// The refusal for an existing name. It says whether the object is being deleted (API-97), and
-    /// of an object that says what generated names begin with that none was found (API-199), even
-    /// if it says its name, too.
+    /// Returns the Status for an existing name. It says whether the existing object is being
+    /// deleted (API-97). An object with a generateName gets the message for exhausted attempts,
+    /// even if it also has a name (API-199).
     async fn taken(&self, key: String, name: &str, has_base: bool) -> Status {
         let found = self
             .storage()
@@ -150,45 +149,50 @@ impl RegistryStore {
         }
     }
 
-    /// Fills in and validates a new object (API-94), and warns the client. Another attempt repeats
-    /// the warnings, and the client gets each once.
-    pub(super) fn prepare_new(
+    /// Takes an admitted object through the remaining stages (API-94): it is prepared, validated,
+    /// passed to validating admission, and gets its addresses and ports. Warns the client. A
+    /// further attempt repeats the warnings, but the client gets each once.
+    pub(super) async fn make_valid(
         &self,
-        object: &mut Object,
-        mut form: Form,
-        context: &RequestContext,
-    ) -> Result<(), Box<Status>> {
-        let create = &self.definition().create;
-        if create.requester.is_some() || self.options.allocation.is_some() {
-            form = Form::Unknown;
-        }
-        self.strategy.set_requester(object, &context.user);
-        self.prepare_allocation(object, None)?;
+        request: &Request<'_>,
+        options: &WriteOptions,
+        mut admitted: Admitted,
+    ) -> Result<(Valid, Option<Box<dyn Allocated>>), Box<Status>> {
+        let (context, strategy) = (request.context, &self.strategy);
+        strategy.set_requester(&mut admitted, &context.user);
+        self.prepare_allocation(&mut admitted, None)?;
+        let behaviour = &self.definition().behaviour;
+        context.warn(behaviour.warnings_before_create(admitted.object()));
         let uid = uuid::Uuid::new_v4().to_string();
-        let now = clock::now();
-        context.warn(self.strategy.warnings_before(object));
-        let warnings = self.strategy.prepare_create(object, &uid, now, form)?;
+        let prepared = strategy.prepare_create(admitted, &uid, clock::now());
+        let (mut valid, warnings) = strategy.validate_create(prepared)?;
         context.warn(warnings);
-        if self.definition().lacks_effect(object) {
+        if let Some(refusal) = self.unconvertible() {
+            return Err(refusal);
+        }
+        if behaviour.rules().lacks_effect(valid.object()) {
             self.warn_of_no_effect(context);
         }
-        Ok(())
+        self.validate_admitted(request, options, &valid, None)
+            .await?;
+        let allocated = self.allocate(&mut valid, None, options.dry_run).await?;
+        Ok((valid, allocated))
     }
 
-    /// Tells who creates an object that nothing follows from it yet, and says so in the log once
-    /// for each kind (D-92).
+    /// Warns the creator of an object that nothing acts on yet. The log says so once for each kind
+    /// (D-92).
     fn warn_of_no_effect(&self, context: &RequestContext) {
         context.warn([WITHOUT_EFFECT.to_owned()]);
         if !self.has_told_of_no_effect.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 resource = %self.definition().qualified(),
-                "objects are stored, and have no effect yet: nothing enforces or serves what they say"
+                "objects are stored but have no effect yet: nothing enforces or serves them"
             );
         }
     }
 }
 
-/// Removes duplicate owners, and tells the client (API-207).
+/// Removes duplicate owner references, and warns the client (API-207).
 pub(super) fn deduplicate(object: &mut Object, stage: OwnersStage, context: &RequestContext) {
     context.warn(deduplicate_owners(object, stage));
 }

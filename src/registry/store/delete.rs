@@ -16,41 +16,43 @@ use crate::registry::context::RequestContext;
 use crate::registry::deletion::{DeletionVerdict, decide, needs_content};
 use crate::registry::errors::{FailedOperation, decoded_with_room};
 use crate::registry::namespaced_name::NamespacedName;
+use crate::registry::strategy::Valid;
 use crate::storage::codec::metadata_object_of;
 use crate::storage::{
-    Current, DeleteRequest, Preconditions, StorageError, StorageErrorKind, Unconditional,
-    UpdateFunction, UpdateRequest, Updated, ValidateDeletion, VersionUse, WriteDecision,
+    Current, DeleteRequest, NewObject, Preconditions, StorageError, StorageErrorKind,
+    Unconditional, UpdateFunction, UpdateRequest, ValidateDeletion, VersionUse, WriteDecision,
     WriteOutcome,
 };
 
-/// The answer to a deletion (API-109, RG-10).
+/// The body of the response to a deletion (API-109, RG-10).
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// The object as it was when it was removed, or with its mark.
+    /// The object as it was when it was removed, or as marked for deletion.
     Object,
-    /// A Status that names the removed object.
+    /// A Status with the details of the removed object.
     Status(Box<Status>),
 }
 
 /// A deletion that was not refused.
 #[derive(Clone, Debug)]
 pub struct Deletion {
-    /// The object's last content, or its content with the mark.
+    /// The last content of the object, or its content as marked for deletion.
     pub object: Arc<CachedObject>,
-    /// The answer for the client.
+    /// The body of the response.
     pub answer: Answer,
-    /// Whether the object is gone. In a dry run, whether it would be gone.
+    /// Whether the object was removed. In a dry run, whether it would be.
     pub removed: bool,
-    /// Whether the answer is 202 instead of 200: the object still exists, and the client asked not
-    /// to orphan its dependents (API-110).
+    /// Whether the response has code 202 instead of 200: the object still exists, and the client
+    /// has set `orphanDependents` to false (API-110).
     pub accepted: bool,
 }
 
 impl RegistryStore {
-    /// Removes an object or marks it for removal.
+    /// Removes an object or marks it for deletion.
     ///
     /// # Errors
-    /// 404 when it is absent, 409 for preconditions, refusals of admission (http.md 3.4).
+    /// 404 if the object is absent, 409 for failed preconditions, and refusals of admission
+    /// (http.md 3.4).
     pub async fn delete(
         &self,
         context: &RequestContext,
@@ -59,6 +61,10 @@ impl RegistryStore {
     ) -> Result<Deletion, Box<Status>> {
         let key = self.key(at)?;
         let NamespacedName { namespace, name } = at;
+        if self.unconvertible().is_some() {
+            // The answer would show the object.
+            self.get(at, "").await?;
+        }
         let request = Request {
             context,
             namespace,
@@ -72,7 +78,8 @@ impl RegistryStore {
             options,
         };
         loop {
-            // Nothing keeps most objects, so they are removed at once.
+            // Most objects have no finalizers and no grace period, so try to remove the object at
+            // once.
             match deleting.try_remove().await? {
                 DeletionStep::Done(deletion) => return Ok(deleting.released(deletion).await),
                 DeletionStep::Other => {}
@@ -95,9 +102,9 @@ impl RegistryStore {
 enum DeletionStep {
     /// The deletion is complete.
     Done(Deletion),
-    /// The object needs another step.
+    /// The object has changed or needs the other kind of step.
     Other,
-    /// The stored value can't be read as an object.
+    /// The stored value cannot be decoded.
     Unreadable(StorageError),
 }
 
@@ -111,7 +118,7 @@ struct Deleting<'d> {
 }
 
 impl Deleting<'_> {
-    /// Removes the object if that is the verdict.
+    /// Removes the object, if its finalizers and options allow that.
     async fn try_remove(&self) -> Result<DeletionStep, Box<Status>> {
         let mut check = Check { deleting: self };
         match self.remove(Preconditions::default(), &mut check).await {
@@ -124,9 +131,9 @@ impl Deleting<'_> {
         }
     }
 
-    /// Removes an unreadable object by its name alone, if admission allows it. Its finalizers and
-    /// owners can't be read either. Refuses when the client or the kind demands a check of the
-    /// content.
+    /// Removes an object that cannot be decoded by its name alone, if admission allows it. Its
+    /// finalizers and owner references are unknown, so it is refused if the client or the kind
+    /// requires a check of the content.
     async fn try_remove_unread(&self, unread: StorageError) -> Result<DeletionStep, Box<Status>> {
         let fault = |error| self.store.fault(error, FailedOperation::Delete, self.name);
         let Preconditions {
@@ -161,7 +168,7 @@ impl Deleting<'_> {
         }))
     }
 
-    /// The known parts of an unreadable object.
+    /// Returns the known fields of an object that cannot be decoded.
     fn stub(&self) -> Object {
         let definition = self.store.definition();
         let mut stub = Object::default();
@@ -171,7 +178,8 @@ impl Deleting<'_> {
         stub
     }
 
-    /// Marks the object if that is the verdict, and removes it if nothing else keeps it.
+    /// Marks the object for deletion if something keeps it, and removes it afterwards if nothing
+    /// does any more.
     async fn try_mark(&self) -> Result<DeletionStep, Box<Status>> {
         let mut mark = Mark {
             deleting: self,
@@ -193,25 +201,25 @@ impl Deleting<'_> {
         let marked = match (outcome, mark.kept) {
             (WriteOutcome::Done(marked), _) => marked,
             (WriteOutcome::Left, Some(kept)) => return Ok(DeletionStep::Done(self.kept(kept))),
-            // Nothing keeps the object any more.
+            // The object can now be removed at once.
             (WriteOutcome::Left, None) => return Ok(DeletionStep::Other),
         };
         match (mark.then_remove, self.options.dry_run) {
             (false, _) => Ok(DeletionStep::Done(self.kept(marked))),
-            // A dry run does not store the mark, and a real deletion would show the object without
-            // it.
+            // A dry run does not store the mark, and a real deletion would return the object
+            // without it.
             (true, true) => Ok(DeletionStep::Done(self.removed(marked)?)),
             (true, false) => Ok(DeletionStep::Done(self.remove_marked(marked).await?)),
         }
     }
 
-    /// Removes an object that was just marked and that nothing keeps. A removal by another client,
-    /// such as a kubelet, counts as success.
+    /// Removes an object that was marked before and that nothing keeps. If another client, such as
+    /// a kubelet, has removed it, the deletion succeeds.
     async fn remove_marked(&self, marked: Arc<CachedObject>) -> Result<Deletion, Box<Status>> {
         let version = &self.options.preconditions.resource_version;
         let preconditions = Preconditions {
             uid: Some(uid_of(&marked)?),
-            // The mark has changed the version that the client knows (RG-9).
+            // Marking has changed the version that the client's precondition names (RG-9).
             resource_version: version.as_ref().map(|_| marked.revision.to_string()),
         };
         let mut check = Unconditional;
@@ -242,7 +250,7 @@ impl Deleting<'_> {
             .await
     }
 
-    /// Gives back what a removed object had.
+    /// Releases what a removed object had allocated.
     async fn released(&self, deletion: Deletion) -> Deletion {
         if let (true, Ok(object)) = (deletion.removed, decoded_with_room(&deletion.object).await) {
             self.store.release(&object, self.options.dry_run).await;
@@ -250,10 +258,10 @@ impl Deleting<'_> {
         deletion
     }
 
-    /// The answer for a removed object.
+    /// Returns the result for a removed object.
     fn removed(&self, object: Arc<CachedObject>) -> Result<Deletion, Box<Status>> {
         let definition = self.store.definition();
-        let answer = match definition.returns_deleted {
+        let answer = match definition.rules().returns_deleted {
             true => Answer::Object,
             false => Answer::Status(Box::new(self.success(&uid_of(&object)?))),
         };
@@ -265,7 +273,7 @@ impl Deleting<'_> {
         })
     }
 
-    /// The Status of a removal.
+    /// Returns the Status for a removed object.
     fn success(&self, uid: &str) -> Status {
         let definition = self.store.definition();
         Status::success(StatusDetails {
@@ -277,7 +285,7 @@ impl Deleting<'_> {
         })
     }
 
-    /// The answer for an object that still exists.
+    /// Returns the result for an object that still exists.
     fn kept(&self, object: Arc<CachedObject>) -> Deletion {
         let accepted = self.options.orphan_dependents == Some(false);
         Deletion {
@@ -311,7 +319,7 @@ fn uid_of(object: &CachedObject) -> Result<String, Box<Status>> {
     Ok(object.uid().to_owned())
 }
 
-/// Allows the removal only if nothing keeps the object.
+/// The check before a removal: that nothing keeps the object.
 struct Check<'c> {
     deleting: &'c Deleting<'c>,
 }
@@ -333,10 +341,10 @@ impl ValidateDeletion for Check<'_> {
     }
 }
 
-/// The update function that marks an object.
+/// The update function that marks an object for deletion.
 struct Mark<'m> {
     deleting: &'m Deleting<'m>,
-    /// The object that the last call left unchanged, if it did.
+    /// The object, if the last call left it unchanged.
     kept: Option<Arc<CachedObject>>,
     then_remove: bool,
 }
@@ -345,7 +353,7 @@ impl UpdateFunction for Mark<'_> {
     fn call(
         &mut self,
         current: Current,
-    ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
+    ) -> BoxFuture<'_, Result<WriteDecision<NewObject>, Box<Status>>> {
         async move {
             self.kept = None;
             let Some(cached) = current.object else {
@@ -359,10 +367,10 @@ impl UpdateFunction for Mark<'_> {
                     then_remove,
                 } => {
                     self.then_remove = then_remove;
-                    Ok(WriteDecision::Write(Updated {
-                        object,
+                    let valid = Valid::marked(object);
+                    Ok(WriteDecision::Write(NewObject {
                         ttl: None,
-                        hold: None,
+                        ..self.deleting.store.to_store(valid, true)
                     }))
                 }
                 DeletionVerdict::Keep => {

@@ -1,13 +1,13 @@
 //! The verbs of one resource.
 //!
-//! This folder owns the checks, strategy and admission around [`Storage`], in a file per verb.
-//! Decoded objects and options enter with a request context. Stored objects, lists and watches
-//! leave, or a `Status`. This folder must not know HTTP connections, wire encodings or storage
+//! This folder owns the checks, strategy and admission around [`Storage`], with one file for each
+//! verb. It takes decoded objects, options and a request context, and returns stored objects, lists
+//! and watches, or a `Status`. It must not know HTTP connections, wire encodings or storage
 //! engines.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use actors::object::CachedObject;
@@ -18,25 +18,26 @@ use super::errors::{FailedOperation, interpret};
 use super::keys::{KeyError, object_key};
 use super::namespaced_name::NamespacedName;
 use super::pending_creates::PendingCreates;
-use super::strategy::Strategy;
+use super::strategy::{Strategy, Valid};
 use crate::admission::Admission;
-use crate::api::decode::FieldFault;
 use crate::api::deep;
+use crate::api::error_list::ClusterPolicies;
+use crate::api::field_validation::StrictDecodingError;
 use crate::api::object::Object;
 use crate::api::patch::Patch;
-use crate::api::resource::{ResourceDefinition, converted};
+use crate::api::resource::{ResourceDefinition, convert, converted};
 use crate::api::schema::Empty;
 use crate::api::status::Status;
 use crate::storage::codec::Codec;
-use crate::storage::{ResourceStorage, Root, Storage, StorageError, StoredResource};
-use manage::Filters;
+use crate::storage::{NewObject, ResourceStorage, Root, Storage, StorageError, StoredResource};
+use owners::Filters;
 
 mod admit;
 mod allocation;
 mod change;
 mod create;
 mod delete;
-mod manage;
+mod owners;
 mod read;
 mod replacement;
 mod scale;
@@ -50,39 +51,41 @@ pub use replacement::Replacement;
 /// The parts that all stores of a daemon share.
 #[derive(Clone, Default)]
 pub struct StoreOptions {
-    /// Admission for writes.
+    /// The admission chain for writes.
     pub admission: Admission,
-    /// The pending creates.
+    /// The pending creates of all stores.
     pub pending_creates: PendingCreates,
-    /// Whether a collector handles the finalizers of propagation policies.
+    /// Whether a garbage collector handles the finalizers of propagation policies.
     pub collector: Collector,
-    /// How many objects of a collection are deleted at a time. Zero means one (RG-12).
+    /// The number of objects of a collection that are deleted concurrently. Zero means one (RG-12).
     pub delete_collection_workers: usize,
     /// The prefix of the store's keys.
     pub root: Root,
     /// How long events are kept. Zero means forever.
     pub event_ttl: Duration,
-    /// What objects of this resource take of the cluster.
+    /// The policies that validation obeys.
+    pub policies: ClusterPolicies,
+    /// The allocator for objects of this resource.
     pub allocation: Option<Arc<dyn Allocation>>,
 }
 
 /// The new content for an update.
 #[derive(Debug)]
 pub enum UpdateSource {
-    /// This object (PUT).
+    /// An object that replaces the current one (PUT).
     Replace(Replacement),
-    /// The result of this patch on the current object (API-151).
+    /// A patch of the current object (API-151).
     Patch(Patch),
-    /// The current object with this one applied (API-172). It has no type yet.
+    /// A server-side apply (API-172).
     Apply {
-        /// What is applied.
+        /// The applied configuration, which is not read by the type of its kind yet.
         object: Object,
-        /// Members that its body has twice.
-        faults: Vec<FieldFault>,
+        /// The duplicate members of its body.
+        faults: Vec<StrictDecodingError>,
     },
 }
 
-/// The answer to an update.
+/// The result of an update.
 #[derive(Clone, Debug)]
 pub struct Written {
     /// The object as stored.
@@ -94,74 +97,80 @@ pub struct Written {
 /// The store of one version of a resource. It shares its storage with the other versions.
 pub struct RegistryStore {
     definition: Arc<ResourceDefinition>,
-    /// The rules of the version, for objects in the form of the hub.
+    /// The strategy of the version, for objects that were converted to the hub.
     strategy: Strategy,
-    /// The fields that count for managedFields, by endpoint.
+    /// The fields that endpoints exclude from managedFields.
     filters: Filters,
     codec: Codec,
     storages: ResourceStorage,
     options: StoreOptions,
-    /// Whether the log says that objects of the kind have no effect.
+    /// Whether the log already says that objects of the kind have no effect.
     has_told_of_no_effect: AtomicBool,
-    removed: watch::Sender<bool>,
+    /// Whether it is no longer served. Made when somebody waits for that, because it is large.
+    removed: OnceLock<watch::Sender<bool>>,
 }
 
 impl RegistryStore {
-    /// A store over a storage and the storage for its dry runs.
+    /// Creates a store over a storage and the storage for its dry runs.
     pub fn new(
         definition: Arc<ResourceDefinition>,
         storages: ResourceStorage,
         options: StoreOptions,
     ) -> RegistryStore {
+        let working = match definition.is_written_as_sent() {
+            true => definition.clone(),
+            false => storages.resource.hub.clone(),
+        };
         RegistryStore {
-            strategy: Strategy::over(definition.clone(), storages.resource.hub.clone()),
+            strategy: Strategy::over(definition.clone(), working, options.policies),
             filters: Filters::of(&definition),
             codec: Codec::new(storages.resource.hub.clone()),
             definition,
             storages,
             options,
             has_told_of_no_effect: AtomicBool::new(false),
-            removed: watch::Sender::new(false),
+            removed: OnceLock::new(),
         }
     }
 
-    /// The resource.
+    /// Returns the version of the resource.
     pub fn definition(&self) -> &Arc<ResourceDefinition> {
         &self.definition
     }
 
-    /// What is stored, which other versions may share.
+    /// Returns the stored resource, which other versions may share.
     pub fn stored_resource(&self) -> &Arc<StoredResource> {
         &self.storages.resource
     }
 
-    /// The storages, which other versions may share.
+    /// Returns the storages, which other versions may share.
     pub fn storages(&self) -> &ResourceStorage {
         &self.storages
     }
 
-    /// The storage, for metrics and readiness.
+    /// Returns the storage, for metrics and readiness.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.storages.storage
     }
 
-    /// How many objects of a collection are deleted at a time, at least one (RG-12).
+    /// Returns the number of objects of a collection that are deleted concurrently, at least one
+    /// (RG-12).
     pub(super) fn delete_collection_workers(&self) -> usize {
         self.options.delete_collection_workers.max(1)
     }
 
-    /// The pending creates of this and all other stores of the daemon.
+    /// Returns the pending creates, which all stores of the daemon share.
     pub fn pending_creates(&self) -> &PendingCreates {
         &self.options.pending_creates
     }
 
-    /// The size of an object in bytes of JSON if it is known without waiting, else 0.
+    /// Returns the size of an object in bytes of JSON, or 0 if it cannot be known without waiting.
     pub fn held_bytes(&self, at: NamespacedName<'_>) -> usize {
         let key = self.key(at);
         key.map_or(0, |key| self.storage().held_bytes(&key))
     }
 
-    /// The storage for the writes of a request.
+    /// Returns the storage for the writes of a request.
     fn target(&self, dry_run: bool) -> &Arc<dyn Storage> {
         match dry_run {
             true => &self.storages.dry_run,
@@ -169,7 +178,7 @@ impl RegistryStore {
         }
     }
 
-    /// The lifetime of stored objects in seconds, or `None` for no limit.
+    /// Returns the lifetime of stored objects in seconds, or `None` for no limit.
     fn time_to_live(&self) -> Option<u64> {
         self.strategy.time_to_live(self.options.event_ttl)
     }
@@ -178,12 +187,26 @@ impl RegistryStore {
         object_key(self.definition(), at.namespace, at.name).map_err(bad_key)
     }
 
-    /// The version in which objects are stored, checked and cached.
+    /// Returns the version in which objects are stored, validated and cached.
     fn hub(&self) -> &Arc<ResourceDefinition> {
         &self.stored_resource().hub
     }
 
-    /// An object of the hub in the version of this store.
+    /// Returns the version in which writes are carried out: the hub, or that of this store.
+    fn working(&self) -> &Arc<ResourceDefinition> {
+        match self.definition.is_written_as_sent() {
+            true => &self.definition,
+            false => self.hub(),
+        }
+    }
+
+    /// Returns whether objects are the same in this version and in the one in which writes are
+    /// carried out.
+    fn is_working(&self) -> bool {
+        self.definition.is_written_as_sent() || self.is_hub()
+    }
+
+    /// Converts an object of the hub to the version of this store.
     fn in_version<'o>(&self, object: &'o Object) -> Cow<'o, Object> {
         if self.is_hub() {
             return Cow::Borrowed(object);
@@ -192,12 +215,40 @@ impl RegistryStore {
         Cow::Owned(converted(object, hub, own, Empty::Forgotten))
     }
 
-    /// A stored object that is changed and stored again, in the version of the hub, with the texts
-    /// of its raw JSON.
+    /// Converts a stored object that is being changed to the version of this store.
+    fn live<'o>(&self, stored: &'o Object) -> Cow<'o, Object> {
+        match self.is_working() {
+            true => Cow::Borrowed(stored),
+            false => self.in_version(stored),
+        }
+    }
+
+    /// Converts an object of the version in which writes are carried out to the hub.
+    fn in_hub(&self, object: &mut Object) {
+        if self.definition.is_written_as_sent() && !self.is_hub() {
+            convert(object, &self.definition, self.hub());
+        }
+    }
+
+    /// Returns why objects can't be shown or written in this version, if they can't.
+    fn unconvertible(&self) -> Option<Box<Status>> {
+        let why = self.definition.rules().unconvertible.as_ref()?;
+        Some(Box::new(Status::unknown(why)))
+    }
+
+    /// Decodes a stored object for a change, in the version in which writes are carried out, with
+    /// the texts of its raw JSON.
     async fn to_change(&self, cached: &CachedObject) -> Result<Object, Box<Status>> {
+        if let Some(refusal) = self.unconvertible() {
+            return Err(refusal);
+        }
         let object = deep::retry(|| self.codec.object_of(cached)).await;
-        let object = object.map_err(|error| Box::new(Status::internal(error)))?;
-        // They are text, which is read later.
+        let mut object = object.map_err(|error| Box::new(Status::internal(error)))?;
+        if self.definition.is_written_as_sent() && !self.is_hub() {
+            convert(&mut object, self.hub(), &self.definition);
+        }
+        // managedFields stay JSON text until they are read, so their depth needs a check of its
+        // own.
         let managed_fields = object.managed_fields();
         if managed_fields.is_some_and(|text| deep::is_deep(text.as_bytes())) {
             deep::room().await;
@@ -205,13 +256,31 @@ impl RegistryStore {
         Ok(object)
     }
 
+    /// Prepares a valid object for storage. If the store refuses it as too large, it is stored
+    /// without managedFields (API-93, API-157). With `needs_managers` it is refused instead.
+    fn to_store(&self, valid: Valid, needs_managers: bool) -> NewObject {
+        let mut object = valid.into_object();
+        self.in_hub(&mut object);
+        NewObject {
+            ttl: self.time_to_live(),
+            lighten: (!needs_managers).then_some(forget_managers),
+            ..NewObject::from(object)
+        }
+    }
+
     fn is_hub(&self) -> bool {
-        Arc::ptr_eq(self.definition(), self.hub())
+        self.definition().is_version_of(self.hub())
     }
 
     fn fault(&self, error: StorageError, operation: FailedOperation, name: &str) -> Box<Status> {
         interpret(error, operation, self.definition(), name)
     }
+}
+
+fn forget_managers(object: &mut Object) -> bool {
+    let has_managers = object.managed_fields().is_some();
+    object.set_managed_fields(None);
+    has_managers
 }
 
 /// Converts a key error to a bad request (RG-1).
@@ -222,7 +291,7 @@ fn bad_key(error: KeyError) -> Box<Status> {
 /// Sets the namespace of an object to that of its request (API-92, API-203).
 ///
 /// # Errors
-/// 400 if the object names another one.
+/// 400 if the object has another namespace.
 pub fn reconcile_namespace(
     object: &mut Object,
     definition: &ResourceDefinition,

@@ -8,6 +8,7 @@ use actors::engine::Revision;
 use actors::object::CachedObject;
 use actors::watch::{Projection, Scope, WatchInterest};
 use futures_util::future::{FutureExt, LocalBoxFuture};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{RegistryStore, bad_key};
@@ -23,7 +24,7 @@ use crate::storage::{
     RunningWatch, Stats, WatchRequest, WatchStream,
 };
 
-/// The refusal of a watch, and how the client is told (WA-6).
+/// The refusal of a watch, by the way in which it is reported (WA-6).
 #[derive(Clone, Debug)]
 pub enum WatchRefusal {
     /// The refusal is the response.
@@ -34,19 +35,19 @@ pub enum WatchRefusal {
 
 /// The receiver of a watch.
 pub struct Audience {
-    /// The form of its events.
+    /// The encoding of its events.
     pub projection: Arc<dyn Projection>,
-    /// The end of the watch (WA-2).
+    /// The time at which the watch ends (WA-2).
     pub deadline: Instant,
     /// The Dispatcher of the calling thread.
     pub dispatcher: LocalDispatcher,
 }
 
 impl RegistryStore {
-    /// One object, not older than the requested version (API-121).
+    /// Returns one object, not older than the requested version (API-121).
     ///
     /// # Errors
-    /// 404 when it is absent, 504 for a version in the future, a plain 500 for an invalid version
+    /// 404 if it is absent, 504 for a version in the future, a plain 500 for an invalid version
     /// (ST-17).
     pub async fn get(
         &self,
@@ -57,15 +58,15 @@ impl RegistryStore {
         let asked = read_version(resource_version)?;
         let found = self.storage().get(GetRequest { key, asked }).await;
         match found.map_err(|error| self.fault(error, FailedOperation::Get, name))? {
-            Some(object) => Ok(object),
+            Some(object) => self.unconvertible().map_or(Ok(object), Err),
             None => Err(Box::new(Status::not_found(self.definition(), name))),
         }
     }
 
-    /// As [`RegistryStore::get`], as a tree.
+    /// Returns one object as [`RegistryStore::get`] does, decoded.
     ///
     /// # Errors
-    /// Those of `get`, and 500 for an object that can't be read.
+    /// Those of `get`, and 500 for an object that cannot be decoded.
     pub async fn read(
         &self,
         at: NamespacedName<'_>,
@@ -75,10 +76,10 @@ impl RegistryStore {
         decoded_with_room(&found).await
     }
 
-    /// One object as it was at a revision.
+    /// Returns one object as it was at a revision.
     ///
     /// # Errors
-    /// 404 when it was absent then, 410 for a compacted revision, 504 for one in the future.
+    /// 404 if it was absent then, 410 for a compacted revision, 504 for one in the future.
     pub async fn get_at(
         &self,
         at: NamespacedName<'_>,
@@ -87,26 +88,29 @@ impl RegistryStore {
         let (key, name) = (self.key(at)?, at.name);
         let found = self.storage().get_at(key, revision).await;
         match found.map_err(|error| self.fault(error, FailedOperation::Get, name))? {
-            Some(object) => Ok(object),
+            Some(object) => self.unconvertible().map_or(Ok(object), Err),
             None => Err(Box::new(Status::not_found(self.definition(), name))),
         }
     }
 
-    /// A piece of what became of one object.
+    /// Returns a part of the history of one object.
     ///
     /// # Errors
-    /// 410 when history was compacted while it was read.
+    /// 410 if the history was compacted while it was read.
     pub async fn history(
         &self,
         at: NamespacedName<'_>,
         span: Option<HistorySpan>,
     ) -> Result<ObjectHistory, Box<Status>> {
         let (key, name) = (self.key(at)?, at.name);
+        if let Some(refusal) = self.unconvertible() {
+            return Err(refusal);
+        }
         let history = self.storage().history(HistoryRequest { key, span }).await;
         history.map_err(|error| self.fault(error, FailedOperation::Get, name))
     }
 
-    /// A page of objects (storage.md 2).
+    /// Returns a page of objects (storage.md 2).
     ///
     /// # Errors
     /// 400 for an invalid version or token, 410 for compacted state, 504 for a version in the
@@ -119,7 +123,8 @@ impl RegistryStore {
     ) -> Result<ObjectList, Box<Status>> {
         let paging = options.continue_token.is_some();
         let asked = match list_version(&options.resource_version) {
-            // With a token any version but 0 is refused, but the token is checked first (LI-2).
+            // A version other than 0 is refused together with a token, but an invalid token is
+            // reported first (LI-2). Any valid version serves to get there.
             Err(_) if paging => Asked::At(Revision::ZERO),
             asked => asked?,
         };
@@ -137,27 +142,32 @@ impl RegistryStore {
             predicate: selection,
         };
         let list = self.storage().get_list(request).await;
-        list.map_err(|error| self.fault(error, FailedOperation::List, ""))
+        let list = list.map_err(|error| self.fault(error, FailedOperation::List, ""))?;
+        match self.unconvertible() {
+            Some(refusal) if !list.items.is_empty() => Err(refusal),
+            _ => Ok(list),
+        }
     }
 
-    /// Count and sizes of what a list looks at, if they are known without waiting (RG-14).
+    /// Returns the count and sizes of the objects that a list reads, if they are known without
+    /// waiting (RG-14).
     pub fn known_stats(&self, namespace: Option<&str>, selection: &Selection) -> Option<Stats> {
         let ReadScope { key, recursive } = self.scope(namespace, selection, true).ok()?;
         recursive.then(|| self.storage().known_stats(&key))?
     }
 
-    /// Whether there are surely no objects in a namespace, or none at all. It costs much less than
-    /// a list.
+    /// Returns whether a namespace, or the whole resource, certainly has no objects. This costs
+    /// much less than a list.
     pub fn is_known_empty(&self, namespace: Option<&str>) -> bool {
         let scope = self.scope(namespace, &Selection::default(), true);
         scope.is_ok_and(|scope| scope.recursive && self.storage().is_known_empty(&scope.key))
     }
 
-    /// Opens a watch on the calling thread. Apply [`ListOptions::default_watch`] to the options
+    /// Opens a watch on the calling thread. Call [`ListOptions::default_watch`] on the options
     /// first.
     ///
     /// # Errors
-    /// A [`WatchRefusal`], which decides how the client is told.
+    /// A [`WatchRefusal`].
     pub async fn watch(
         &self,
         namespace: Option<&str>,
@@ -165,7 +175,12 @@ impl RegistryStore {
         selection: Arc<Selection>,
         audience: Audience,
     ) -> Result<RunningWatch, WatchRefusal> {
-        let asked = read_version(&options.resource_version).map_err(WatchRefusal::Http)?;
+        let asked = read_version(&options.resource_version)
+            .map_err(|error| WatchRefusal::Http(error.into()))?;
+        // No event could be shown.
+        if let Some(refusal) = self.unconvertible() {
+            return Err(WatchRefusal::Http(refusal));
+        }
         let Audience {
             projection,
             deadline,
@@ -180,7 +195,7 @@ impl RegistryStore {
             asked,
             send_initial_events: options.send_initial_events,
             bookmarks: options.bookmarks,
-            // The scope is set below, from the key.
+            // The storage sets the scope from the key.
             interest: WatchInterest {
                 scope: Scope::All,
                 predicate: selection,
@@ -196,12 +211,13 @@ impl RegistryStore {
             };
             refuse(self.fault(error, FailedOperation::Watch, ""))
         })?;
-        // What ends the watches of a removed version may have come before this one was open.
-        if *self.removed.borrow() {
+        // The resource may have been removed while this watch opened, when it did not get the
+        // signal yet.
+        if self.removed.get().is_some_and(|removed| *removed.borrow()) {
             return Err(WatchRefusal::Http(Box::new(Status::route_not_found())));
         }
         Ok(match opened {
-            // Its cache ends it when the resource is removed.
+            // The cache ends it when the resource is removed.
             RunningWatch::Dispatched(watcher) => RunningWatch::Dispatched(watcher),
             RunningWatch::Other(stream) => RunningWatch::other(UntilRemoved {
                 stream,
@@ -210,20 +226,24 @@ impl RegistryStore {
         })
     }
 
-    /// Ends the watches without a cache, because the resource is no longer served.
+    /// Ends the watches that bypass the cache, because the resource is no longer served.
     pub fn remove(&self) {
-        self.removed.send_replace(true);
+        self.removed().send_replace(true);
+    }
+
+    fn removed(&self) -> &watch::Sender<bool> {
+        self.removed.get_or_init(|| watch::Sender::new(false))
     }
 
     fn until_removed(&self) -> impl Future<Output = ()> + use<> {
-        let mut removed = self.removed.subscribe();
+        let mut removed = self.removed().subscribe();
         async move {
-            // A dropped store is no longer served either.
+            // An error means that the store was dropped, so the resource is not served either.
             let _ = removed.wait_for(|is_removed| *is_removed).await;
         }
     }
 
-    /// The scope of a list or watch (RG-2). Later pages have the scope of the first page.
+    /// Returns the scope of a list or watch (RG-2). Later pages have the scope of the first page.
     fn scope(
         &self,
         namespace: Option<&str>,
@@ -241,7 +261,7 @@ impl RegistryStore {
     }
 }
 
-/// A watch without a cache, which ends when its resource is removed.
+/// A watch that bypasses the cache. It ends when its resource is removed.
 struct UntilRemoved {
     stream: Box<dyn WatchStream>,
     removed: LocalBoxFuture<'static, ()>,

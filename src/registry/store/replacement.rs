@@ -1,22 +1,22 @@
-//! An object that replaces another one, for as many attempts as that takes.
+//! The object of a PUT, for any number of attempts.
 
 use std::fmt;
 
 use crate::api::object::Object;
 use crate::api::status::Status;
 
-/// Makes the object again.
+/// Reads the object from the body again.
 type Again = Box<dyn Fn() -> Result<Object, Box<Status>> + Send + Sync>;
 
-/// An object that replaces another one. The first attempt gets it as it is. Most updates need no
-/// other, so later ones have it made again instead of each having a copy.
+/// The object of a PUT. The first attempt takes it. Later ones read the body again: most updates
+/// need only one attempt, so a copy for each would be wasted.
 pub struct Replacement {
     object: Option<Object>,
     again: Again,
 }
 
 impl Replacement {
-    /// A replacement by an object that can be read again.
+    /// Creates a replacement from an object and a function that reads it again.
     pub fn read(
         object: Object,
         again: impl Fn() -> Result<Object, Box<Status>> + Send + Sync + 'static,
@@ -27,15 +27,15 @@ impl Replacement {
         }
     }
 
-    /// The object, if no attempt has taken it.
+    /// Returns the object, if no attempt has taken it.
     pub(super) fn first(&mut self) -> Option<&mut Object> {
         self.object.as_mut()
     }
 
-    /// The object for an attempt.
+    /// Returns the object for an attempt.
     ///
     /// # Errors
-    /// What reading it says.
+    /// Those of reading the body again.
     pub fn take(&mut self) -> Result<Object, Box<Status>> {
         self.object.take().map_or_else(&self.again, Ok)
     }

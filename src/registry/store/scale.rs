@@ -13,21 +13,25 @@ use crate::api::version::uid_mismatch;
 use crate::registry::errors::decoded;
 
 impl RegistryStore {
-    /// The Scale of a cached object, as clients get it.
+    /// Returns the Scale of a cached object, as clients get it.
     ///
     /// # Errors
-    /// A 500 for an object that is no JSON. Decoding has excluded that.
-    pub fn scale_of(
-        &self,
-        cached: &CachedObject,
-        scaling: &Scaling,
-    ) -> Result<Object, Box<Status>> {
+    /// 500 for an object that cannot be decoded. The caller has already decoded it.
+    pub fn scale_of(&self, cached: &CachedObject) -> Result<Object, Box<Status>> {
         let object = decoded(cached)?;
-        Ok(scaling.scale_of(&self.in_version(&object)))
+        let object = self.in_version(&object);
+        if let Some(why) = self.definition().behaviour.why_no_scale(&object) {
+            return Err(Box::new(Status::internal(why)));
+        }
+        let scale = self.definition().scale_of(&object);
+        scale.ok_or_else(|| Box::new(Status::internal("the kind has no scale")))
     }
 
-    /// An object of this version with what a changed Scale of it says. `manager` is that of the
-    /// object.
+    /// Validates a changed Scale and writes it into its object, which has the version of this
+    /// store. `manager` is the field manager of the object.
+    ///
+    /// # Errors
+    /// 422 for an invalid Scale, 409 for another uid.
     pub(super) fn scaled(
         &self,
         manager: &FieldManager<'_>,
@@ -37,8 +41,9 @@ impl RegistryStore {
     ) -> Result<Object, Box<Status>> {
         let mut errors = ErrorList::new();
         errors.extend(metadata::validate_create(scale, &scaling.kind));
-        if let Some(validate) = scaling.kind.create.validate {
-            validate(scale, &mut errors);
+        // That of a custom resource follows from its object (CRD-159).
+        if !self.definition().rules().is_unstructured {
+            scaling.kind.behaviour.validate(scale, &mut errors);
         }
         if !errors.is_empty() {
             let refusal = Status::invalid_object(&scaling.kind, object.name(), errors.kept());
@@ -51,7 +56,8 @@ impl RegistryStore {
         Ok(object)
     }
 
-    /// Another uid than that of the object, in what a patch makes of its Scale.
+    /// Returns the conflict of a patch that sets the uid of a Scale to another one than the
+    /// object's.
     fn wrong_uid(&self, manager: &FieldManager<'_>, scale: &Object, object: &Object) -> Status {
         let definition = self.definition();
         let of_scale = ResourceDefinition {

@@ -9,15 +9,16 @@ use futures_util::future::{BoxFuture, FutureExt};
 use super::admit::Request;
 use super::allocation::{Allocated, settle};
 use super::create::{SYSTEM_FIELDS, deduplicate};
-use super::{RegistryStore, UpdateSource, Written, reconcile_namespace};
-use crate::api::decode::{FieldFault, judge};
+use super::reconcile_namespace;
+use super::{RegistryStore, UpdateSource, Written};
 use crate::api::deep;
+use crate::api::field_validation::{StrictDecodingError, apply_field_validation};
 use crate::api::managed_fields::{Application, FieldManager, keep_times};
 use crate::api::metadata::OwnersStage;
 use crate::api::object::Object;
 use crate::api::options::{FieldValidation, WriteOptions, object_version};
 use crate::api::patch::Patched;
-use crate::api::resource::{ResourceDefinition, Subresource};
+use crate::api::resource::{ResourceDefinition, Scaling, Subresource};
 use crate::api::status::Status;
 use crate::api::version::uid_mismatch;
 use crate::clock;
@@ -26,18 +27,18 @@ use crate::registry::deletion::is_released;
 use crate::registry::errors::FailedOperation;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::pending_creates::PendingCreate;
-use crate::registry::strategy::{Form, fill_in};
+use crate::registry::strategy::{Decoded, Defaulted, Valid};
 use crate::storage::{
-    Asked, Current, DeleteRequest, Hold, Preconditions, StorageErrorKind, Unconditional,
-    UpdateFunction, UpdateRequest, Updated, VersionUse, WriteDecision, WriteOutcome,
+    Asked, Current, DeleteRequest, Hold, NewObject, Preconditions, StorageErrorKind, Unconditional,
+    UpdateFunction, UpdateRequest, VersionUse, WriteDecision, WriteOutcome,
 };
 
 impl RegistryStore {
     /// Replaces or patches an object, or the part of it that a subresource writes.
     ///
     /// # Errors
-    /// 404 when it is absent and can't be created this way, 409 for a stale version or another uid,
-    /// 422 for an invalid object, refusals of admission (http.md 3.3, 4.1).
+    /// 404 if the object is absent and cannot be created this way, 409 for a stale version or
+    /// another uid, 422 for an invalid object, and refusals of admission (http.md 3.3, 4.1).
     pub async fn update(
         &self,
         context: &RequestContext,
@@ -54,14 +55,13 @@ impl RegistryStore {
             self.check_identity(object, namespace, name)?;
             uid = Some(object.uid().to_owned()).filter(|uid| !uid.is_empty());
         }
-        let version = source.version_use();
-        let is_applied = matches!(source, UpdateSource::Apply { .. });
         let key = self.key(at)?;
         let request = Request {
             context,
             namespace,
             subresource,
         };
+        let version = self.version_use(&request, options, name, source.version_use());
         let mut updating = Updating {
             store: self,
             request,
@@ -70,27 +70,21 @@ impl RegistryStore {
             source: &mut source,
             uid,
             options,
-            forgets_managers: false,
             creation: None,
             released: None,
             allocated: None,
         };
-        let update = || UpdateRequest {
+        let update = UpdateRequest {
             key: key.clone(),
             ignore_not_found: true,
-            // The uid is looked at where the object is decoded.
+            // The uid is checked later, where the stored object has been decoded.
             preconditions: Preconditions::default(),
             suggestion: None,
             version,
             origin: context.origin(),
         };
         let target = self.target(options.dry_run);
-        let mut outcome = target.guaranteed_update(update(), &mut updating).await;
-        if !is_applied && matches!(&outcome, Err(error) if error.is_too_large()) {
-            // It is tried once more without what it can do without (API-93, API-157).
-            updating.forgets_managers = true;
-            outcome = target.guaranteed_update(update(), &mut updating).await;
-        }
+        let outcome = target.guaranteed_update(update, &mut updating).await;
         let Updating {
             creation,
             released,
@@ -130,8 +124,9 @@ impl RegistryStore {
         }
     }
 
-    /// Removes an object whose last finalizer was removed by an update, and answers the update
-    /// (API-106, RG-7). A removal by another client in the meantime counts as success.
+    /// Removes an object whose last finalizer was removed by an update, and returns the updated
+    /// object (API-106, RG-7). If another client has removed it in the meantime, the update
+    /// succeeds.
     async fn remove_released(
         &self,
         request: &Request<'_>,
@@ -140,7 +135,9 @@ impl RegistryStore {
         released: Option<Released>,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
         let Some(Released { object, stored }) = released else {
-            return Err(Box::new(Status::internal("an update has left its object")));
+            return Err(Box::new(Status::internal(
+                "an update did not write its object",
+            )));
         };
         let deletion = DeleteRequest {
             key: key.to_owned(),
@@ -160,6 +157,8 @@ impl RegistryStore {
             | Err((StorageErrorKind::KeyNotFound | StorageErrorKind::InvalidObject(_), _)) => {
                 self.release(&object, options.dry_run).await;
                 let key = Key::new(stored.key());
+                let mut object = object;
+                self.in_hub(&mut object);
                 let shown = self.codec.wire(&key, &object, stored.revision);
                 shown
                     .map(Arc::new)
@@ -171,7 +170,7 @@ impl RegistryStore {
 }
 
 impl UpdateSource {
-    /// What the content does with the version that it is written for.
+    /// Returns how the request uses the `resourceVersion` of the stored object.
     fn version_use(&mut self) -> VersionUse {
         match self {
             UpdateSource::Replace(replacement) => {
@@ -190,7 +189,7 @@ impl UpdateSource {
     }
 }
 
-/// An update after which nothing keeps the object.
+/// An update after which nothing keeps the object, so that it is removed.
 struct Released {
     /// The updated object.
     object: Object,
@@ -198,23 +197,21 @@ struct Released {
     stored: Arc<CachedObject>,
 }
 
-/// The function of one update, from the stored object to the new one.
+/// The update function of one request, from the stored object to the new one.
 struct Updating<'u> {
     store: &'u RegistryStore,
     request: Request<'u>,
     name: &'u str,
     key: &'u str,
     source: &'u mut UpdateSource,
-    /// The uid that a replacing object has, if it has one.
+    /// The uid of a replacing object, if it names one.
     uid: Option<String>,
     options: &'u WriteOptions,
-    /// Whether the object is stored without managedFields.
-    forgets_managers: bool,
     /// Set while the last attempt creates the object.
     creation: Option<Arc<PendingCreate>>,
-    /// Set when the last attempt ends in a deletion.
+    /// Set if the last attempt ends in a deletion.
     released: Option<Released>,
-    /// What the last attempt has taken of the cluster.
+    /// The allocations of the last attempt.
     allocated: Option<Box<dyn Allocated>>,
 }
 
@@ -222,74 +219,63 @@ impl UpdateFunction for Updating<'_> {
     fn call(
         &mut self,
         current: Current,
-    ) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
+    ) -> BoxFuture<'_, Result<WriteDecision<NewObject>, Box<Status>>> {
         async move {
             self.creation = None;
             self.released = None;
-            // Another attempt was in vain.
+            // A previous attempt was not written.
             settle(self.allocated.take(), false).await;
-            let mut object = match current.object {
+            let valid = match current.object {
                 None => self.create().await?,
                 Some(cached) => {
                     let stored = self.store.to_change(&cached).await?;
                     self.check_uid(stored.uid())?;
-                    let object = self.change(&cached, &stored).await?;
-                    if is_released(&self.store.strategy, &object, &stored) {
+                    let valid = self.change(&cached, &stored).await?;
+                    if is_released(&self.store.strategy, valid.object(), &stored) {
                         settle(self.allocated.take(), false).await;
+                        let object = valid.into_object();
                         let stored = cached;
                         self.released = Some(Released { object, stored });
                         return Ok(WriteDecision::Leave);
                     }
-                    object
+                    valid
                 }
             };
-            if self.forgets_managers {
-                object.set_managed_fields(None);
-            }
-            let hold = self.creation.clone().map(|creation| creation as Hold);
-            Ok(WriteDecision::Write(Updated {
-                object,
-                ttl: self.store.time_to_live(),
-                hold,
+            // An applier without managedFields would lose the set of its applied fields, so apply
+            // is refused as too large instead (API-157).
+            let is_applied = matches!(&*self.source, UpdateSource::Apply { .. });
+            Ok(WriteDecision::Write(NewObject {
+                hold: self.creation.clone().map(|creation| creation as Hold),
+                ..self.store.to_store(valid, is_applied)
             }))
         }
         .boxed()
     }
 }
 
-impl Updating<'_> {
-    /// Creates an absent object, which only apply and PUT of some kinds may do (API-101, API-153,
-    /// API-213).
-    async fn create(&mut self) -> Result<Object, Box<Status>> {
+impl<'u> Updating<'u> {
+    /// Creates an absent object, which only apply and the PUT of some kinds may do (API-101,
+    /// API-153, API-213).
+    async fn create(&mut self) -> Result<Valid, Box<Status>> {
         let (store, definition) = (self.store, self.store.definition());
         let absent = || Box::new(Status::not_found(definition, self.name));
         if self.request.subresource.is_some() {
             return Err(absent());
         }
-        let mut object = match &*self.source {
-            UpdateSource::Replace(_) if definition.create_on_update => self.first()?,
+        let defaulted = match &*self.source {
+            UpdateSource::Replace(_) if definition.rules().create_on_update => self.first()?,
             UpdateSource::Apply { object, faults } => self.first_applied(object, faults)?,
             UpdateSource::Replace(_) | UpdateSource::Patch(_) => return Err(absent()),
         };
         self.creation = Some(Arc::new(store.options.pending_creates.begin()));
-        let form = store
-            .admit(
-                &self.request,
-                self.options,
-                &mut object,
-                (None, Form::Unknown),
-            )
-            .await?;
-        store.prepare_new(&mut object, form, self.request.context)?;
-        store
-            .validate_admitted(&self.request, self.options, &object, None)
-            .await?;
-        let dry_run = self.options.dry_run;
-        self.allocated = store.allocate(&mut object, None, dry_run).await?;
-        Ok(object)
+        let (request, options) = (&self.request, self.options);
+        let admitted = store.admit(request, options, defaulted, None).await?;
+        let (valid, allocated) = store.make_valid(request, options, admitted).await?;
+        self.allocated = allocated;
+        Ok(valid)
     }
 
-    /// Checks that the object in the store is the one that a replacing object names (API-100).
+    /// Checks that the stored object has the uid that a replacing object names (API-100).
     fn check_uid(&self, found: &str) -> Result<(), Box<Status>> {
         match &self.uid {
             Some(wanted) if wanted != found => {
@@ -303,12 +289,14 @@ impl Updating<'_> {
         }
     }
 
-    /// The replacing object.
+    /// Returns the replacing object.
     fn replacing(&mut self) -> Result<Object, Box<Status>> {
         let UpdateSource::Replace(replacement) = &mut *self.source else {
-            return Err(Box::new(Status::internal("a patch replaces nothing")));
+            return Err(Box::new(Status::internal(
+                "a patch has no replacing object",
+            )));
         };
-        // The first was checked before all attempts.
+        // The identity of the first one was checked before all attempts.
         let is_first = replacement.first().is_some();
         let mut object = replacement.take()?;
         if !is_first {
@@ -317,25 +305,23 @@ impl Updating<'_> {
         Ok(object)
     }
 
-    /// The first content of an object that is put.
-    fn first(&mut self) -> Result<Object, Box<Status>> {
+    /// Returns the new object of a PUT that creates.
+    fn first(&mut self) -> Result<Defaulted, Box<Status>> {
         self.check_uid("")?;
         let mut object = self.replacing()?;
-        let store = self.store;
         object.set_meta("resourceVersion", "");
-        store.take_in(&mut object, &self.request);
-        Ok(object)
+        Ok(self.store.default_new(Decoded(object), &self.request))
     }
 
-    /// The first content of an object that is applied (API-152).
+    /// Returns the new object of an apply that creates (API-152).
     fn first_applied(
         &self,
         applied: &Object,
-        faults: &[FieldFault],
-    ) -> Result<Object, Box<Status>> {
+        faults: &[StrictDecodingError],
+    ) -> Result<Defaulted, Box<Status>> {
         let definition = self.store.definition();
         let manager = self.store.field_manager(&self.request);
-        let mut object = self.applied(&manager, (applied, faults), None)?;
+        let mut object = self.applied(&manager, applied, faults, None)?;
         if !object.uid().is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {}, and no existing object was \
@@ -345,19 +331,19 @@ impl Updating<'_> {
             return Err(Box::new(Status::conflict(definition, self.name, &why)));
         }
         self.check_identity(&mut object)?;
-        self.store.convert_to_hub(&mut object);
         for field in SYSTEM_FIELDS {
             object.metadata_mut().remove(field);
         }
-        Ok(object)
+        Ok(self.store.defaulted(object, None))
     }
 
-    /// The live object with what is applied. Both have the kind of the manager. Members that are
-    /// given twice are told when the rest could be applied (API-156).
+    /// Applies the configuration to the live object. Both have the kind of the manager. Duplicate
+    /// members are reported after errors of the apply itself (API-156).
     fn applied(
         &self,
         manager: &FieldManager<'_>,
-        (applied, faults): (&Object, &[FieldFault]),
+        applied: &Object,
+        faults: &[StrictDecodingError],
         live: Option<&Object>,
     ) -> Result<Object, Box<Status>> {
         let application = Application {
@@ -366,10 +352,10 @@ impl Updating<'_> {
             force: self.options.force,
         };
         let object = manager.apply(live, application, |object| {
-            fill_in(object, manager.definition);
+            manager.definition.fill_in(object);
         })?;
         let warnings = &self.request.context.warnings;
-        judge(faults, self.options.field_validation, warnings, |error| {
+        apply_field_validation(faults, self.options.field_validation, warnings, |error| {
             let error = error.trim_start_matches("strict decoding error: ");
             Status::bad_request(format!(
                 "error strict decoding YAML: error converting YAML to JSON: {error}"
@@ -378,93 +364,96 @@ impl Updating<'_> {
         Ok(object)
     }
 
-    /// Checks that what was made still names the object in the URL.
+    /// Checks that the resulting object still has the name and namespace of the URL.
     fn check_identity(&self, object: &mut Object) -> Result<(), Box<Status>> {
         let Request { namespace, .. } = self.request;
         self.store.check_identity(object, namespace, self.name)
     }
 
+    /// Takes the result of the request, based on a stored object, through all stages.
     async fn change(
         &mut self,
         cached: &CachedObject,
         stored: &Object,
-    ) -> Result<Object, Box<Status>> {
+    ) -> Result<Valid, Box<Status>> {
         let store = self.store;
-        // A patch may make it deep.
-        let mut object = deep::retry(|| self.changed(stored)).await?;
-        store
-            .admit(
-                &self.request,
-                self.options,
-                &mut object,
-                (Some(stored), Form::Unknown),
-            )
-            .await?;
-        self.check_version(&object, cached)?;
-        // A Scale changes its object by the rules of the object itself.
-        let part = self.request.subresource;
-        let part = part.filter(|part| part.scaling.is_none());
-        if part.is_none() {
-            store.prepare_allocation(&mut object, Some(stored))?;
+        // A patch may nest the object more deeply than this thread's stack allows.
+        let defaulted = deep::retry(|| self.changed(stored)).await?;
+        let (request, options) = (&self.request, self.options);
+        let admitting = store.admit(request, options, defaulted, Some(stored));
+        let mut admitted = admitting.await?;
+        self.check_version(admitted.object(), cached)?;
+        // An update of a Scale follows the rules of the object's own endpoint.
+        let part = request.subresource.filter(|part| part.kind.is_none());
+        let part = part.map_or("", |part| part.name.as_str());
+        if part.is_empty() {
+            store.prepare_allocation(&mut admitted, Some(stored))?;
         }
         let strategy = &store.strategy;
-        let warnings = strategy.prepare_update(&mut object, stored, part, clock::now())?;
-        self.request.context.warn(warnings);
-        keep_times(&mut object, stored);
-        store
-            .validate_admitted(&self.request, self.options, &object, Some(stored))
-            .await?;
-        let dry_run = self.options.dry_run;
-        self.allocated = store.allocate(&mut object, Some(stored), dry_run).await?;
-        Ok(object)
+        let prepared = strategy.prepare_update(admitted, stored, part, clock::now());
+        let warn = |warning: &str| request.context.warnings.add(warning);
+        let (mut valid, warnings) = strategy.validate_update(prepared, stored, part, warn)?;
+        request.context.warn(warnings);
+        keep_times(valid.for_completion(), stored);
+        let validating = store.validate_admitted(request, options, &valid, Some(stored));
+        validating.await?;
+        let dry_run = options.dry_run;
+        self.allocated = store.allocate(&mut valid, Some(stored), dry_run).await?;
+        Ok(valid)
     }
 
-    /// The requested content as an object of the hub, with its managedFields.
-    fn changed(&mut self, stored: &Object) -> Result<Object, Box<Status>> {
+    /// Returns the field paths that a Scale maps to, if the request is for a Scale.
+    fn scaling(&self) -> Option<&'u Scaling> {
+        let part = self.request.subresource?;
+        part.kind.as_ref()?;
+        self.store.definition().behaviour.scaling()
+    }
+
+    /// Returns the requested object in the hub version, with its managedFields.
+    fn changed(&mut self, stored: &Object) -> Result<Defaulted, Box<Status>> {
         let store = self.store;
-        let live = store.in_version(stored);
+        let live = store.live(stored);
         let manager = store.field_manager(&self.request);
-        let mut object = match self.request.scaling() {
-            None => self.requested(&manager, &live)?,
-            Some(scaling) => {
-                let scale = manager.scale_of(&live, scaling)?;
-                let scale = self.requested(&manager.of_scales(scaling), &scale)?;
-                store.scaled(&manager, scaling, &scale, live.into_owned())?
-            }
+        let Some(scaling) = self.scaling() else {
+            let (object, has_empties) = self.requested(&manager, &live)?;
+            return Ok(store.defaulted(object, has_empties));
         };
-        store.convert_to_hub(&mut object);
-        Ok(object)
+        let scale = manager.scale_of(&live)?;
+        let (scale, _) = self.requested(&manager.of_scales(scaling), &scale)?;
+        let object = store.scaled(&manager, scaling, &scale, live.into_owned())?;
+        Ok(store.defaulted(object, None))
     }
 
-    /// What the request makes of a live object, with its managedFields. Both have the kind of the
-    /// manager.
+    /// Applies the request to the live object, and updates its managedFields. Both have the kind of
+    /// the manager. If the result is canonical, also returns whether it has empty lists or maps.
     fn requested(
         &mut self,
         manager: &FieldManager<'_>,
         live: &Object,
-    ) -> Result<Object, Box<Status>> {
+    ) -> Result<(Object, Option<bool>), Box<Status>> {
         if let UpdateSource::Apply { object, faults } = &*self.source {
-            let mut object = self.applied(manager, (object, faults), Some(live))?;
+            let mut object = self.applied(manager, object, faults, Some(live))?;
             self.check_identity(&mut object)?;
-            return Ok(object);
+            return Ok((object, None));
         }
         let mut object = self.wanted(manager.definition, live)?;
         if let UpdateSource::Replace(_) = &*self.source {
-            // Of patches, only when owners of fields are told (API-207).
+            // Duplicate owners in a patched object are removed later, with managedFields (API-207).
             deduplicate(&mut object, OwnersStage::Read, self.request.context);
         }
-        fill_in(&mut object, manager.definition);
+        manager.definition.fill_in(&mut object);
         let name = &self.request.context.manager;
-        match self.request.scaling() {
+        let has_empties = match self.scaling() {
             None => self
                 .store
-                .tell_owners(manager, Some(live), &mut object, name),
+                .record_owners(manager, Some(live), &mut object, name),
             Some(_) => manager.update(Some(live), &mut object, name),
         };
-        Ok(object)
+        Ok((object, Some(has_empties)))
     }
 
-    /// The requested content, based on the current object of this kind.
+    /// Returns the object that a PUT sends, or the patched one, before defaulting. It is based on
+    /// the current object of this kind.
     fn wanted(
         &mut self,
         definition: &ResourceDefinition,
@@ -485,14 +474,18 @@ impl Updating<'_> {
         Ok(object)
     }
 
-    /// Checks the optimistic lock (API-102, RG-5).
+    /// Checks the `resourceVersion` for the optimistic lock (API-102, RG-5).
     fn check_version(&self, object: &Object, stored: &CachedObject) -> Result<(), Box<Status>> {
         let definition = self.store.definition();
         let asked = object_version(object.resource_version())?;
         match asked {
             Asked::At(version) if version == stored.revision => Ok(()),
             Asked::At(_) => Err(Box::new(Status::stale(definition, self.name))),
-            Asked::Unset | Asked::Any if definition.unconditional_update => Ok(()),
+            Asked::Unset | Asked::Any
+                if definition.rules().unconditional_update || self.scaling().is_some() =>
+            {
+                Ok(())
+            }
             Asked::Unset | Asked::Any => {
                 Err(Box::new(Status::version_required(definition, self.name)))
             }

@@ -1,9 +1,11 @@
 //! The changes to an object before it is stored (API-94, API-103, http.md 6.2).
 //!
-//! This folder owns the application of a definition's rules: the parts that a writer owns, the
-//! fields that the server sets, and the generation. A new object and the stored one enter. The
-//! object to store leaves, or a `Status` that refuses it. This folder must not know storage or
-//! admission.
+//! This folder owns the stages of a write as types ([`stages`]) and the application of a
+//! definition's rules between them: the parts that an endpoint writes, the fields that the server
+//! sets, and the generation. It takes an admitted object and the stored one, and returns a valid
+//! object, or the `Status` of an invalid one. It must not know storage or admission.
+
+mod stages;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,206 +13,163 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::api::error_list::ErrorList;
+use crate::api::error_list::{ClusterPolicies, ErrorList};
 use crate::api::metadata;
-use crate::api::object::{Object, keep, put, remove, whole_seconds};
-use crate::api::resource::{
-    GenerationRule, Lifetime, ResourceDefinition, Subresource, WarningsFunction,
-};
-use crate::api::schema::Empty;
+use crate::api::object::{Object, put, remove, whole_seconds};
+use crate::api::resource::{GenerationRule, Lifetime, ResourceDefinition};
 use crate::api::status::Status;
 use crate::api::user_info::UserInfo;
 
-/// What is known of the form of a new object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// Nothing.
-    Unknown,
-    /// It is that of objects that are written ([`Empty::Told`]).
-    Written {
-        /// Whether it has empty lists and maps.
-        has_empties: bool,
-    },
-}
+pub use stages::{Admitted, Decoded, Defaulted, Prepared, Valid};
+
+const GENERATION: [&str; 2] = ["metadata", "generation"];
 
 /// The strategy of one kind.
 #[derive(Clone)]
 pub struct Strategy {
     definition: Arc<ResourceDefinition>,
-    /// The version in which objects are stored, whose form they have here.
+    /// The version that objects are converted to before they get here.
     hub: Arc<ResourceDefinition>,
+    policies: ClusterPolicies,
 }
 
 impl Strategy {
-    /// The strategy of a resource.
+    /// Returns the strategy of a resource whose hub is this version.
     pub fn of(definition: impl Into<Arc<ResourceDefinition>>) -> Strategy {
         let definition = definition.into();
+        let hub = definition.clone();
+        Strategy::over(definition, hub, ClusterPolicies::default())
+    }
+
+    /// Returns the strategy of a version whose objects have been converted to another one, the hub.
+    /// Its validation obeys these policies.
+    pub fn over(
+        definition: Arc<ResourceDefinition>,
+        hub: Arc<ResourceDefinition>,
+        policies: ClusterPolicies,
+    ) -> Strategy {
         Strategy {
-            hub: definition.clone(),
             definition,
+            hub,
+            policies,
         }
     }
 
-    /// The rules of a version for objects that have the form of another version of the resource.
-    pub fn over(definition: Arc<ResourceDefinition>, hub: Arc<ResourceDefinition>) -> Strategy {
-        Strategy { definition, hub }
-    }
-
-    /// The resource.
+    /// Returns the version of the resource.
     pub fn definition(&self) -> &Arc<ResourceDefinition> {
         &self.definition
     }
 
-    /// The lifetime of an object in seconds after its last change, for events that are kept for
+    /// Returns the lifetime of an object in seconds after its last change. Events live for
     /// `event_ttl` (OP-4). `None` means no limit.
     pub fn time_to_live(&self, event_ttl: Duration) -> Option<u64> {
-        match self.definition.lifetime {
+        match self.definition.rules().lifetime {
             Lifetime::Unlimited => None,
             Lifetime::OfEvents => Some(event_ttl.as_secs()).filter(|seconds| *seconds > 0),
         }
     }
 
-    /// Fills in what the writer of an object left out (http.md 7).
-    pub fn fill_in(&self, object: &mut Object) {
-        fill_in(object, &self.hub);
-    }
-
-    /// Fills in what others have left out, and brings the object into the canonical form.
-    pub fn complete(&self, object: &mut Object) {
-        self.fill_in(object);
-        self.hub.canonicalize(object);
-    }
-
-    /// Fills in what admission has left out. The object keeps the form of objects that are written
-    /// ([`Empty::Told`]).
-    pub fn complete_admitted(&self, object: &mut Object) -> Form {
-        self.fill_in(object);
-        let has_empties = self.hub.canonicalize_with(object, Empty::Told);
-        Form::Written { has_empties }
-    }
-
-    /// Says in a new object who asks for it, if its kind has members for that.
-    pub fn set_requester(&self, object: &mut Object, user: &UserInfo) {
-        if let Some(requester) = self.definition.create.requester {
-            requester(object, user);
+    /// Records the user who creates an object, if its kind has fields for that.
+    pub fn set_requester(&self, admitted: &mut Admitted, user: &UserInfo) {
+        let behaviour = &self.definition.behaviour;
+        if behaviour.set_requester(admitted.0.for_metadata(), user) {
+            admitted.0.has_changed();
         }
     }
 
-    /// Sets the fields that the server decides on create (API-94, API-91). The object leaves in the
-    /// canonical form. What the client is warned of leaves, too.
-    ///
-    /// # Errors
-    /// 422 with all faults of the object.
-    pub fn prepare_create(
-        &self,
-        object: &mut Object,
-        uid: &str,
-        now: Timestamp,
-        mut form: Form,
-    ) -> Result<Vec<String>, Box<Status>> {
+    /// Sets the fields that the server decides on create (API-94, API-91).
+    pub fn prepare_create(&self, admitted: Admitted, uid: &str, now: Timestamp) -> Prepared {
+        let Admitted(mut draft) = admitted;
+        let (rules, behaviour) = (self.definition.rules(), &self.definition.behaviour);
+        let object = draft.for_metadata();
         object.set_meta("uid", uid);
         object.set_meta("creationTimestamp", &whole_seconds(now));
-        let strategy = &self.definition.create;
-        for path in &strategy.drops {
-            // An empty struct is what the canonical form has there.
+        for path in &rules.drops {
+            // The canonical form has an empty struct at such a path.
             let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
-            if object.at(path).is_some_and(|value| !is_empty(value)) {
-                remove(object, path);
-                form = Form::Unknown;
+            if draft
+                .object()
+                .at(path)
+                .is_some_and(|value| !is_empty(value))
+            {
+                remove(draft.for_change(), path);
             }
         }
-        if self
-            .definition
-            .disabled
-            .is_some_and(|drop| drop(object, None))
+        if behaviour.drop_disabled(draft.for_metadata(), None) {
+            draft.has_changed();
+        }
+        if let GenerationRule::OnChangeOf(_) | GenerationRule::OnChangeBeside(_) = rules.generation
         {
-            form = Form::Unknown;
+            set_generation(draft.for_metadata(), 1);
         }
-        if let GenerationRule::OnChangeOf(_) = self.definition.generation {
-            set_generation(object, 1);
+        if behaviour.prepare_for_create(draft.for_metadata()) {
+            // Reading from storage would default the prepared fields, so they are defaulted here
+            // too.
+            self.hub.fill_in(draft.for_change());
         }
-        if let Some(prepare) = strategy.prepare {
-            prepare(object);
-            // What was prepared is filled in as well, as when it is read from storage.
-            self.fill_in(object);
-            form = Form::Unknown;
-        }
-        let has_empties = match form {
-            Form::Written { has_empties } => has_empties,
-            Form::Unknown => self.hub.canonicalize_with(object, Empty::Told),
-        };
-        let mut errors = ErrorList::new();
-        errors.extend(metadata::validate_create(object, &self.definition));
-        if let Some(validate) = strategy.validate {
-            validate(object, &mut errors);
-        }
-        self.refuse(object.name(), &errors)?;
-        let warnings = warnings_of(strategy.warnings, object, None);
-        self.finish(object, has_empties);
-        Ok(warnings)
+        draft.prepared(&self.hub)
     }
 
-    /// What the client is warned of in a new object before [`Strategy::prepare_create`], which may
-    /// refuse it.
-    pub fn warnings_before(&self, object: &Object) -> Vec<String> {
-        warnings_of(self.definition.create.warnings_before, object, None)
-    }
-
-    /// What reading a valid object from storage makes of it: empty lists and maps are none, and
-    /// what the version of the hub fills in is there. An object that was written in another
-    /// version is checked before that (API-255).
-    fn finish(&self, object: &mut Object, has_empties: bool) {
-        if has_empties {
-            self.hub.canonicalize(object);
-        }
-        let is_converted = !Arc::ptr_eq(&self.definition, &self.hub);
-        if (has_empties || is_converted) && self.hub.defaults.is_some() {
-            self.complete(object);
-        }
-    }
-
-    /// Sets the fields that come from the stored object (API-103), for its own endpoint or that of
-    /// a subresource. What the client is warned of leaves.
+    /// Validates a new object. Returns it with warnings for the client.
     ///
     /// # Errors
-    /// 422 with all faults of the change.
+    /// 422 with all field errors.
+    pub fn validate_create(&self, prepared: Prepared) -> Result<(Valid, Vec<String>), Box<Status>> {
+        let (object, behaviour) = (prepared.object(), &self.definition.behaviour);
+        let mut errors = ErrorList::new();
+        errors.obey(self.policies);
+        errors.extend(metadata::validate_create(object, &self.definition));
+        behaviour.validate(object, &mut errors);
+        self.refuse(object.name(), &errors)?;
+        let warnings = behaviour.warnings_on_create(object);
+        Ok((prepared.valid(&self.hub, self.is_of_hub()), warnings))
+    }
+
+    /// Sets the fields that the stored object decides (API-103), for the resource's own endpoint or
+    /// that of a subresource.
     pub fn prepare_update(
         &self,
-        object: &mut Object,
+        admitted: Admitted,
         stored: &Object,
-        subresource: Option<&Subresource>,
+        subresource: &str,
         now: Timestamp,
-    ) -> Result<Vec<String>, Box<Status>> {
-        let (strategy, checks) = match subresource {
-            Some(part) => (&part.update, part.update_checks),
-            None => (&self.definition.update, self.definition.update_checks),
-        };
-        match stored.at(&["metadata", "generation"]) {
-            Some(generation) => put(object, &["metadata", "generation"], generation.clone()),
-            None => remove(object, &["metadata", "generation"]),
+    ) -> Prepared {
+        let Admitted(mut draft) = admitted;
+        let (rules, behaviour) = (self.definition.rules(), &self.definition.behaviour);
+        let endpoint = rules.endpoint(subresource);
+        let object = draft.for_metadata();
+        match stored.at(&GENERATION) {
+            Some(generation) => put(object, &GENERATION, generation.clone()),
+            None => remove(object, &GENERATION),
         }
-        for part in &strategy.keeps {
-            keep(object, stored, part);
+        for part in &endpoint.keeps {
+            draft.keep(stored, part);
         }
-        if let Some(disabled) = self.definition.disabled {
-            disabled(object, Some(stored));
+        if behaviour.drop_disabled(draft.for_metadata(), Some(stored)) {
+            draft.has_changed();
         }
-        if let Some(prepare) = strategy.prepare {
-            if subresource.is_none() && !self.definition.generation_tells_empty {
-                // What is prepared may depend on what has changed.
+        if behaviour.prepares_for_update(subresource) {
+            let object = draft.for_change();
+            if subresource.is_empty() && !rules.empty_value_bumps_generation {
+                // Preparation may depend on the changed fields, so empty values that differ from
+                // absent ones only in the request are dropped first.
                 self.hub.forget_same_empties(object, stored);
             }
-            prepare(object, stored);
-            self.fill_in(object);
+            behaviour.prepare_for_update(subresource, object, stored);
+            self.hub.fill_in(object);
         }
-        if let Some(stamp) = strategy.stamp {
-            stamp(object, stored, now);
+        if behaviour.stamp_update(subresource, draft.for_metadata(), stored, now) {
+            draft.has_changed();
         }
-        let has_empties = self.hub.canonicalize_with(object, Empty::Told);
-        let counts = subresource.is_none_or(|part| part.raises_generation);
-        let tells_empty = self.definition.generation_tells_empty;
-        let mut is_raised = counts && tells_empty && self.raises_generation(object, stored);
-        if has_empties {
+        let mut prepared = draft.prepared(&self.hub);
+        let Prepared {
+            object,
+            has_empties,
+        } = &mut prepared;
+        let counts = endpoint.raises_generation;
+        let empty_counts = rules.empty_value_bumps_generation;
+        let mut is_raised = counts && empty_counts && self.raises_generation(object, stored);
+        if *has_empties {
             self.hub.forget_same_empties(object, stored);
         }
         is_raised |= counts && self.raises_generation(object, stored);
@@ -218,31 +177,61 @@ impl Strategy {
             set_generation(object, generation_of(stored) + 1);
         }
         keep_system_fields(object, stored);
+        prepared
+    }
+
+    /// Validates an update of a stored object. Returns the object with warnings for the client.
+    /// `warn` gets those about errors that the update may keep, even if it is refused for others
+    /// (CRD-162).
+    ///
+    /// # Errors
+    /// 422 with all field errors.
+    pub fn validate_update(
+        &self,
+        prepared: Prepared,
+        stored: &Object,
+        subresource: &str,
+        warn: impl Fn(&str),
+    ) -> Result<(Valid, Vec<String>), Box<Status>> {
+        let (object, behaviour) = (prepared.object(), &self.definition.behaviour);
+        let checks = &self.definition.rules().endpoint(subresource).checks;
         let change = |errors: &mut ErrorList| {
-            errors.extend(metadata::validate_update(
-                object,
-                stored,
-                &self.definition,
-                checks,
-            ));
-            if let Some(validate) = strategy.validate {
-                validate(object, stored, errors);
-            }
+            errors.obey(self.policies);
+            let metadata = metadata::validate_update(object, stored, &self.definition, checks);
+            errors.extend(metadata);
+            behaviour.validate_update(subresource, object, stored, errors);
         };
-        let errors = strategy.ratcheted(change, |errors| {
-            if let Some(validate) = self.definition.create.validate {
-                validate(stored, errors);
-            }
-        });
+        let of_stored = |errors: &mut ErrorList| {
+            errors.obey(self.policies);
+            behaviour.validate(stored, errors);
+        };
+        let errors = ErrorList::ratcheted(behaviour.ratchets(), change, of_stored);
+        errors.warnings().iter().for_each(|warning| warn(warning));
         self.refuse(object.name(), &errors)?;
-        let warnings = warnings_of(strategy.warnings, object, Some(stored));
-        self.finish(object, has_empties);
-        Ok(warnings)
+        let warnings = behaviour.warnings_on_update(subresource, object, stored);
+        Ok((prepared.valid(&self.hub, self.is_of_hub()), warnings))
+    }
+
+    /// Returns whether this version is the hub.
+    fn is_of_hub(&self) -> bool {
+        self.definition.is_version_of(&self.hub)
     }
 
     fn raises_generation(&self, object: &Object, stored: &Object) -> bool {
-        let paths = match &self.definition.generation {
+        let paths = match &self.definition.rules().generation {
             GenerationRule::None => return false,
+            GenerationRule::OnChangeBeside(names) => {
+                let counts = |name: &str| {
+                    // linear: at most the status.
+                    !matches!(name, "metadata" | "kind" | "apiVersion")
+                        && !names.iter().any(|known| known == name)
+                };
+                let differs = |one: &Object, other: &Object| {
+                    let mut members = one.0.iter();
+                    members.any(|(name, value)| counts(name) && other.0.get(name) != Some(value))
+                };
+                return differs(object, stored) || differs(stored, object);
+            }
             GenerationRule::OnChangeOf(paths) | GenerationRule::FromAbsentOnChangeOf(paths) => {
                 paths
             }
@@ -262,26 +251,7 @@ impl Strategy {
     }
 }
 
-fn warnings_of(
-    function: Option<WarningsFunction>,
-    object: &Object,
-    stored: Option<&Object>,
-) -> Vec<String> {
-    function.map_or_else(Vec::new, |warnings| warnings(object, stored))
-}
-
-/// Fills in what the writer of an object of this version left out (http.md 7).
-pub fn fill_in(object: &mut Object, definition: &ResourceDefinition) {
-    let Some(defaults) = definition.defaults else {
-        return;
-    };
-    if let Some((schema, id)) = definition.object_type.found() {
-        schema.add_structs(id, &mut object.0);
-    }
-    defaults(object);
-}
-
-/// Restores the members of `metadata` that no update changes (http.md 5.1).
+/// Restores the fields of `metadata` that an update cannot change (http.md 5.1).
 fn keep_system_fields(object: &mut Object, stored: &Object) {
     if object.uid().is_empty() {
         object.set_meta("uid", stored.uid());
@@ -296,15 +266,44 @@ fn keep_system_fields(object: &mut Object, stored: &Object) {
     }
 }
 
-/// `metadata.generation`, or 0 when absent.
+/// Returns `metadata.generation`, or 0 if it is absent.
 pub fn generation_of(object: &Object) -> i64 {
-    let generation = object.at(&["metadata", "generation"]);
+    let generation = object.at(&GENERATION);
     generation.and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// Sets `metadata.generation`.
 pub fn set_generation(object: &mut Object, generation: i64) {
-    put(object, &["metadata", "generation"], generation.into());
+    put(object, &GENERATION, generation.into());
+}
+
+/// The stages of a write without managedFields and admission.
+#[cfg(test)]
+impl Strategy {
+    /// Returns a new object as it is stored.
+    pub(crate) fn created(&self, object: Object, now: Timestamp) -> Result<Object, Box<Status>> {
+        let prepared = self.prepare_create(self.admitted(object), "u", now);
+        self.validate_create(prepared)
+            .map(|(valid, _)| valid.into_object())
+    }
+
+    /// Returns an object that replaces a stored one, as it is stored.
+    pub(crate) fn updated(
+        &self,
+        object: Object,
+        stored: &Object,
+        subresource: &str,
+        now: Timestamp,
+    ) -> Result<Object, Box<Status>> {
+        let prepared = self.prepare_update(self.admitted(object), stored, subresource, now);
+        self.validate_update(prepared, stored, subresource, |_| ())
+            .map(|(valid, _)| valid.into_object())
+    }
+
+    fn admitted(&self, mut object: Object) -> Admitted {
+        self.definition.fill_in(&mut object);
+        Defaulted::changed(object).admitted(false, &self.hub)
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::kinds::definitions::{apps, core, storage};
 fn object(value: Value) -> Object {
     match value {
         Value::Object(members) => Object::of(members),
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     }
 }
 
@@ -15,27 +15,18 @@ fn now() -> Timestamp {
 }
 
 fn deployment(value: Value) -> Object {
-    let mut object = object(value);
     let strategy = Strategy::of(apps::deployments());
-    strategy.fill_in(&mut object);
-    strategy
-        .prepare_create(&mut object, "u", now(), Form::Unknown)
-        .expect("it is valid");
-    object
+    let created = strategy.created(object(value), now());
+    created.expect("it is valid")
 }
 
 fn updated(value: Value, stored: &Object, subresource: &str) -> Object {
-    let mut object = object(value);
     let strategy = Strategy::of(apps::deployments());
-    strategy.fill_in(&mut object);
-    let subresource = strategy.definition().subresource(subresource);
-    strategy
-        .prepare_update(&mut object, stored, subresource, now())
-        .expect("it is valid");
-    object
+    let updated = strategy.updated(object(value), stored, subresource, now());
+    updated.expect("it is valid")
 }
 
-/// The least that the spec of a deployment has beside its replicas.
+/// The smallest valid spec of a deployment with these replicas.
 fn spec(replicas: i64) -> Value {
     json!({
         "replicas": replicas,
@@ -62,18 +53,16 @@ fn creation_sets_the_system_fields() {
     assert_eq!(made.uid(), "u");
     assert_eq!(made.meta("creationTimestamp"), "2024-01-02T03:04:05Z");
     assert_eq!(generation_of(&made), 1);
-    // What an empty status prints.
+    // The canonical form prints an empty status.
     assert_eq!(made.at(&["status"]), Some(&json!({})));
 }
 
 /// http.md 5.1: a kind without a rule keeps the generation that the body has.
 #[test]
 fn a_kind_without_a_generation_rule_keeps_what_it_is_given() {
-    let mut made = object(json!({"metadata": {"name": "a", "namespace": "d", "generation": 7}}));
+    let sent = object(json!({"metadata": {"name": "a", "namespace": "d", "generation": 7}}));
     let strategy = Strategy::of(core::configmaps());
-    strategy
-        .prepare_create(&mut made, "u", now(), Form::Unknown)
-        .expect("it is valid");
+    let made = strategy.created(sent, now()).expect("it is valid");
     assert_eq!(generation_of(&made), 7);
 }
 
@@ -135,18 +124,12 @@ fn the_generation_of_some_kinds_begins_as_given() {
     };
     let strategy = Strategy::of(storage::csidrivers());
     for (given, starts, changed) in [(json!(null), 0, 1), (json!(7), 7, 8)] {
-        let mut made = body(given, true);
-        strategy.fill_in(&mut made);
-        strategy
-            .prepare_create(&mut made, "u", now(), Form::Unknown)
-            .expect("it is valid");
+        let made = strategy.created(body(given, true), now());
+        let made = made.expect("it is valid");
         assert_eq!(generation_of(&made), starts);
         for (is_mounted, expected) in [(true, starts), (false, changed)] {
-            let mut next = body(json!(3), is_mounted);
-            strategy.fill_in(&mut next);
-            strategy
-                .prepare_update(&mut next, &made, None, now())
-                .expect("it is valid");
+            let next = strategy.updated(body(json!(3), is_mounted), &made, "", now());
+            let next = next.expect("it is valid");
             assert_eq!(generation_of(&next), expected);
         }
     }

@@ -18,8 +18,10 @@ use crate::kinds::definitions::{built_in, core};
 use crate::kinds::validation::addresses::Range;
 use crate::registry::deletion::Collector;
 use crate::registry::services::PortRange;
-use crate::registry::{Answer, NamespacedName, RegistryStore, RequestContext, UpdateSource};
-use crate::registry::{ClusterParts, Registry, ServiceNetwork, StoredVersion};
+use crate::registry::{
+    Answer, ClusterParts, NamespacedName, Registry, RegistryStore, RequestContext, ServiceNetwork,
+    StoredVersion, UpdateSource,
+};
 use crate::storage::codec::{Codec, object_of};
 use crate::storage::dry_run::DryRun;
 use crate::storage::keys::Keys;
@@ -30,7 +32,7 @@ use crate::storage::{ResourceStorage, StoredResource};
 /// The prefix of keys in tests.
 pub(crate) const ROOT: &str = "/registry";
 
-/// How long its events are kept.
+/// How long events are kept.
 pub(crate) const EVENT_TTL: Duration = Duration::from_secs(100);
 
 /// A catalog over a store in memory, with the namespace `d` in it.
@@ -40,20 +42,20 @@ pub(crate) struct Fixture {
     pub(crate) context: RequestContext,
 }
 
-/// An object from JSON.
+/// Returns an object from JSON.
 pub(crate) fn object(value: Value) -> Object {
     match value {
         Value::Object(members) => Object::of(members),
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     }
 }
 
-/// A cached object as JSON.
+/// Decodes a cached object.
 pub(crate) fn shown(cached: &CachedObject) -> Object {
     object_of(cached).expect("a cached object is one")
 }
 
-/// The code, reason and message of a refusal.
+/// Returns the code, reason and message of a refusal.
 pub(crate) fn refusal<T: std::fmt::Debug>(
     answer: Result<T, Box<Status>>,
 ) -> (u16, StatusReason, String) {
@@ -61,7 +63,7 @@ pub(crate) fn refusal<T: std::fmt::Debug>(
     (status.code, status.reason, status.message)
 }
 
-/// All built-in resources over an engine.
+/// Returns the storages of all built-in resources over an engine.
 fn storages(
     engine: &Arc<FaultyEngine>,
     wrap: impl Fn(ResourceStorage) -> ResourceStorage,
@@ -70,7 +72,8 @@ fn storages(
     rows.map(|(row, storages)| (row, wrap(storages))).collect()
 }
 
-fn stored(engine: &Arc<FaultyEngine>, row: Arc<ResourceDefinition>) -> StoredVersion {
+/// Returns the storage of one row over an engine.
+pub(crate) fn stored(engine: &Arc<FaultyEngine>, row: Arc<ResourceDefinition>) -> StoredVersion {
     let keys = Keys::new(ROOT, &row.key_prefix).expect("it has a prefix");
     let codec = Codec::new(row.clone());
     let decoder = Arc::new(StoredDecoder::new(codec.clone(), Arc::new(Identity)));
@@ -97,7 +100,7 @@ impl Fixture {
         fixture
     }
 
-    /// A fixture with wrapped storages and without namespaces.
+    /// Creates a fixture with wrapped storages and without namespaces.
     pub(crate) fn over(wrap: impl Fn(ResourceStorage) -> ResourceStorage) -> Fixture {
         let engine = FaultyEngine::new();
         let storages = storages(&engine, wrap);
@@ -105,7 +108,7 @@ impl Fixture {
         Fixture::of(engine, registry)
     }
 
-    /// The same over an engine, with Services that take of these addresses and ports.
+    /// Creates a fixture over an engine, whose Services allocate from these addresses and ports.
     pub(crate) fn with_network(
         engine: &Arc<FaultyEngine>,
         wrap: impl Fn(ResourceStorage) -> ResourceStorage,
@@ -121,7 +124,8 @@ impl Fixture {
             network: Some(network),
             admission_plugins: vec!["NamespaceLifecycle"],
             delete_collection_workers: 1,
-            rights: None,
+            authorizer: None,
+            policies: Default::default(),
         };
         let storages = storages(engine, wrap);
         let registry = Registry::with_parts(ROOT, EVENT_TTL, Collector::Absent, storages, parts);
@@ -246,7 +250,7 @@ impl Fixture {
         Ok((written.created, shown(&written.object)))
     }
 
-    /// DELETE. Returns 200 or 202 and the answer for the client.
+    /// DELETE. Returns 200 or 202, and the body of the response.
     pub(crate) async fn delete(
         &self,
         resource: &str,

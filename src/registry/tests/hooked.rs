@@ -6,9 +6,8 @@ use actors::engine::{Origin, Revision};
 use actors::object::CachedObject;
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
-use crate::api::object::Object;
 use crate::storage::{
-    DeleteRequest, GetRequest, HistoryRequest, ListRequest, ObjectHistory, ObjectList,
+    DeleteRequest, GetRequest, HistoryRequest, ListRequest, NewObject, ObjectHistory, ObjectList,
     RunningWatch, Stats, Storage, StorageError, UpdateFunction, UpdateRequest, ValidateDeletion,
     WatchRequest, WriteOutcome,
 };
@@ -37,13 +36,12 @@ impl Storage for Hooked {
     fn create<'s>(
         &'s self,
         key: &'s str,
-        object: Object,
-        ttl: Option<u64>,
+        new: NewObject,
         origin: Origin,
     ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
         async move {
             (self.before_create)(key).await?;
-            self.inner.create(key, object, ttl, origin).await
+            self.inner.create(key, new, origin).await
         }
         .boxed()
     }

@@ -1,4 +1,4 @@
-//! The last event of a request that is carried out to its end though its client is gone.
+//! The last audit event of a request that is carried out to its end after its client is gone.
 
 use std::sync::Arc;
 
@@ -10,28 +10,27 @@ use super::event::Event;
 use super::policy::Level;
 use crate::api::abandoned::Abandonment;
 use crate::clock;
-use crate::server::body::ResponseBody;
 use crate::server::respond::Answer;
+use crate::transport::ResponseBody;
 
-/// The code of a request that ended when its client went away, before it has written anything. No
-/// client sees it.
+/// The code of a request that was cancelled by its client before it had written anything. No client
+/// sees it.
 pub(super) const CLIENT_WENT_AWAY: u16 = 499;
 
-/// The annotation that says the code of the outcome where the client was answered another one, as
-/// when the time of its request was over.
+/// The annotation with the code of the outcome, if the client got another one, as after a timeout.
 const OUTCOME: &str = "taffrail/outcome";
 
-/// The outcome of a request that has begun to write and was cut off, as when the daemon stops.
+/// The outcome of a request that was interrupted after its first write, as when the daemon stops.
 const UNKNOWN: &str = "unknown";
 
-/// Gets the last event of the request when the client is gone.
+/// Receives the last event of a request when its client is gone, to complete it with the outcome.
 pub struct Afterwards {
     audit: Arc<Audit>,
     event: oneshot::Receiver<Event>,
     request: Arc<Abandonment>,
 }
 
-/// Gives the last event to whoever carries the request on.
+/// Hands the last event over to the [`Afterwards`] of the request.
 pub(super) struct Later {
     event: oneshot::Sender<Event>,
     request: Arc<Abandonment>,
@@ -52,7 +51,7 @@ impl Afterwards {
         (later, afterwards)
     }
 
-    /// The event, without its outcome. `None` if the request is not recorded.
+    /// Waits for the event, without its outcome. `None` if the request is not recorded.
     pub async fn event(mut self) -> Option<Unfinished> {
         let event = (&mut self.event).await.ok()?;
         Some(Unfinished {
@@ -63,13 +62,13 @@ impl Afterwards {
 }
 
 impl Drop for Afterwards {
-    /// Records the event without an outcome, as when the daemon stops.
+    /// Records an event whose outcome will never be known, as when the daemon stops.
     fn drop(&mut self) {
-        // An event that comes later goes back to who gives it.
+        // An event that is sent later goes back to its sender.
         self.event.close();
         if let Ok(mut event) = self.event.try_recv() {
             if !self.request.give_up() {
-                event.annotations.push((OUTCOME, UNKNOWN.to_owned()));
+                event.annotations.push((OUTCOME.into(), UNKNOWN.to_owned()));
             }
             self.audit.record(event);
         }
@@ -77,25 +76,25 @@ impl Drop for Afterwards {
 }
 
 impl Later {
-    /// Gives the event away, or back if nobody carries the request on.
-    pub(super) fn give(self, event: Event) -> Option<Event> {
+    /// Hands the event over. Returns it if nothing carries the request on.
+    pub(super) fn hand_over(self, event: Event) -> Option<Event> {
         let mut event = self.event.send(event).err()?;
         if event.code == Some(CLIENT_WENT_AWAY) && !self.request.give_up() {
-            event.annotations.push((OUTCOME, UNKNOWN.to_owned()));
+            event.annotations.push((OUTCOME.into(), UNKNOWN.to_owned()));
         }
         Some(event)
     }
 }
 
-/// An event whose outcome is not known yet. It is recorded in any case.
+/// An event that lacks its outcome. Dropping it records it without one.
 pub struct Unfinished {
     audit: Arc<Audit>,
     event: Option<Event>,
 }
 
 impl Unfinished {
-    /// Says what became of the request, by the answer that the client would have had.
-    pub fn tell(mut self, answer: &Answer) {
+    /// Records the event with its outcome: the response that the client would have got.
+    pub fn complete(mut self, answer: &Answer) {
         let Some(mut event) = self.event.take() else {
             return;
         };
@@ -112,7 +111,7 @@ impl Unfinished {
 fn add_outcome(event: &mut Event, answer: &Answer) {
     let code = answer.status().as_u16();
     if event.code != Some(CLIENT_WENT_AWAY) {
-        event.annotations.push((OUTCOME, code.to_string()));
+        event.annotations.push((OUTCOME.into(), code.to_string()));
         return;
     }
     event.code = Some(code);
@@ -128,7 +127,7 @@ fn add_outcome(event: &mut Event, answer: &Answer) {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if let Some(mut event) = self.event.take() {
-            event.annotations.push((OUTCOME, UNKNOWN.to_owned()));
+            event.annotations.push((OUTCOME.into(), UNKNOWN.to_owned()));
             self.record(event);
         }
     }

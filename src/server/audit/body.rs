@@ -1,7 +1,7 @@
-//! The bodies that events show: of a request, as kube-apiserver understood it, and of a response.
+//! The bodies in events: that of a request, as kube-apiserver decodes it, and that of a response.
 //!
-//! The thread that writes events decodes them. It decodes by the code of the handlers, so the
-//! limits on what a body may expand to are theirs.
+//! The thread that writes events decodes them with the code of the handlers, so the handlers'
+//! limits on expansion apply.
 
 use std::io::Read;
 use std::sync::{Arc, OnceLock};
@@ -15,18 +15,17 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::api::decode::{BodyFormat, decode_object, decode_value, go_json_text};
-use crate::api::deep;
-use crate::api::go_json;
+use crate::api::decode::{BodyFormat, decode_object, decode_value};
 use crate::api::object::Object;
 use crate::api::protobuf::{self, Texts};
 use crate::api::resource::ResourceDefinition;
+use crate::api::text::go_json_text;
+use crate::api::{deep, go_json};
 use crate::kinds::types::TYPES;
-use crate::registry::strategy::fill_in;
 use crate::schema::{Empty, Schema};
 use crate::server::negotiation::{self, BodyForm};
 
-/// Longer objects are left out, and an annotation says so.
+/// Longer objects are omitted, and the event gets the annotation `audit.k8s.io/truncated`.
 pub(super) const OBJECT_BYTES_MAX: usize = 4 << 20;
 
 /// The content of a request body.
@@ -34,13 +33,13 @@ pub(super) const OBJECT_BYTES_MAX: usize = 4 << 20;
 pub enum Holds {
     /// An object of this kind.
     Object(Arc<ResourceDefinition>),
-    /// The options of a deletion.
+    /// DeleteOptions.
     DeleteOptions,
     /// A patch, which is recorded as it was sent.
     Patch,
 }
 
-/// The object that a request writes, as far as its handler knows it. Logs name it.
+/// The object that a request writes, as far as its handler knows it. Logs include its name.
 #[derive(Debug, Default)]
 pub struct Subject {
     sent: OnceLock<ObjectNames>,
@@ -57,10 +56,10 @@ pub(super) struct ObjectNames {
 }
 
 impl Subject {
-    /// The body was decoded. Only then is it recorded.
+    /// Records that the body was decoded. Events show only decoded bodies.
     pub fn decoded(&self, object: &Object) {
         let text = |name: &str| Some(object.meta(name).to_owned()).filter(|text| !text.is_empty());
-        // The first one counts: a request has one body.
+        // The first call counts, because a request has one body.
         let _ = self.sent.set(ObjectNames {
             name: text("name"),
             uid: text("uid"),
@@ -68,17 +67,17 @@ impl Subject {
         });
     }
 
-    /// A body that holds no object was decoded.
+    /// Records that a body without an object was decoded.
     pub fn decoded_options(&self) {
         let _ = self.sent.set(ObjectNames::default());
     }
 
-    /// The object was created under this name, which may be a generated one.
+    /// Records the name under which the object was created, which may be a generated one.
     pub fn created(&self, name: &str) {
         let _ = self.created.set(name.to_owned());
     }
 
-    /// The name of what was created, or else the one that was sent.
+    /// Returns the name of the created object, or else the name in the body.
     pub fn name(&self) -> Option<&str> {
         let sent = || self.sent.get()?.name.as_deref();
         self.created.get().map(String::as_str).or_else(sent)
@@ -105,7 +104,8 @@ pub(super) struct RequestBody {
 }
 
 impl Body {
-    /// The body of a request or a response with these headers. `None` if events show no such body.
+    /// Returns the body of a request or response with these headers. `None` if events cannot show
+    /// it.
     pub(super) fn of(headers: &HeaderMap, bytes: Bytes) -> Option<Body> {
         let media_type = headers.get(CONTENT_TYPE).map(|value| value.as_bytes());
         let is_apply = media_type.is_some_and(|one| one.starts_with(b"application/apply-patch+"));
@@ -122,7 +122,7 @@ impl Body {
         })
     }
 
-    /// The document; `None` for anything else.
+    /// Parses the document. `None` if the body is not a document.
     pub(super) fn parsed<T: DeserializeOwned>(&self) -> Option<T> {
         let mut unpacked = Vec::new();
         let bytes: &[u8] = match self.is_gzip {
@@ -135,7 +135,7 @@ impl Body {
             false => &self.bytes,
         };
         let is_yaml = self.form == BodyForm::Text(BodyFormat::Yaml);
-        // A text or a number is no document. A JSON patch is a list.
+        // A string or a number is not a document. A JSON patch is an array.
         let is_document = matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['));
         match self.form {
             BodyForm::Protobuf => {
@@ -153,7 +153,7 @@ impl Body {
         }
     }
 
-    /// The body as JSON or YAML. Protobuf becomes JSON by the schema of its kind.
+    /// Returns the body as JSON or YAML. Protobuf is converted to JSON by the schema of its kind.
     fn text(&self, version: &str, kind: &str, schema: &Schema) -> Option<(Bytes, BodyFormat)> {
         match self.form {
             BodyForm::Text(format) => Some((self.bytes.clone(), format)),
@@ -166,8 +166,8 @@ impl Body {
 }
 
 impl RequestBody {
-    /// The document that an event shows: an object as its kind has it, with defaults, and the type
-    /// of options. It was decoded before, so it has no errors.
+    /// Returns the document that an event shows. As in kube-apiserver, objects have their defaults,
+    /// and options have their type. The handler has decoded the body, so errors are not expected.
     pub(super) fn shown(&self, omits_managed_fields: bool) -> Option<Shown> {
         let document = match &self.holds {
             Holds::Object(definition) => self.object(definition, omits_managed_fields)?,
@@ -182,10 +182,10 @@ impl RequestBody {
     }
 
     fn object(&self, of: &ResourceDefinition, omits_managed_fields: bool) -> Option<Vec<u8>> {
-        let schema = of.object_type.schema;
+        let schema = of.object_type().schema();
         let (text, format) = self.body.text(&of.api_version(), &of.kind, schema)?;
         let mut object = decode_object(&text, format, of).ok()?.object;
-        fill_in(&mut object, of);
+        of.fill_in(&mut object);
         of.canonicalize_with(&mut object, Empty::Printed);
         let kept = object.managed_fields().cloned();
         if omits_managed_fields {
@@ -199,7 +199,7 @@ impl RequestBody {
         Some(written_object(&object))
     }
 
-    /// kube-apiserver records the options of a deletion in its internal version.
+    /// kube-apiserver records DeleteOptions in its internal version.
     fn options(&self) -> Option<Vec<u8>> {
         let (text, format) = self.body.text("v1", "DeleteOptions", &TYPES)?;
         let (mut value, _) = decode_value(&text, format).ok()?;
@@ -218,15 +218,15 @@ impl RequestBody {
     }
 }
 
-/// The part of a request's body that an event shows.
+/// The result of showing a request body.
 pub(super) enum Shown {
     /// The document.
     Document(Box<RawValue>),
-    /// It is longer than objects in events may be.
+    /// The document exceeds [`OBJECT_BYTES_MAX`].
     TooLong,
 }
 
-/// An object as compact JSON, with its type in front.
+/// Serializes an object as compact JSON that begins with its type.
 fn written_object(object: &Object) -> Vec<u8> {
     const FIRST: [&str; 3] = ["kind", "apiVersion", "metadata"];
     let first = FIRST.map(|name| object.0.get_key_value(name));

@@ -1,5 +1,6 @@
-//! One event as a line of JSON, in the words of `audit.k8s.io/v1`.
+//! One event as a line of JSON, in the format of `audit.k8s.io/v1`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,16 +17,16 @@ use super::policy::{Decided, Level, Stage};
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::{self, UserInfo};
 
-/// The longest user agent that is recorded, as in kube-apiserver.
+/// The maximum length of a recorded user agent, as in kube-apiserver.
 const AGENT_BYTES_MAX: usize = 1024;
 
-/// What all events of a request share.
+/// The facts that all events of a request share.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) audit_id: String,
     pub(super) uri: String,
     pub(super) info: RequestInfo,
-    /// Who has sent the request. `None` if the credentials were wrong.
+    /// The sender of the request. `None` if authentication failed.
     pub(super) user: Option<Arc<UserInfo>>,
     pub(super) source_ips: Vec<IpAddr>,
     pub(super) user_agent: String,
@@ -33,27 +34,27 @@ pub(super) struct Facts {
     pub(super) decided: Decided,
 }
 
-/// An event that is to be recorded.
+/// An event to record.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) facts: Arc<Facts>,
     pub(super) stage: Stage,
     pub(super) at: Timestamp,
-    /// As whom the request is carried out, if that is another user.
+    /// The user as whom the request is carried out, if it impersonates one.
     pub(super) impersonated: Option<Arc<UserInfo>>,
     pub(super) code: Option<u16>,
-    /// Whether the request was allowed, once that is decided.
+    /// Whether the request was allowed, once it was authorized.
     pub(super) is_allowed: Option<bool>,
-    /// What is said of the use of the credentials.
-    pub(super) annotations: Vec<(&'static str, String)>,
+    /// The annotations of the request so far.
+    pub(super) annotations: Vec<(Cow<'static, str>, String)>,
     pub(super) request: Option<RequestBody>,
     pub(super) response: Option<Body>,
     /// The object that the request writes. `None` before it is known.
     pub(super) subject: Option<Arc<Subject>>,
     /// Whether a body was too long to be recorded.
     pub(super) is_truncated: bool,
-    /// Whether the client was gone before the outcome. Nobody else has seen the name of the object
-    /// then, so the event says it.
+    /// Whether the client was gone before the outcome. Such an event shows the name of a created
+    /// object, which no client got.
     pub(super) is_unseen: bool,
 }
 
@@ -89,7 +90,7 @@ struct Line<'e> {
     request_received_timestamp: String,
     stage_timestamp: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    annotations: BTreeMap<&'static str, &'e str>,
+    annotations: BTreeMap<&'e str, &'e str>,
 }
 
 #[derive(Serialize)]
@@ -152,14 +153,14 @@ impl<'e> User<'e> {
 }
 
 impl Event {
-    /// Bytes that the event holds while it waits, roughly.
+    /// Returns the approximate number of bytes that the event holds while it is queued.
     pub(super) fn bytes(&self) -> usize {
         let body = |body: Option<&Body>| body.map_or(0, |body| body.bytes.len());
         let request = self.request.as_ref().map(|request| &request.body);
         1024 + self.facts.uri.len() + body(request) + body(self.response.as_ref())
     }
 
-    /// The line, with its end.
+    /// Serializes the event as a line, with its newline.
     pub(super) fn line(&self) -> Vec<u8> {
         let facts = &*self.facts;
         let level = facts.decided.level;
@@ -194,13 +195,13 @@ impl Event {
             stage_timestamp: micros(self.at),
             annotations: self.annotations(is_too_long),
         };
-        // Texts and numbers can always be written into memory.
+        // Strings and numbers always serialize.
         let mut line = serde_json::to_vec(&line).unwrap_or_default();
         line.push(b'\n');
         line
     }
 
-    /// The object that was sent, unless it could not be decoded. Whether it is too long to show.
+    /// Returns the request object, if it was decoded, and whether it is too long to show.
     fn request_object(&self) -> (Option<Box<RawValue>>, bool) {
         let decided = &self.facts.decided;
         let request = self.request.as_ref();
@@ -217,8 +218,8 @@ impl Event {
         self.subject.as_ref()?.sent()
     }
 
-    /// What the object that is written says of itself: the outcome that no client saw, if it is
-    /// recorded, or else what was sent.
+    /// Returns the names of the written object: those in an outcome that no client saw, if it is
+    /// recorded, or else those in the request.
     fn names(&self) -> ObjectNames {
         let shows_outcome = self.is_unseen && self.code.is_some_and(|code| code < 300);
         let outcome = self.response.as_ref().filter(|_| shows_outcome);
@@ -227,10 +228,10 @@ impl Event {
         names.or_else(|| self.sent().cloned()).unwrap_or_default()
     }
 
-    fn annotations(&self, is_too_long: bool) -> BTreeMap<&'static str, &str> {
+    fn annotations(&self, is_too_long: bool) -> BTreeMap<&str, &str> {
         let mut annotations = BTreeMap::new();
         for (name, text) in &self.annotations {
-            annotations.insert(*name, text.as_str());
+            annotations.insert(&**name, text.as_str());
         }
         if let Some(is_allowed) = self.is_allowed {
             let decision = if is_allowed { "allow" } else { "forbid" };
@@ -244,8 +245,8 @@ impl Event {
     }
 }
 
-/// As what kind of user the request is carried out. kube-apiserver 1.36 tells by which of its verbs
-/// the impersonation was allowed, and asks for the one of the kind first.
+/// Returns the kind of impersonation. kube-apiserver 1.36 records the verb that allowed the
+/// impersonation, and it checks the verb for the kind of user first.
 fn constraint(user: &UserInfo) -> AuthenticationMetadata {
     let is_account = user_info::service_account(&user.name).is_some();
     let is_node = user_info::node(&user.name).is_some();
@@ -262,14 +263,14 @@ fn micros(time: Timestamp) -> String {
     format!("{time:.6}")
 }
 
-/// An object of which only the names are read.
+/// An object of which only the names are decoded.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct NamedObject {
     metadata: Option<ObjectNames>,
 }
 
-/// What the request is about. The body of a new object has its name, if it has one.
+/// Returns the reference to the object of the request. A create takes the name from the body.
 fn object_ref<'e>(info: &'e RequestInfo, names: &'e ObjectNames) -> Option<ObjectRef<'e>> {
     if !info.is_resource {
         return None;
@@ -290,7 +291,8 @@ fn object_ref<'e>(info: &'e RequestInfo, names: &'e ObjectNames) -> Option<Objec
     })
 }
 
-/// The outcome: the code, and what a Status says. A Status holds nothing of an object but its name.
+/// Returns the outcome: the code, and the message of a Status, which holds no object data but
+/// names.
 fn status(code: u16, response: Option<&Value>) -> Value {
     let mut status = json!({ "metadata": {} });
     if let Some(response) = response.filter(|response| response["kind"] == "Status") {
@@ -304,8 +306,8 @@ fn status(code: u16, response: Option<&Value>) -> Value {
     status
 }
 
-/// Where a request came from: what proxies say in `X-Forwarded-For` and `X-Real-Ip`, then the other
-/// end of the connection.
+/// Returns the addresses from which a request came: those in `X-Forwarded-For` and `X-Real-Ip`,
+/// then the peer of the connection.
 pub(super) fn source_ips(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<IpAddr> {
     let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let forwarded = header("x-forwarded-for").unwrap_or_default().split(',');
@@ -323,7 +325,7 @@ pub(super) fn source_ips(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<IpAdd
     ips
 }
 
-/// The user agent, cut if it is long.
+/// Returns the user agent, truncated to [`AGENT_BYTES_MAX`].
 pub(super) fn user_agent(headers: &HeaderMap) -> String {
     let agent = headers.get(USER_AGENT).map(|agent| agent.as_bytes());
     let agent = agent.unwrap_or_default();
@@ -369,7 +371,7 @@ pub(super) mod tests {
         Body::of(&HeaderMap::new(), Bytes::copy_from_slice(text.as_bytes()))
     }
 
-    /// The body of a request to write an object of this kind.
+    /// Returns the body of a request that writes an object of this kind.
     fn sent(bytes: &[u8], media_type: &'static str, kind: ResourceDefinition) -> RequestBody {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
@@ -403,7 +405,7 @@ pub(super) mod tests {
         }
     }
 
-    /// An event about reading this path.
+    /// Returns an event about reading this path.
     pub(in crate::server::audit) fn event_of(path: &str) -> Event {
         event(facts(Method::GET, path, Level::Metadata))
     }
@@ -417,7 +419,7 @@ pub(super) mod tests {
         let path = "/api/v1/namespaces/d/configmaps";
         for level in [Level::Metadata, Level::Request, Level::RequestResponse] {
             let yaml = b"metadata: {name: a, managedFields: [{manager: m}]}\ndata: {k: v}";
-            // The trail keeps the body of a request from its level on.
+            // The trail keeps the body of a request from level Request on.
             let request = sent(yaml, "application/yaml", core::configmaps());
             let made = Event {
                 request: Some(request).filter(|_| level >= Level::Request),
@@ -447,7 +449,7 @@ pub(super) mod tests {
         }
     }
 
-    /// As kube-apiserver, which records what it has decoded.
+    /// kube-apiserver records the object that it has decoded.
     #[test]
     fn an_object_is_shown_with_defaults_in_every_encoding_once_it_was_decoded() {
         let json = br#"{"metadata":{"name":"a"},"stringData":{"k":"v"},"bogus":1}"#;

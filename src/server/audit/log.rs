@@ -1,7 +1,7 @@
 //! The thread that writes events.
 //!
 //! Requests do not wait for it. Events wait in a queue that is bounded in number and bytes. An
-//! event that finds no room is dropped, counted, and told of in the log.
+//! event that does not fit is dropped, counted, and reported in the daemon's log.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use actors::threads;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use parking_lot::Mutex;
 
@@ -16,21 +17,21 @@ use super::event::Event;
 use crate::api::deep;
 use crate::files::{RollingLimits, RollingLog};
 
-/// Events that may wait.
+/// The limit on queued events.
 const EVENTS_MAX: usize = 10_000;
 
-/// Bytes that events may hold while they wait.
+/// The limit on bytes that queued events hold.
 const BYTES_MAX: usize = 32 << 20;
 
-/// Bytes of lines that are written at once.
+/// The approximate number of bytes per write.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// The pause after the last waiting event was written. Those that come meanwhile wake nobody, and
-/// share the next write.
+/// The pause after the queue was emptied. Events that arrive during it wake no thread, and share
+/// the next write.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The time between two lines in the daemon's log about lost events.
-const TELL_PERIOD: Duration = Duration::from_secs(10);
+/// The minimum time between two lines in the daemon's log about lost events.
+const REPORT_PERIOD: Duration = Duration::from_secs(10);
 
 /// Writes whole lines.
 type Sink = Box<dyn FnMut(&[u8]) -> io::Result<()> + Send>;
@@ -53,7 +54,7 @@ impl EventLog {
     /// Opens the log and starts the thread.
     ///
     /// # Errors
-    /// When the file can't be opened, or no thread is left.
+    /// The file cannot be opened, or the thread cannot be started.
     pub(super) fn open(path: &Path, limits: RollingLimits) -> io::Result<EventLog> {
         let sink: Sink = if path.as_os_str() == "-" {
             Box::new(|lines| io::stdout().lock().write_all(lines))
@@ -70,11 +71,9 @@ impl EventLog {
         let writer = Writer {
             sink,
             waiting: Arc::clone(&waiting),
-            told: None,
+            reported: None,
         };
-        let thread = std::thread::Builder::new()
-            .name("audit".to_owned())
-            .spawn(move || writer.run(&receiver))?;
+        let thread = threads::spawn("audit", move || writer.run(&receiver))?;
         Ok(EventLog {
             events: Mutex::new(Some(sender)),
             waiting,
@@ -98,11 +97,11 @@ impl EventLog {
         }
     }
 
-    /// Writes what waits, and ends the thread.
+    /// Writes the queued events, and ends the thread.
     pub(super) fn close(&self) {
         drop(self.events.lock().take());
         if let Some(thread) = self.thread.lock().take() {
-            // A panic of that thread has been logged by the runtime.
+            // The panic hook has logged a panic of that thread.
             let _ = thread.join();
         }
     }
@@ -118,14 +117,14 @@ impl Waiting {
 struct Writer {
     sink: Sink,
     waiting: Arc<Waiting>,
-    /// When lost events were told of last.
-    told: Option<Instant>,
+    /// When lost events were last reported.
+    reported: Option<Instant>,
 }
 
 impl Writer {
     fn run(mut self, events: &Receiver<Event>) {
         loop {
-            match events.recv_timeout(TELL_PERIOD) {
+            match events.recv_timeout(REPORT_PERIOD) {
                 Ok(first) => {
                     self.write(first, events);
                     if events.is_empty() {
@@ -135,16 +134,16 @@ impl Writer {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.tell(None);
+            self.report_lost(None);
         }
     }
 
-    /// Writes an event, and those that wait behind it as far as they fit one write.
+    /// Writes an event, and further queued ones as far as they fit into one write.
     fn write(&mut self, first: Event, events: &Receiver<Event>) {
         let (mut lines, mut count) = (Vec::new(), 0);
         let mut next = Some(first);
         while let Some(event) = next {
-            // Its bodies may be deep.
+            // Bodies may nest deeply.
             lines.append(&mut deep::retry_with_room(|| event.line()));
             count += 1;
             self.waiting
@@ -157,23 +156,23 @@ impl Writer {
         }
         if let Err(error) = (self.sink)(&lines) {
             self.waiting.lose(count);
-            self.tell(Some(&error));
+            self.report_lost(Some(&error));
         }
     }
 
-    fn tell(&mut self, error: Option<&io::Error>) {
-        let is_due = self.told.is_none_or(|told| told.elapsed() >= TELL_PERIOD);
+    fn report_lost(&mut self, error: Option<&io::Error>) {
+        let is_due = self.reported.is_none_or(|at| at.elapsed() >= REPORT_PERIOD);
         if !is_due {
             return;
         }
         let lost = self.waiting.lost.swap(0, Ordering::Relaxed);
         if lost > 0 {
-            self.told = Some(Instant::now());
+            self.reported = Some(Instant::now());
             let error = error.map(tracing::field::display);
             tracing::error!(
                 lost,
                 error,
-                "events of the audit log were lost: it can't be written as fast as they come"
+                "audit events were lost: the audit log cannot be written fast enough"
             );
         }
     }
@@ -218,7 +217,7 @@ mod tests {
             std::thread::yield_now();
         }
         log.close();
-        // It was told of, which takes it from the count.
+        // The log has reported the event, which resets the count.
         assert_eq!(log.waiting.lost.load(Ordering::Relaxed), 0);
         log.add(event_of("/too/late"));
         assert_eq!(log.waiting.lost.load(Ordering::Relaxed), 1);

@@ -1,14 +1,13 @@
-//! The audit log: a record of who asked for what, and what became of it.
+//! The audit log: a record of the requests of each user, and their outcomes.
 //!
 //! This folder owns the policy, the events and the thread that writes them, in the formats of
-//! kube-apiserver. Facts about a request enter, from [`RequestRecord`]; lines of JSON leave. It
-//! must not know what handlers do.
+//! kube-apiserver. It takes facts about a request from [`RequestRecord`], and writes lines of JSON.
+//! It must not know what handlers do.
 //!
-//! What an event costs on the thread of the request is to clone a few texts. Bodies are shared, and
-//! decoded by the thread that writes, which is also where defaults are filled in and managed fields
-//! left out.
+//! On the thread of the request an event costs only a few cloned strings. Bodies are shared, and
+//! the writing thread decodes them, applies defaults and drops managed fields.
 //!
-//! [`RequestRecord`]: super::service::RequestRecord
+//! [`RequestRecord`]: super::request_record::RequestRecord
 
 mod afterwards;
 mod body;
@@ -35,7 +34,7 @@ use log::EventLog;
 
 const POLICY_BYTES_MAX: u64 = 1 << 20;
 
-/// Why there can be no audit log: one line for the operator.
+/// The reason why the audit log cannot be opened, as one line for the operator.
 #[derive(Debug, thiserror::Error)]
 #[error("--{setting}={}: {problem}", .path.display())]
 pub struct AuditError {
@@ -55,7 +54,7 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Reads the policy and opens the log. `None` unless both are set.
+    /// Reads the policy and opens the log. `None` if no policy is configured.
     ///
     /// # Errors
     /// [`AuditError`]
@@ -87,7 +86,7 @@ impl Audit {
         })))
     }
 
-    /// Looks at the files that the settings name, and makes none.
+    /// Validates the files that the settings name, without creating any.
     ///
     /// # Errors
     /// [`AuditError`]
@@ -103,7 +102,7 @@ impl Audit {
         }
     }
 
-    /// Writes what waits.
+    /// Writes the queued events and closes the log.
     pub fn close(&self) {
         self.log.close();
     }
@@ -139,18 +138,18 @@ fn read_policy(path: &Path) -> Result<Policy, String> {
 }
 
 fn describe() {
-    describe_counter!("apiserver_audit_event_total", "Events of the audit log");
+    describe_counter!(
+        "apiserver_audit_event_total",
+        "Audit events that the policy selected"
+    );
     describe_counter!(
         "apiserver_audit_level_total",
-        "Requests by the level at which the audit policy has them recorded"
+        "Requests, by the level at which the audit policy records them"
     );
-    describe_counter!(
-        "apiserver_audit_error_total",
-        "Events of the audit log that were lost"
-    );
+    describe_counter!("apiserver_audit_error_total", "Audit events that were lost");
     describe_counter!(
         "apiserver_audit_requests_rejected_total",
-        "Requests refused because the audit log could not be written: none, events are lost instead"
+        "Always 0: if the audit log cannot be written, events are lost and no request is rejected"
     );
     counter!("apiserver_audit_event_total").increment(0);
     counter!("apiserver_audit_requests_rejected_total").increment(0);

@@ -1,4 +1,4 @@
-//! The policy of `--audit-policy-file`: which requests are recorded, and how much of them. Pure.
+//! The policy of `--audit-policy-file`: which requests are recorded, and in how much detail. Pure.
 //!
 //! The file is Kubernetes' `audit.k8s.io/v1` Policy. The first rule that matches a request decides;
 //! a request that no rule matches is not recorded.
@@ -9,15 +9,15 @@ use crate::api::names::dns_subdomain;
 use crate::api::request_info::{RequestInfo, covers};
 use crate::api::user_info::UserInfo;
 
-/// How much of a request is recorded.
+/// The level of detail at which a request is recorded.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize,
 )]
 pub enum Level {
-    /// Nothing.
+    /// The request is not recorded.
     #[default]
     None,
-    /// Who asked for what, and the outcome.
+    /// The user, the request metadata and the outcome.
     Metadata,
     /// Also the body of the request.
     Request,
@@ -26,7 +26,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Its name in metrics.
+    /// Returns the name in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Level::None => "None",
@@ -37,27 +37,27 @@ impl Level {
     }
 }
 
-/// When an event is recorded.
+/// The stage of a request at which an event is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Stage {
-    /// Before the request is handed to anybody.
+    /// The request was authenticated, and no handler has it yet.
     RequestReceived,
-    /// The headers of a response that goes on, a watch, are sent.
+    /// The headers of a long-running response, such as a watch, are sent.
     ResponseStarted,
     /// The response is complete.
     ResponseComplete,
-    /// A panic answered.
+    /// The handler panicked.
     Panic,
 }
 
-/// What a policy says about a request.
+/// The decision of a policy about a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decided {
-    /// How much is recorded.
+    /// The level of detail.
     pub level: Level,
-    /// The stages that are left out.
+    /// The stages that are not recorded.
     pub omitted: Vec<Stage>,
-    /// Whether `metadata.managedFields` is left out of objects.
+    /// Whether `metadata.managedFields` is removed from objects.
     pub omits_managed_fields: bool,
 }
 
@@ -112,26 +112,26 @@ struct GroupResources {
     resource_names: Option<Vec<String>>,
 }
 
-/// A list of the file, where an absent one and an empty one mean the same.
+/// Returns a list of the file. An absent list and an empty one mean the same.
 fn listed<T>(list: Option<&Vec<T>>) -> &[T] {
     list.map_or(&[], Vec::as_slice)
 }
 
 impl Policy {
-    /// Reads a policy.
+    /// Parses a policy.
     ///
     /// # Errors
-    /// What is wrong with it, in one line.
+    /// A description of the problem, in one line.
     pub fn parse(text: &str) -> Result<Policy, String> {
         let policy: Policy = serde_saphyr::from_str(text).map_err(|error| {
-            let told = error.to_string();
-            let told = told.lines().next().unwrap_or_default();
-            let told = told.strip_prefix("error: ").unwrap_or(told);
-            format!("it is no audit policy: {told}")
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            let line = line.strip_prefix("error: ").unwrap_or(line);
+            format!("it is not a valid audit policy: {line}")
         })?;
         if (policy.api_version.as_str(), policy.kind.as_str()) != ("audit.k8s.io/v1", "Policy") {
             return Err(format!(
-                "it is of apiVersion {:?} and kind {:?}, and must be of audit.k8s.io/v1 and Policy",
+                "it has apiVersion {:?} and kind {:?}, but must have audit.k8s.io/v1 and Policy",
                 policy.api_version, policy.kind
             ));
         }
@@ -146,7 +146,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// What is recorded of a request. `user` is who has sent it, if that is known.
+    /// Decides what to record of a request. `user` is its sender, if known.
     pub fn decide(&self, user: Option<&UserInfo>, info: &RequestInfo) -> Decided {
         let mut rules = listed(self.rules.as_ref()).iter();
         let Some(rule) = rules.find(|rule| rule.matches(user, info)) else {
@@ -167,13 +167,15 @@ impl Rule {
         let resources = listed(self.resources.as_ref());
         let is_of_resources = !resources.is_empty() || !listed(self.namespaces.as_ref()).is_empty();
         if is_of_resources && !urls.is_empty() {
-            return Err("it names resources and nonResourceURLs; make two rules of it".to_owned());
+            return Err(
+                "it has both resources and nonResourceURLs; split it into two rules".to_owned(),
+            );
         }
         for url in urls {
             let stars = url.matches('*').count();
-            let is_good = url == "*"
+            let is_valid = url == "*"
                 || url.starts_with('/') && (stars == 0 || stars == 1 && url.ends_with('*'));
-            if !is_good {
+            if !is_valid {
                 return Err(format!(
                     "nonResourceURLs: {url:?} must begin with \"/\", with \"*\" at most at its end"
                 ));
@@ -240,12 +242,12 @@ impl GroupResources {
     }
 }
 
-/// Whether a text may name a group: the empty one does, and `*` stands for all.
+/// Whether a text is a group name. The empty one is the core group, and `*` matches all groups.
 fn is_group(text: &str) -> bool {
     matches!(text, "" | "*") || dns_subdomain(text).is_empty()
 }
 
-/// Whether a pattern stands for the resource: `pods`, `pods/log`, `pods/*`, `*/scale`, `*`.
+/// Whether a pattern matches the resource: `pods`, `pods/log`, `pods/*`, `*/scale`, `*`.
 fn is_named(pattern: &str, info: &RequestInfo) -> bool {
     let (resource, subresource) = (info.resource.as_str(), info.subresource.as_str());
     match pattern.split_once('/') {
@@ -352,10 +354,7 @@ rules:
     fn a_policy_that_can_not_be_meant_is_refused_in_one_line() {
         let head = "apiVersion: audit.k8s.io/v1\nkind: Policy\n";
         for (text, told) in [
-            (
-                "kind: Policy",
-                "it is of apiVersion \"\" and kind \"Policy\"",
-            ),
+            ("kind: Policy", "it has apiVersion \"\" and kind \"Policy\""),
             (&format!("{head}rules: []"), "it has no rules"),
             (&format!("{head}rules: [{{level: Loud}}]"), "Loud"),
             (&format!("{head}rules: [{{levle: None}}]"), "levle"),
@@ -365,7 +364,7 @@ rules:
             ),
             (
                 &format!("{head}rules: [{{level: None, nonResourceURLs: [/], namespaces: [a]}}]"),
-                "rules[0]: it names resources and nonResourceURLs",
+                "rules[0]: it has both resources and nonResourceURLs",
             ),
             (
                 &format!("{head}rules: [{{level: None, resources: [{{resourceNames: [a]}}]}}]"),

@@ -1,4 +1,4 @@
-//! What the audit log records of one request.
+//! The audit events of one request.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
@@ -19,30 +19,31 @@ use crate::api::annotations::Annotations;
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
 use crate::clock;
-use crate::server::body::{ConnectionFacts, ResponseBody};
 use crate::server::respond::{Answer, IsStatus};
+use crate::transport::{ConnectionFacts, ResponseBody};
 
 /// The annotation of requests to deprecated versions of a resource.
 pub const DEPRECATED: &str = "k8s.io/deprecated";
 
-/// The events of one request. It records nothing until the user is known or refused.
+/// Collects the facts about one request and records its events. Nothing is recorded before
+/// authentication.
 pub struct Trail {
     audit: Arc<Audit>,
     received: Timestamp,
     facts: OnceCell<Arc<Facts>>,
     impersonated: OnceCell<Arc<UserInfo>>,
     is_allowed: Cell<Option<bool>>,
-    /// What is said of the request in its events from then on.
+    /// The annotations of all further events.
     pub annotations: Annotations,
     request: RefCell<Option<RequestBody>>,
     subject: Arc<Subject>,
     is_answered: Cell<bool>,
-    /// Whoever carries the request on when its client is gone.
+    /// Takes the last event if the request continues after its client is gone.
     later: Cell<Option<Later>>,
 }
 
 impl Trail {
-    /// A request arrives.
+    /// Starts the trail of a request that arrives.
     pub fn begin(audit: &Arc<Audit>, subject: &Arc<Subject>) -> Trail {
         Trail {
             audit: Arc::clone(audit),
@@ -58,7 +59,7 @@ impl Trail {
         }
     }
 
-    /// The user is known, or refused (`None`). Decides what is recorded.
+    /// Records the authenticated user, or `None` if authentication failed, and asks the policy.
     pub fn authenticated(
         &self,
         user: Option<&Arc<UserInfo>>,
@@ -93,18 +94,18 @@ impl Trail {
         }
     }
 
-    /// The request is carried out as another user.
+    /// Records the impersonated user.
     pub fn impersonates(&self, user: &Arc<UserInfo>) {
-        // It is called once for each request.
+        // This is called once for each request, so the cell is empty.
         let _ = self.impersonated.set(Arc::clone(user));
     }
 
-    /// The request was allowed, or not.
+    /// Records the result of authorization.
     pub fn authorized(&self, is_allowed: bool) {
         self.is_allowed.set(Some(is_allowed));
     }
 
-    /// The body of the request was read.
+    /// Records the body of the request.
     pub fn has_read(&self, bytes: &Bytes, headers: &HeaderMap, holds: Holds) {
         let level = self.facts.get().map(|facts| facts.decided.level);
         if level >= Some(Level::Request) && !bytes.is_empty() {
@@ -113,18 +114,19 @@ impl Trail {
         }
     }
 
-    /// The last event is recorded by whoever carries the request on, if somebody does.
+    /// Returns the handle that completes the last event if the request continues after its client
+    /// is gone.
     pub fn afterwards(&self, request: &Arc<Abandonment>) -> Afterwards {
         let (later, afterwards) = Afterwards::new(&self.audit, request);
         self.later.set(Some(later));
         afterwards
     }
 
-    /// Records the last event, or has it recorded when the outcome is known.
+    /// Records the last event, or hands it over to the task that learns the outcome.
     fn conclude(&self, mut event: Event) {
         event.at = clock::now();
         let event = match self.later.take() {
-            Some(later) => later.give(event),
+            Some(later) => later.hand_over(event),
             None => Some(event),
         };
         if let Some(event) = event {
@@ -132,7 +134,7 @@ impl Trail {
         }
     }
 
-    /// The request was answered. Events that only come with the end of the body come then.
+    /// Records the response. An event that needs the end of the body is recorded at that end.
     pub fn answered(&self, mut answer: Answer, has_panicked: bool) -> Answer {
         self.is_answered.set(true);
         let Some(facts) = self.facts.get().cloned() else {
@@ -228,15 +230,15 @@ impl Drop for Trail {
     }
 }
 
-/// Whether the answers to such requests are objects of the API. kube-apiserver records no other
-/// documents: those of OpenAPI have megabytes.
+/// Whether responses to such requests are API objects. kube-apiserver records no other documents;
+/// OpenAPI documents would take megabytes.
 fn has_objects(info: &RequestInfo) -> bool {
     let root = info.path.trim_start_matches('/').split('/').next();
     info.is_resource || matches!(root, Some("api" | "apis"))
 }
 
-/// The event that says that the answer to a long-running request has begun. It lacks the facts that
-/// are only known when a request has ended.
+/// Returns the event for the start of the response to a long-running request. It lacks the facts
+/// that are known only at the end.
 fn started(facts: &Arc<Facts>, complete: &Event) -> Event {
     let annotations = complete.annotations.iter();
     let annotations = annotations.filter(|(name, _)| *name != DEPRECATED);
@@ -256,13 +258,13 @@ fn started(facts: &Arc<Facts>, complete: &Event) -> Event {
     }
 }
 
-/// Records the event when the body of the response has ended, for any reason.
+/// Records the event when the body of the response ends, for any reason.
 struct AtEnd {
     audit: Arc<Audit>,
     event: Option<Event>,
-    /// The form of the body, if it is wanted.
+    /// The format of the body, if the policy records it.
     body: Option<Body>,
-    /// What was sent of it so far.
+    /// The part of the body that was sent so far.
     sent: Sent,
 }
 
@@ -300,11 +302,13 @@ struct Sent {
     bytes: usize,
 }
 
-/// The bytes that are kept of all bodies that are being sent. A client may take long to read one.
+/// The limit on bytes that are kept of all bodies that are being sent. A slow client can make one
+/// stay for long.
 const SENT_BYTES_MAX: usize = 32 << 20;
 
 impl Sent {
-    /// Keeps a chunk. Says false if the body is too long for an event, or if too much is kept.
+    /// Keeps a chunk. Returns false if the body is too long for an event, or if all bodies are too
+    /// long together.
     fn add(&mut self, chunk: &Bytes, of_all: &AtomicUsize) -> bool {
         let before = of_all.fetch_add(chunk.len(), Ordering::Relaxed);
         self.bytes += chunk.len();
@@ -351,7 +355,7 @@ mod tests {
         );
     }
 
-    /// The last event of a request to create something.
+    /// Returns the last event of a create request.
     async fn last_event(carrying_out: impl AsyncFnOnce(Trail)) -> serde_json::Value {
         let folder = tempfile::tempdir().unwrap();
         let (policy, log) = (folder.path().join("policy"), folder.path().join("log"));
@@ -402,7 +406,7 @@ mod tests {
         let event = last_event(async |trail| {
             let afterwards = trail.afterwards(&writing());
             drop(trail);
-            afterwards.event().await.unwrap().tell(&created());
+            afterwards.event().await.unwrap().complete(&created());
         });
         let event = event.await;
         assert_eq!(event["responseStatus"]["code"], 201);
@@ -410,7 +414,7 @@ mod tests {
         assert!(!event.to_string().contains("secret"), "{event}");
     }
 
-    /// A request that has begun to write.
+    /// Returns a request that has begun to write.
     fn writing() -> Arc<Abandonment> {
         let request = Arc::default();
         abandoned::within(Some(&request), abandoned::begin_write).unwrap();
@@ -442,7 +446,7 @@ mod tests {
             let afterwards = trail.afterwards(&writing());
             let form = respond::Form::default();
             trail.answered(respond::refusal(&Status::write_timeout(), &form), false);
-            afterwards.event().await.unwrap().tell(&created());
+            afterwards.event().await.unwrap().complete(&created());
         });
         let event = event.await;
         assert_eq!(event["responseStatus"]["code"], 504);

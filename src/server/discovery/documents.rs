@@ -1,7 +1,8 @@
-//! The documents of discovery, with their members in the order of Go's structs, which programs that
-//! look for a part of the text rely on.
+//! The discovery documents. Their members have the order of Go's structs, because some programs
+//! search the text for parts of it.
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 /// `/api` (API-22).
 #[derive(Serialize)]
@@ -30,7 +31,7 @@ pub(super) struct ApiGroupList<'d> {
     pub groups: Vec<ApiGroup<'d>>,
 }
 
-/// A group. In the list it has no kind (API-23).
+/// A group. In the list of groups it has neither kind nor apiVersion (API-23).
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ApiGroup<'d> {
@@ -101,7 +102,8 @@ pub(super) struct Metadata<'d> {
 #[derive(Serialize)]
 pub(super) struct ApiGroupDiscovery<'d> {
     pub metadata: Metadata<'d>,
-    pub versions: Vec<ApiVersionDiscovery<'d>>,
+    /// Serialized [`ApiVersionDiscovery`] documents.
+    pub versions: Vec<&'d RawValue>,
 }
 
 #[derive(Serialize)]
@@ -127,7 +129,7 @@ pub(super) struct ApiResourceDiscovery<'d> {
     pub subresources: Vec<ApiSubresourceDiscovery<'d>>,
 }
 
-/// The kind of responses. An empty group and version mean those of the list (API-35).
+/// The kind of responses. Empty group and version mean those of the list (API-35).
 #[derive(Serialize)]
 pub(super) struct ResponseKind<'d> {
     pub group: &'d str,

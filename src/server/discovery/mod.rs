@@ -1,20 +1,24 @@
 //! Discovery documents, plain (API-22 to API-30) and aggregated (API-31 to API-37).
 //!
-//! This folder owns the documents under `/api` and `/apis`. The groups of the catalog enter, and
-//! finished responses leave. It must not know objects, users or connections.
+//! This folder owns the documents under `/api` and `/apis`. It takes the groups of the catalog and
+//! returns complete responses. It must not know objects, users or connections.
 //!
-//! Everything is built once from the catalog. All requests get the same bytes.
+//! A document is written on its first request. Documents about one group version are written once,
+//! and stay as long as that version is the same object: generations in which it did not change
+//! share them ([`OfVersion`]).
 
 mod documents;
 
-use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::header::{
     CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, VARY,
 };
 use http::{Response, StatusCode};
+use metrics::{counter, describe_counter};
 use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest, Sha512};
 
 use self::documents::{
@@ -22,26 +26,42 @@ use self::documents::{
     ApiResourceDiscovery, ApiResourceList, ApiSubresourceDiscovery, ApiVersionDiscovery,
     ApiVersions, Metadata, ResponseKind, ServerAddress, Version,
 };
-use super::body::ResponseBody;
+use super::attached::Attached;
 use super::encoding::Conversion;
 use super::respond::{self, Answer, Form};
-use crate::api::resource::Verb;
-use crate::registry::RestStorage;
+use crate::api::resource::{Phase, Verb};
 use crate::registry::catalog::{Group, GroupVersion, ServedResource};
+use crate::registry::{Catalog, GROUPS, RestStorage};
+use crate::transport::ResponseBody;
 
-/// The media type of an aggregated response. Clients compare its parts (API-32).
+/// The media type of an aggregated response. Clients parse its parameters (API-32).
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// What tells versions of a document from each other: the SHA-512 of its content (API-33, API-39).
+/// The verbs of custom resources.
+const CUSTOM_VERBS: [&str; 8] = [
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
+
+/// The verbs of custom resources whose definition is being deleted.
+const TERMINATING_VERBS: [&str; 5] = ["delete", "deletecollection", "get", "list", "watch"];
+
+/// The entity tag of a document: the SHA-512 of its content (API-33, API-39).
 pub struct Tag {
-    /// The `ETag`, quotes included.
+    /// The `ETag` value, quotes included.
     pub header: HeaderValue,
-    /// Without quotes.
+    /// The hash without quotes.
     pub hash: String,
 }
 
 impl Tag {
-    /// The tag of a document.
+    /// Computes the tag of a document.
     pub fn of(body: &[u8]) -> Tag {
         let hash = Sha512::digest(body)
             .iter()
@@ -53,8 +73,8 @@ impl Tag {
         Tag { header, hash }
     }
 
-    /// Whether the client already has the document. Proxies that compress documents make tags weak,
-    /// which count all the same (RFC 9110).
+    /// Whether the client already has the document. Proxies that compress documents make tags weak;
+    /// a weak tag counts as equal here (RFC 9110).
     pub fn is_known(&self, headers: &HeaderMap) -> bool {
         let lists = headers.get_all(IF_NONE_MATCH).iter();
         let mut known = lists
@@ -64,7 +84,7 @@ impl Tag {
         known.any(|tag| tag == "*" || self.header == *tag.strip_prefix("W/").unwrap_or(tag))
     }
 
-    /// A 304 response without a body.
+    /// Returns a 304 response without a body.
     pub fn not_modified(&self) -> Answer {
         let mut answer = Response::new(ResponseBody::Empty);
         *answer.status_mut() = StatusCode::NOT_MODIFIED;
@@ -79,107 +99,187 @@ struct Tagged {
     tag: Tag,
 }
 
-/// All discovery documents.
+/// The metric that counts written documents by type. Only requested documents that no earlier
+/// generation has are written.
+pub const WRITTEN: &str = "taffrail_documents_written_total";
+
+/// Registers the help text of the metric.
+pub fn describe() {
+    describe_counter!(
+        WRITTEN,
+        "Documents about a group version that were written because it is new or has changed"
+    );
+}
+
+/// The documents about one group version, as long as it is the same object.
+#[derive(Default)]
+pub struct OfVersion {
+    /// The resource list (API-25).
+    resources: OnceLock<Bytes>,
+    /// The group version's part of aggregated documents (API-34).
+    aggregated: OnceLock<Option<Box<RawValue>>>,
+}
+
+/// The facts that are the same in all generations.
+pub struct Settings {
+    /// Where clients reach the server, as `host:port` (API-22).
+    pub address: String,
+    /// Whether documents show storage version hashes (API-26).
+    pub has_hashes: bool,
+}
+
+/// All discovery documents of a generation.
 pub struct Discovery {
-    legacy_versions: Vec<u8>,
-    groups: Vec<u8>,
-    by_group: HashMap<String, Vec<u8>>,
-    /// Keyed by `apps/v1`, or `v1` for the core group.
-    by_group_version: HashMap<String, Vec<u8>>,
-    aggregated_legacy: Tagged,
-    aggregated_groups: Tagged,
+    catalog: Arc<Catalog>,
+    settings: Arc<Settings>,
+    of_versions: Arc<Attached<GroupVersion, OfVersion>>,
+    groups: OnceLock<Bytes>,
+    aggregated_legacy: OnceLock<Tagged>,
+    aggregated_groups: OnceLock<Tagged>,
 }
 
 impl Discovery {
-    /// Builds the documents of these groups. `address` is where clients reach the server, as
-    /// `host:port` (API-22). `has_hashes` is whether they tell what resources are stored as
-    /// (API-26).
-    pub fn new(groups: &[Group], address: &str, has_hashes: bool) -> Discovery {
-        let named = || groups.iter().filter(|group| !group.name.is_empty());
-        let legacy = || groups.iter().filter(|group| group.name.is_empty());
-        let versions: Vec<&str> = legacy()
-            .flat_map(|group| {
-                group
-                    .versions
-                    .iter()
-                    .map(|version| version.version.as_str())
-            })
-            .collect();
+    /// Creates the documents of a generation. All generations share `of_versions`.
+    pub fn new(
+        catalog: Arc<Catalog>,
+        settings: Arc<Settings>,
+        of_versions: Arc<Attached<GroupVersion, OfVersion>>,
+    ) -> Discovery {
         Discovery {
-            legacy_versions: bytes(&ApiVersions {
-                kind: "APIVersions",
-                versions,
-                server_addresses: [ServerAddress {
-                    client_cidr: "0.0.0.0/0",
-                    server_address: address,
-                }],
-            }),
-            groups: bytes(&ApiGroupList {
-                kind: "APIGroupList",
-                api_version: "v1",
-                groups: named().map(group_entry).collect(),
-            }),
-            by_group: named()
-                .map(|group| (group.name.clone(), group_document(group)))
-                .collect(),
-            by_group_version: groups
-                .iter()
-                .flat_map(|group| {
-                    group.versions.iter().map(|version| {
-                        let name = group_version(&group.name, &version.version);
-                        (name, resource_list(&group.name, version, has_hashes))
-                    })
-                })
-                .collect(),
-            aggregated_legacy: aggregated(legacy()),
-            aggregated_groups: aggregated(named()),
+            catalog,
+            settings,
+            of_versions,
+            groups: OnceLock::new(),
+            aggregated_legacy: OnceLock::new(),
+            aggregated_groups: OnceLock::new(),
         }
     }
 
-    /// `/api`.
+    fn named_groups(&self) -> impl Iterator<Item = &Arc<Group>> {
+        let groups = self.catalog.groups();
+        groups.filter(|group| !group.name.is_empty() && group.announced().next().is_some())
+    }
+
+    /// Returns `/api`.
     pub fn legacy_versions(&self, form: &Form, headers: &HeaderMap) -> Answer {
-        self.plain_or_aggregated(
-            form,
-            headers,
-            &self.legacy_versions,
-            &self.aggregated_legacy,
-        )
+        let plain = || {
+            let versions = self.catalog.group("").into_iter();
+            let versions = versions.flat_map(|group| &group.versions);
+            bytes(&ApiVersions {
+                kind: "APIVersions",
+                versions: versions.map(|version| version.version.as_str()).collect(),
+                server_addresses: [ServerAddress {
+                    client_cidr: "0.0.0.0/0",
+                    server_address: &self.settings.address,
+                }],
+            })
+        };
+        let aggregated = || {
+            let groups = || self.catalog.group("").into_iter();
+            self.aggregated_legacy
+                .get_or_init(|| self.aggregated(groups()))
+        };
+        plain_or_aggregated(form, headers, plain, aggregated)
     }
 
-    /// `/apis`.
+    /// Returns `/apis`.
     pub fn groups(&self, form: &Form, headers: &HeaderMap) -> Answer {
-        self.plain_or_aggregated(form, headers, &self.groups, &self.aggregated_groups)
+        let plain = || {
+            let document = self.groups.get_or_init(|| {
+                let document = bytes(&ApiGroupList {
+                    kind: "APIGroupList",
+                    api_version: "v1",
+                    groups: self
+                        .named_groups()
+                        .map(|group| group_entry(group))
+                        .collect(),
+                });
+                document.into()
+            });
+            document.to_vec()
+        };
+        let aggregated = || {
+            self.aggregated_groups
+                .get_or_init(|| self.aggregated(self.named_groups()))
+        };
+        plain_or_aggregated(form, headers, plain, aggregated)
     }
 
-    /// `/apis/{group}`, or `None` when there is no such group.
+    /// Returns `/apis/{group}`, or `None` if the group does not exist.
     pub fn group(&self, name: &str, form: &Form) -> Option<Answer> {
-        let document = self.by_group.get(name)?;
-        Some(respond::document(StatusCode::OK, form, document.clone()))
+        let group = self.catalog.group(name).filter(|_| !name.is_empty())?;
+        group.announced().next()?;
+        Some(respond::document(
+            StatusCode::OK,
+            form,
+            group_document(group),
+        ))
     }
 
-    /// `/api/{version}` and `/apis/{group}/{version}`, or `None` when there is no such version.
+    /// Returns `/api/{version}` or `/apis/{group}/{version}`, or `None` if the version does not
+    /// exist.
     pub fn resources(&self, group: &str, version: &str, form: &Form) -> Option<Answer> {
-        let document = self.by_group_version.get(&group_version(group, version))?;
-        Some(respond::document(StatusCode::OK, form, document.clone()))
+        let version = self.catalog.version(group, version)?;
+        if !version.is_announced() {
+            return None;
+        }
+        let of_version = self.of_versions.of(version);
+        let document = of_version.resources.get_or_init(|| {
+            counter!(WRITTEN, "document" => "discovery").increment(1);
+            resource_list(group, version, self.settings.has_hashes).into()
+        });
+        Some(respond::document(StatusCode::OK, form, document.to_vec()))
     }
 
-    /// Whether the group exists.
-    pub fn has_group(&self, name: &str) -> bool {
-        name.is_empty() || self.by_group.contains_key(name)
+    /// Writes the aggregated document of these groups (API-34, API-35).
+    fn aggregated<'g>(&self, groups: impl Iterator<Item = &'g Arc<Group>>) -> Tagged {
+        let groups: Vec<(&str, Vec<Arc<OfVersion>>)> = groups
+            .map(|group| {
+                let versions = group.announced().map(|version| {
+                    let of_version = self.of_versions.of(version);
+                    of_version.aggregated.get_or_init(|| {
+                        counter!(WRITTEN, "document" => "aggregated").increment(1);
+                        // Documents of strings and booleans always serialize.
+                        to_raw_value(&aggregated_version(version)).ok()
+                    });
+                    of_version
+                });
+                (group.name.as_str(), versions.collect())
+            })
+            .collect();
+        let items = groups.iter().map(|(name, versions)| ApiGroupDiscovery {
+            metadata: Metadata { name },
+            versions: versions
+                .iter()
+                .filter_map(|of_version| of_version.aggregated.get()?.as_deref())
+                .collect(),
+        });
+        let body = bytes(&ApiGroupDiscoveryList {
+            kind: "APIGroupDiscoveryList",
+            api_version: "apidiscovery.k8s.io/v2",
+            metadata: Metadata { name: "" },
+            items: items.collect(),
+        });
+        Tagged {
+            tag: Tag::of(&body),
+            body: body.into(),
+        }
     }
+}
 
-    fn plain_or_aggregated(
-        &self,
-        form: &Form,
-        headers: &HeaderMap,
-        plain: &[u8],
-        aggregated: &Tagged,
-    ) -> Answer {
-        let mut answer = match form.encoding.conversion {
-            Some(Conversion::AggregatedDiscovery) if aggregated.tag.is_known(headers) => {
+/// Returns the form of a document that the client accepts, as a response.
+fn plain_or_aggregated<'a>(
+    form: &Form,
+    headers: &HeaderMap,
+    plain: impl FnOnce() -> Vec<u8>,
+    aggregated: impl FnOnce() -> &'a Tagged,
+) -> Answer {
+    let mut answer = match form.encoding.conversion {
+        Some(Conversion::AggregatedDiscovery) => {
+            let aggregated = aggregated();
+            if aggregated.tag.is_known(headers) {
                 aggregated.tag.not_modified()
-            }
-            Some(Conversion::AggregatedDiscovery) => {
+            } else {
                 let mut answer = respond::document(StatusCode::OK, form, aggregated.body.to_vec());
                 let headers = answer.headers_mut();
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static(AGGREGATED));
@@ -187,23 +287,23 @@ impl Discovery {
                 headers.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
                 answer
             }
-            _ => respond::document(StatusCode::OK, form, plain.to_vec()),
-        };
-        answer
-            .headers_mut()
-            .append(VARY, HeaderValue::from_static("Accept"));
-        answer
-    }
+        }
+        _ => respond::document(StatusCode::OK, form, plain()),
+    };
+    answer
+        .headers_mut()
+        .append(VARY, HeaderValue::from_static("Accept"));
+    answer
 }
 
 fn bytes(document: &impl Serialize) -> Vec<u8> {
-    // Documents of texts and flags can always be written.
+    // Documents of strings and booleans always serialize.
     let mut bytes = serde_json::to_vec(document).unwrap_or_default();
     bytes.push(b'\n');
     bytes
 }
 
-/// `apps/v1`, or `v1` for the core group.
+/// Returns `apps/v1`, or `v1` for the core group.
 fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() {
         version.to_owned()
@@ -212,9 +312,9 @@ fn group_version(group: &str, version: &str) -> String {
     }
 }
 
-/// A group without kind and apiVersion, as the list of groups contains it (API-23).
+/// Returns a group without kind and apiVersion, as in the list of groups (API-23).
 fn group_entry(group: &Group) -> ApiGroup<'_> {
-    let versions = group.versions.iter().map(|version| Version {
+    let versions = group.announced().map(|version| Version {
         group_version: group_version(&group.name, &version.version),
         version: &version.version,
     });
@@ -236,15 +336,20 @@ fn group_document(group: &Group) -> Vec<u8> {
     })
 }
 
-/// The resources and subresources of a version, sorted by name (API-25).
+/// Writes the resources and subresources of a version, sorted by name (API-25).
 fn resource_list(group: &str, version: &GroupVersion, has_hashes: bool) -> Vec<u8> {
-    let resources = version.resources.iter().flat_map(|resource| {
+    let resources = version.announced().flat_map(|resource| {
         let subresources = resource.subresources.iter();
         let subresources = subresources.map(|storage| subresource_entry(&**storage));
         std::iter::once(resource_entry(&*resource.storage, has_hashes)).chain(subresources)
     });
     let mut resources: Vec<ApiResource<'_>> = resources.collect();
     resources.sort_by(|a, b| a.name.cmp(&b.name));
+    if !is_built_in(group) {
+        // Each custom resource, its status and its scale (CRD-101).
+        let of = |name: &str| name.split('/').next().map(str::to_owned);
+        resources.sort_by_cached_key(|entry| (of(&entry.name), entry.name.ends_with("/scale")));
+    }
     bytes(&ApiResourceList {
         kind: "APIResourceList",
         api_version: (!group.is_empty()).then_some("v1"),
@@ -253,9 +358,21 @@ fn resource_list(group: &str, version: &GroupVersion, has_hashes: bool) -> Vec<u
     })
 }
 
+fn is_built_in(group: &str) -> bool {
+    GROUPS.contains(&group)
+}
+
 fn verbs(storage: &dyn RestStorage) -> Vec<&'static str> {
-    let verbs = storage.verbs();
-    verbs.into_iter().map(Verb::as_str).collect()
+    let definition = storage.resource();
+    // Custom resources have an order of their own (CRD-100).
+    match definition.phase {
+        _ if definition.edition == 0 || storage.subresource().is_some() => {
+            let verbs = storage.verbs();
+            verbs.into_iter().map(Verb::as_str).collect()
+        }
+        Phase::Terminating => TERMINATING_VERBS.to_vec(),
+        Phase::Announced | Phase::Unannounced => CUSTOM_VERBS.to_vec(),
+    }
 }
 
 fn resource_entry(storage: &dyn RestStorage, has_hash: bool) -> ApiResource<'_> {
@@ -274,8 +391,8 @@ fn subresource_entry(storage: &dyn RestStorage) -> ApiResource<'_> {
     entry(storage, name, "")
 }
 
-/// The fields that resources and subresources share. A kind of another version is listed with that
-/// version (API-25).
+/// Returns the fields that resources and subresources share. A kind of another version is listed
+/// with that version (API-25).
 fn entry<'d>(
     storage: &'d dyn RestStorage,
     name: String,
@@ -300,28 +417,13 @@ fn entry<'d>(
     }
 }
 
-/// All these groups in one document (API-34, API-35).
-fn aggregated<'g>(groups: impl Iterator<Item = &'g Group>) -> Tagged {
-    let items = groups.map(|group| ApiGroupDiscovery {
-        metadata: Metadata { name: &group.name },
-        versions: group.versions.iter().map(aggregated_version).collect(),
-    });
-    let body = bytes(&ApiGroupDiscoveryList {
-        kind: "APIGroupDiscoveryList",
-        api_version: "apidiscovery.k8s.io/v2",
-        metadata: Metadata { name: "" },
-        items: items.collect(),
-    });
-    Tagged {
-        tag: Tag::of(&body),
-        body: body.into(),
-    }
-}
-
 fn aggregated_version(version: &GroupVersion) -> ApiVersionDiscovery<'_> {
     ApiVersionDiscovery {
         version: &version.version,
-        resources: version.resources.iter().map(aggregated_entry).collect(),
+        resources: version
+            .announced()
+            .map(|resource| aggregated_entry(resource))
+            .collect(),
         freshness: "Current",
     }
 }
@@ -340,18 +442,36 @@ fn response_kind(storage: &dyn RestStorage) -> ResponseKind<'_> {
     }
 }
 
+/// Returns the kind of responses, which for custom resources always has group and version
+/// (CRD-102).
+fn aggregated_kind(storage: &dyn RestStorage) -> ResponseKind<'_> {
+    let kind = storage.response_kind();
+    match storage.resource().edition {
+        0 => response_kind(storage),
+        _ => ResponseKind {
+            group: &kind.group,
+            version: &kind.version,
+            kind: &kind.kind,
+        },
+    }
+}
+
 fn aggregated_entry(resource: &ServedResource) -> ApiResourceDiscovery<'_> {
     let storage = &*resource.storage;
     let definition = storage.resource();
     let subresources = resource.subresources.iter();
     let subresources = subresources.map(|storage| ApiSubresourceDiscovery {
         subresource: storage.subresource(),
-        response_kind: response_kind(&**storage),
+        response_kind: aggregated_kind(&**storage),
         verbs: verbs(&**storage),
     });
+    let mut subresources: Vec<_> = subresources.collect();
+    if definition.edition != 0 {
+        subresources.sort_by_key(|part| part.subresource == Some("scale"));
+    }
     ApiResourceDiscovery {
         resource: &definition.plural,
-        response_kind: response_kind(storage),
+        response_kind: aggregated_kind(storage),
         scope: match definition.is_namespaced() {
             true => "Namespaced",
             false => "Cluster",
@@ -360,7 +480,7 @@ fn aggregated_entry(resource: &ServedResource) -> ApiResourceDiscovery<'_> {
         verbs: verbs(storage),
         short_names: &definition.short_names,
         categories: &definition.categories,
-        subresources: subresources.collect(),
+        subresources,
     }
 }
 

@@ -9,7 +9,11 @@ use crate::server::testing::{run, stored};
 fn discovery() -> Discovery {
     let mut catalog = None;
     run(async { catalog = Some(stored(false).await.registry.current()) });
-    Discovery::new(catalog.unwrap().groups(), "127.0.0.1:6443", true)
+    let settings = Settings {
+        address: "127.0.0.1:6443".to_owned(),
+        has_hashes: true,
+    };
+    Discovery::new(catalog.unwrap(), Arc::new(settings), Arc::default())
 }
 
 fn form(accept: &'static str) -> Form {
@@ -181,7 +185,7 @@ fn what_a_client_has_already_is_not_sent_again_api_33() {
     );
 }
 
-/// Programs look for parts of the text, so members come in the order of Go's structs (A15).
+/// Some programs search the text, so members have the order of Go's structs (A15).
 #[test]
 fn members_have_the_order_of_gos_structs() {
     let text = |answer: Option<Answer>| match answer.unwrap().into_body() {

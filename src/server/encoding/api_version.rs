@@ -1,9 +1,9 @@
-//! The version that objects are shown in.
+//! The API version in which objects are shown.
 //!
 //! The cache holds each object in one version, the hub of its stored resource. Most versions differ
-//! from it in `apiVersion` only, with which the text of an object begins. So an object in such a
-//! version is the beginning of that version and a slice of the cached text. An object in a version
-//! with a form of its own is converted, each time that it is shown.
+//! from it in `apiVersion` only, which is at the start of an object's text. An object in such a
+//! version is therefore a head of its own and a slice of the cached text. A version with its own
+//! schema needs a conversion each time that an object is shown.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,44 +20,51 @@ use crate::storage::codec::encode_object;
 /// A version of a kind.
 pub(super) struct Version {
     kind: Arc<ResourceDefinition>,
-    /// The text of an object up to its `metadata`: `{"kind":"Lease","apiVersion":"…",`.
+    identity: String,
+    /// The text before `metadata`: `{"kind":"Lease","apiVersion":"…",`.
     head: String,
-    /// An object of which nothing was given. Few answers need it.
+    /// An object with only the fields that are written even when empty, for bookmarks.
     empty: OnceLock<Object>,
 }
 
 impl Version {
-    /// The version of a definition.
+    /// Creates the version of a definition.
     pub fn of(kind: Arc<ResourceDefinition>) -> Version {
         let (name, api_version) = (&kind.kind, kind.api_version());
+        let head = format!(r#"{{"kind":"{name}","apiVersion":"{api_version}","#);
+        let identity = match kind.edition {
+            0 => head.clone(),
+            edition => format!("{head}{edition}"),
+        };
         Version {
-            head: format!(r#"{{"kind":"{name}","apiVersion":"{api_version}","#),
+            head,
+            identity,
             empty: OnceLock::new(),
             kind,
         }
     }
 
-    /// A text that is equal for equal versions.
+    /// Returns a text that is equal for equal versions.
     pub fn identity(&self) -> &str {
-        &self.head
+        &self.identity
     }
 
-    /// The definition of the version.
+    /// Returns the definition of the version.
     pub fn kind(&self) -> &Arc<ResourceDefinition> {
         &self.kind
     }
 
-    /// Whether objects are converted before they are shown.
+    /// Whether objects need a conversion before they are shown.
     pub fn converts(&self) -> bool {
         self.kind.has_own_form()
     }
 
-    /// The length of an object, or what it was before it was converted.
+    /// Returns the length of an object in bytes, or its length before conversion.
     pub fn length(&self, object: &CachedObject) -> usize {
         self.head.len() + object.item_body().len()
     }
 
-    /// Writes an object. Returns false if it can't be converted, and has written nothing.
+    /// Writes an object. If conversion fails, returns false and writes nothing.
     pub fn write(&self, object: &CachedObject, out: &mut Vec<u8>) -> bool {
         let begun = out.len();
         out.extend_from_slice(self.head.as_bytes());
@@ -68,11 +75,12 @@ impl Version {
         is_written
     }
 
-    /// Writes the members of an object behind its type, and the brace at the end. Returns false if
-    /// it can't be converted, and has written nothing.
+    /// Writes the members of an object after its type, and the closing brace. If conversion fails,
+    /// returns false and writes nothing.
     pub fn write_members(&self, object: &CachedObject, out: &mut Vec<u8>) -> bool {
         let body = object.item_body();
-        // A version with a form of its own may be the only one that is served.
+        // A version with its own schema may be the only served version, and then the cached text is
+        // already in it.
         if !self.converts() || object.has_types(self.head.as_bytes()) {
             out.extend_from_slice(body);
             return true;
@@ -80,7 +88,7 @@ impl Version {
         let text = [b"{", body].concat();
         let encoded = deep::retry_with_room(|| {
             let mut converted = Object::read(&text)?;
-            self.kind.conversion.from_hub(&mut converted);
+            self.kind.convert_from_hub(&mut converted);
             self.kind.canonicalize(&mut converted);
             converted.0.remove("kind");
             converted.0.remove("apiVersion");
@@ -89,13 +97,13 @@ impl Version {
         let Ok(encoded) = encoded else {
             return false;
         };
-        // The opening brace stands before the type.
+        // The opening brace has been written before the type.
         out.extend_from_slice(encoded.get(1..).unwrap_or_default());
         true
     }
 
-    /// Writes an object with the `resourceVersion` of this revision. Returns false if it can't be
-    /// converted.
+    /// Writes an object with the `resourceVersion` of this revision. Returns false if conversion
+    /// fails.
     pub fn write_at(&self, object: &CachedObject, at: Revision, out: &mut Vec<u8>) -> bool {
         if object.revision == at {
             return self.write(object, out);
@@ -111,7 +119,7 @@ impl Version {
         true
     }
 
-    /// Writes the object of a bookmark: one of which nothing was given but its metadata (WA-41).
+    /// Writes the object of a bookmark: an empty object with only a resourceVersion (WA-41).
     pub fn write_bookmark(&self, revision: Revision, ends_initial: bool, out: &mut Vec<u8>) {
         let mut object = self.empty.get_or_init(|| empty_object(&self.kind)).clone();
         object.set_meta("resourceVersion", &revision.to_string());
@@ -123,7 +131,7 @@ impl Version {
         }
         out.extend_from_slice(self.head.as_bytes());
         let encoded = encode_object(&object);
-        // The opening brace stands before the type.
+        // The opening brace has been written before the type.
         out.extend_from_slice(encoded.get(1..).unwrap_or_default());
     }
 }
@@ -131,8 +139,6 @@ impl Version {
 fn empty_object(kind: &ResourceDefinition) -> Object {
     let mut empty = Object::default();
     kind.canonicalize(&mut empty);
-    if let Some(add) = kind.empty {
-        add(&mut empty);
-    }
+    kind.behaviour.complete_empty(&mut empty);
     empty
 }

@@ -1,7 +1,7 @@
 //! Watch events in JSON (API-129, API-135).
 //!
-//! Each frame is built once for all watchers of a group. It is an object in its shape between a
-//! prefix and a suffix, in one allocation of exact size if that size is known.
+//! Each frame is built once for all watches of a group. It consists of an object in its shape
+//! between a prefix and a suffix, in one allocation of the exact size if that is known.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const END: &[u8] = b"}\n";
 const BOOKMARK: &[u8] = br#"{"type":"BOOKMARK","object":"#;
 const ERROR: &[u8] = br#"{"type":"ERROR","object":"#;
 
-/// The text before the object of an event.
+/// Returns the text before the object of an event.
 fn beginning(kind: WatchEventKind) -> &'static [u8] {
     match kind {
         WatchEventKind::Added => br#"{"type":"ADDED","object":"#,
@@ -28,7 +28,7 @@ fn beginning(kind: WatchEventKind) -> &'static [u8] {
     }
 }
 
-/// The frame that ends a stream with an error (API-131, WA-6).
+/// Returns the frame that ends a stream with an error (API-131, WA-6).
 pub fn error_frame(status: &Status) -> Bytes {
     Bytes::from([ERROR, &status.to_json(), END].concat())
 }
@@ -96,7 +96,7 @@ impl Projection for JsonEvents {
         let at = kind.shown_revision(object, revision);
         frame_of(&*self.shape, kind, object, at, first)
             .or_else(|| {
-                // An object that cannot be converted is sent unchanged (API-74).
+                // kube-apiserver sends an object that it cannot convert unchanged (API-74).
                 let whole = ObjectShape::new(Version::of(self.kind.clone()));
                 frame_of(&whole, kind, object, at, first)
             })

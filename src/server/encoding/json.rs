@@ -10,7 +10,7 @@ use super::shape::Shape;
 use crate::api::indentation::{is_out_of_proportion, text_length};
 use crate::api::resource::ResourceDefinition;
 
-/// JSON, the format in which objects are kept.
+/// JSON, the format in which objects are cached.
 pub(super) struct Json;
 
 impl MediaType for Json {
@@ -45,7 +45,7 @@ impl MediaType for Json {
     }
 }
 
-/// Indents by two spaces per level, without a newline at the end. It works on the text, so that
+/// Indents by two spaces per level, without a newline at the end. Works on the text, so that
 /// members keep their order.
 fn indented(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() + json.len() / 2);
@@ -53,19 +53,19 @@ fn indented(json: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Indents a document that comes in pieces.
+/// Indents a document piece by piece.
 #[derive(Default)]
 pub(super) struct Indenter {
     depth: usize,
     in_text: bool,
     escaped: bool,
-    /// Whether the last byte opened an object or array. An empty one has no line of its own.
+    /// Whether the last byte opened an object or array. An empty one stays on one line.
     has_opened: bool,
 }
 
 impl Indenter {
-    /// Appends the next piece until the output has this many bytes, or a few more. Returns how much
-    /// of the piece that was.
+    /// Appends the next piece until the output has `most` bytes, or slightly more. Returns how many
+    /// bytes of the piece were used.
     pub(super) fn push(&mut self, json: &[u8], most: usize, out: &mut Vec<u8>) -> usize {
         let mut rest = json;
         while out.len() < most && !rest.is_empty() {
@@ -73,10 +73,10 @@ impl Indenter {
                 rest = self.copy_text(rest, most, out);
                 continue;
             }
-            let Some((byte, behind)) = rest.split_first() else {
+            let Some((byte, after)) = rest.split_first() else {
                 break;
             };
-            rest = behind;
+            rest = after;
             let is_end = matches!(byte, b'}' | b']');
             match std::mem::take(&mut self.has_opened) {
                 true if !is_end => {
@@ -101,14 +101,14 @@ impl Indenter {
         json.len() - rest.len()
     }
 
-    /// Copies the text that the bytes begin in. Returns what follows.
+    /// Copies the string at the start of the bytes. Returns the rest.
     fn copy_text<'j>(&mut self, json: &'j [u8], most: usize, out: &mut Vec<u8>) -> &'j [u8] {
         let part = json.get(..most - out.len()).unwrap_or(json);
         let (length, has_ended) = text_length(part, &mut self.escaped);
         self.in_text = !has_ended;
-        let (text, behind) = json.split_at(length);
+        let (text, after) = json.split_at(length);
         out.extend_from_slice(text);
-        behind
+        after
     }
 
     fn new_line(&self, out: &mut Vec<u8>) {

@@ -1,5 +1,5 @@
-//! The media types of responses. To add one, add a file with its [`MediaType`] and a line in
-//! [`MEDIA_TYPES`]. Negotiation, 406 and responses follow from these.
+//! The media types of responses. A new one is a file with its [`MediaType`] and a line in
+//! [`MEDIA_TYPES`]; negotiation, 406 and responses follow from these.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,35 +22,35 @@ pub const YAML: &str = "application/yaml";
 /// `application/vnd.kubernetes.protobuf`.
 pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// The media types of responses, in the order in which 406 names them. The first is the default.
+/// The media types of responses, in the order in which 406 lists them. The first is the default.
 pub(super) static MEDIA_TYPES: &[&dyn MediaType] = &[&Json, &Yaml, &Protobuf];
 
 /// A media type.
 pub(super) trait MediaType: Sync {
-    /// Its name, without parameters (API-57).
+    /// Returns the name, without parameters (API-57).
     fn name(&self) -> &'static str;
 
-    /// The name of its event streams, if it has any.
+    /// Returns the name of the event streams, if the media type has any.
     fn stream_name(&self) -> Option<&'static str> {
         None
     }
 
-    /// What answers with event streams say of their type (API-57).
+    /// Returns the Content-Type of event streams (API-57).
     fn stream_content_type(&self) -> &'static str {
         self.name()
     }
 
-    /// Whether it is protobuf, in which only documents of known types can be written.
+    /// Whether the media type is protobuf, in which only documents of known types can be written.
     fn is_protobuf(&self) -> bool {
         false
     }
 
-    /// Whether it is YAML.
+    /// Whether the media type is YAML.
     fn is_yaml(&self) -> bool {
         false
     }
 
-    /// The frame that ends a stream with an error (API-131, WA-6).
+    /// Returns the frame that ends a stream with an error (API-131, WA-6).
     fn error_frame(&self, status: &Status) -> Bytes {
         events::error_frame(status)
     }
@@ -58,12 +58,12 @@ pub(super) trait MediaType: Sync {
     /// Converts a document from compact JSON (API-60).
     fn document(&self, json: Vec<u8>, pretty: bool) -> Vec<u8>;
 
-    /// Whether a list is compact JSON, which is sent in pieces while it is being written.
+    /// Whether a list is compact JSON, which is sent in pieces while it is written.
     fn is_compact_json(&self, _pretty: bool) -> bool {
         false
     }
 
-    /// Events of objects of a kind in this shape, if the media type has streams.
+    /// Returns the events of objects of a kind in this shape, if the media type has streams.
     fn events(
         &self,
         _shape: Box<dyn Shape>,
@@ -78,29 +78,29 @@ pub(super) trait MediaType: Sync {
 pub struct MediaTypeRef(&'static dyn MediaType);
 
 impl MediaTypeRef {
-    /// The media type with this name, in lower case.
+    /// Returns the media type with this name, which must be in lower case.
     pub fn named(name: &str) -> Option<MediaTypeRef> {
         let mut all = MEDIA_TYPES.iter();
         all.find(|known| known.name() == name)
             .map(|known| MediaTypeRef(*known))
     }
 
-    /// Its name, without parameters.
+    /// Returns the name, without parameters.
     pub fn name(self) -> &'static str {
         self.0.name()
     }
 
-    /// What answers with event streams say of their type (API-57).
+    /// Returns the Content-Type of event streams (API-57).
     pub fn stream_content_type(self) -> &'static str {
         self.0.stream_content_type()
     }
 
-    /// Whether it is protobuf, in which only documents of known types can be written.
+    /// Whether the media type is protobuf, in which only documents of known types can be written.
     pub fn is_protobuf(self) -> bool {
         self.0.is_protobuf()
     }
 
-    /// Whether it has event streams.
+    /// Whether the media type has event streams.
     pub fn has_streams(self) -> bool {
         self.0.stream_name().is_some()
     }
@@ -109,12 +109,12 @@ impl MediaTypeRef {
         self.0
     }
 
-    /// The names of all media types.
+    /// Returns the names of all media types.
     pub fn names() -> impl Iterator<Item = &'static str> {
         MEDIA_TYPES.iter().map(|known| known.name())
     }
 
-    /// The names of all event streams.
+    /// Returns the names of all event streams.
     pub fn streams() -> impl Iterator<Item = &'static str> {
         MEDIA_TYPES.iter().filter_map(|known| known.stream_name())
     }

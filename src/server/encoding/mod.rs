@@ -1,17 +1,17 @@
 //! Turns objects, lists and events into the bytes that a client reads. No other folder does this.
 //!
-//! Cached objects and an [`Encoding`] enter, and bytes leave. This folder must not know HTTP, users
-//! or storage, and does no I/O.
+//! This folder takes cached objects and an [`Encoding`], and returns bytes. It must not know HTTP,
+//! users or storage, and does no I/O.
 //!
 //! The cache holds the JSON of each object in one version, the hub of its stored resource. A
-//! [`Shape`] defines what part of it is shown: all of it, its metadata, or a row of a Table
-//! ([`shape`]). A [`Version`] defines in which version ([`api_version`]). A
-//! [`MediaType`](media_type::MediaType) defines the bytes: JSON or YAML ([`media_type`]). A shape
-//! or media type is one file and one line where it is listed. A version is a definition of the
-//! registry. Documents that are not objects (a Status, discovery) enter as compact JSON and pass
+//! [`Shape`] selects the part to show: the whole object, its metadata, or a row of a Table
+//! ([`shape`]). A [`Version`] selects the API version ([`api_version`]). A
+//! [`MediaType`](media_type::MediaType) selects the bytes: JSON, YAML or protobuf ([`media_type`]).
+//! A new shape or media type is one file and one line where it is listed. A version is a definition
+//! of the registry. Documents that are not objects (a Status, discovery) are compact JSON, and pass
 //! through the same media types.
 //!
-//! The common case is an unconverted object in compact JSON. It only copies slices.
+//! The common case, an unconverted object in compact JSON, only copies slices.
 
 mod api_version;
 mod events;
@@ -56,31 +56,31 @@ pub enum Conversion {
 pub struct Encoding {
     /// The media type.
     pub media_type: MediaTypeRef,
-    /// Two-space indentation and no newline at the end (API-60).
+    /// Two-space indentation without a newline at the end (API-60).
     pub pretty: bool,
     /// The conversion, if any.
     pub conversion: Option<Conversion>,
-    /// What the rows of Tables contain (API-69).
+    /// The object in each row of a Table (API-69).
     pub include: IncludeObject,
 }
 
 impl Encoding {
-    /// Writes a document that is given as compact JSON (API-57, API-60).
+    /// Encodes a document that is given as compact JSON (API-57, API-60).
     pub fn document(&self, json: Vec<u8>) -> Vec<u8> {
         self.media_type.get().document(json, self.pretty)
     }
 
-    /// Whether a list is counted before it is sent.
+    /// Whether a list needs a first pass over its items before it is sent.
     pub fn is_counted(&self) -> bool {
         !self.media_type.get().is_compact_json(self.pretty)
     }
 
-    /// The frame that ends a stream with an error (API-131, WA-6).
+    /// Returns the frame that ends a stream with an error (API-131, WA-6).
     pub fn error_frame(&self, status: &Status) -> Bytes {
         self.media_type.get().error_frame(status)
     }
 
-    /// This, or JSON for a document whose type has no form in protobuf.
+    /// Returns this encoding, or JSON for a document whose type has no protobuf schema.
     pub fn for_document(&self, json: &[u8]) -> Encoding {
         let is_written = !self.media_type.is_protobuf() || {
             let mut out = Vec::new();
@@ -92,26 +92,26 @@ impl Encoding {
         }
     }
 
-    /// Writes one object of this kind (API-68, API-71).
+    /// Encodes one object of this kind (API-68, API-71).
     ///
     /// # Errors
-    /// 406 for a conversion that only lists have, 500 for an object that cannot be shown.
+    /// 406 for a conversion that only lists have. 500 for an object that cannot be shown.
     pub fn object(
         &self,
         kind: &Arc<ResourceDefinition>,
         object: &CachedObject,
     ) -> Result<Vec<u8>, Box<Status>> {
         let shape = self.shape(kind, Content::Object)?;
-        // One byte more for the newline at the end.
+        // One more byte for the newline at the end.
         let mut json = Vec::with_capacity(shape.object_length(object) + 1);
         if !shape.write_object(object, &mut json) {
-            let text = "a stored object can't be shown in the form that is asked for";
+            let text = "a stored object can't be converted to the requested form";
             return Err(Box::new(Status::internal(text)));
         }
         Ok(self.document(json))
     }
 
-    /// Events of objects of this kind (API-74, API-75, API-129).
+    /// Returns the encoder of events with objects of this kind (API-74, API-75, API-129).
     ///
     /// # Errors
     /// 406 for a conversion that only lists have, and for a media type without streams.
@@ -166,7 +166,7 @@ impl Encoding {
     }
 }
 
-/// The content to write.
+/// The content to encode.
 #[derive(Clone, Copy)]
 enum Content {
     Object,

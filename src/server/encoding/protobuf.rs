@@ -1,7 +1,7 @@
 //! `application/vnd.kubernetes.protobuf` (API-58).
 //!
-//! Shapes write JSON, which becomes protobuf by the schema of its kind. Objects of kinds that have
-//! none, as those of custom resources, are refused before.
+//! Shapes write JSON, which is converted to protobuf by the schema of its kind. Custom resources
+//! have no such schema, so protobuf is refused for them earlier.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::kinds::types::TYPES;
 /// The media type of streams.
 const STREAM: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
-/// The protobuf of Kubernetes.
+/// The protobuf encoding of Kubernetes.
 pub(super) struct Protobuf;
 
 impl MediaType for Protobuf {
@@ -45,7 +45,7 @@ impl MediaType for Protobuf {
         frame("ERROR", &status.to_json())
     }
 
-    /// A document of an unknown type stays JSON; who answers asks [`is_writable`] before.
+    /// Encodes a document. One of an unknown type stays JSON; callers check [`is_writable`] first.
     fn document(&self, json: Vec<u8>, _pretty: bool) -> Vec<u8> {
         let mut out = Vec::new();
         match write_document(&TYPES, &json, &mut out) {
@@ -67,17 +67,17 @@ impl MediaType for Protobuf {
     }
 }
 
-/// Whether objects of a kind have a form in protobuf (API-59).
+/// Whether objects of a kind have a protobuf schema (API-59).
 pub(super) fn is_writable(kind: &ResourceDefinition) -> bool {
     TYPES.kind(&kind.api_version(), &kind.kind).is_some()
 }
 
-/// An event in a frame: its length in four bytes, its type, and its object in an envelope.
+/// Encodes an event as a frame: its length in four bytes, its type, and its object in an envelope.
 fn frame(kind: &str, json: &[u8]) -> Bytes {
     const LENGTH_BYTES: usize = 4;
     let mut object = Vec::new();
     if !write_document(&TYPES, json, &mut object) {
-        tracing::error!(kind, "the object of an event has no form in protobuf");
+        tracing::error!(kind, "converting the object of an event to protobuf failed");
     }
     let mut raw = Vec::with_capacity(object.len() + 8);
     push_bytes(&mut raw, 1, &object);
@@ -93,7 +93,7 @@ fn frame(kind: &str, json: &[u8]) -> Bytes {
     Bytes::from(frame)
 }
 
-/// The type of a bookmark behind the length of its frame.
+/// The type of a bookmark, which follows the length of its frame.
 pub(super) const BOOKMARK: &[u8] = b"\x0a\x08BOOKMARK";
 
 fn name(kind: WatchEventKind) -> &'static str {
@@ -130,7 +130,7 @@ impl Projection for ProtobufEvents {
         let at = kind.shown_revision(object, revision);
         let mut json = Vec::with_capacity(self.shape.object_length(object) + 64);
         if !self.shape.write_event(object, at, first, &mut json) {
-            // An object that cannot be converted is sent unchanged (API-74).
+            // kube-apiserver sends an object that it cannot convert unchanged (API-74).
             json.clear();
             let whole = ObjectShape::new(Version::of(self.kind.clone()));
             whole.write_event(object, at, first, &mut json);

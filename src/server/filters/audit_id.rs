@@ -1,14 +1,15 @@
-//! The audit ID of a request, for the logs of client and server (API-143).
+//! The audit ID of a request, which connects the logs of client and server (API-143).
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// `Audit-ID`.
 pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// A longer ID from a client is replaced, because every log event of the request repeats it.
+/// The limit on the ID's length. Every log event of the request repeats the ID, so a longer one is
+/// replaced.
 const BYTES_MAX: usize = 128;
 
-/// The ID that the client sent, or a new one.
+/// Returns the ID that the client sent, or a new one.
 pub fn of(headers: &HeaderMap) -> String {
     headers
         .get(AUDIT_ID)
@@ -20,8 +21,8 @@ pub fn of(headers: &HeaderMap) -> String {
 /// Adds the ID to a response.
 pub fn set(headers: &mut HeaderMap, audit_id: &str) {
     if let Ok(mut value) = HeaderValue::from_str(audit_id) {
-        // No other response has this value. Unmarked, each would fill the compression table that an
-        // HTTP/2 connection keeps, up to 9 KiB of memory.
+        // Each response has another value. Unless it is marked sensitive, HPACK would add it to the
+        // compression table of an HTTP/2 connection, up to 9 KiB of memory.
         value.set_sensitive(true);
         headers.insert(AUDIT_ID, value);
     }

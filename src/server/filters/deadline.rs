@@ -1,4 +1,4 @@
-//! Limits how long a request may take (API-15, API-17).
+//! Limits the duration of requests (API-15, API-17).
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use crate::api::options::{self, Query};
 use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
 
-/// The limit for all requests except watches and what may go through the whole store.
+/// The limit for all requests except long-running ones, such as watches and backups.
 pub const REQUEST: Duration = Duration::from_secs(60);
-/// The limit for requests that write one object.
+/// The limit for requests that write one object, a hard constant of kube-apiserver.
 pub const WRITE: Duration = Duration::from_secs(34);
 
-/// The time that a request has, and the text of the response when it is over.
+/// The time limit of a request, and the error when it is exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// The time.
+    /// The time limit.
     pub within: Duration,
     is_write_limit: bool,
 }
 
 impl Allowed {
-    /// The time of a request, or `None` for requests that may run without a limit (API-16).
+    /// Returns the limit of a request, or `None` for long-running requests (API-16).
     ///
     /// # Errors
-    /// 400 for a `timeout` that is no duration.
+    /// 400 for a `timeout` that is not a valid duration.
     pub fn of(info: &RequestInfo, query: &Query) -> Result<Option<Allowed>, Box<Status>> {
         if info.is_long_running() {
             return Ok(None);
@@ -38,7 +38,7 @@ impl Allowed {
         }))
     }
 
-    /// The response when the time is over (API-17).
+    /// Returns the error when the limit is exceeded (API-17).
     pub fn exceeded(&self) -> Status {
         if self.is_write_limit {
             Status::write_timeout()

@@ -1,27 +1,27 @@
-//! Limits how many requests are answered at the same time (API-18, API-19).
+//! Limits the number of concurrent requests (API-18, API-19).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::seats::{Seat, Seats};
 use crate::api::request_info::RequestInfo;
-use crate::server::auth::is_public;
+use crate::auth::is_public;
 use crate::storage::Stats;
 
-/// A list takes a seat for each so many objects.
+/// The number of objects for which a list takes one seat.
 const OBJECTS_PER_SEAT: u64 = 500;
 
-/// A list takes a seat for each so many bytes.
+/// The number of bytes for which a list takes one seat.
 const BYTES_PER_SEAT: u64 = 1 << 20;
 
-/// The limits.
+/// The limits on concurrent requests and watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlightLimits {
-    /// Requests that read.
+    /// The limit on requests that read.
     pub read_only: usize,
-    /// Requests that write.
+    /// The limit on requests that write.
     pub mutating: usize,
-    /// Watches. They count apart from requests (API-16).
+    /// The limit on watches, which count separately (API-16).
     pub watches: usize,
 }
 
@@ -35,13 +35,14 @@ impl Default for InFlightLimits {
     }
 }
 
-/// Whether the request is one that probes send. A kubelet would kill the daemon if its probe were
-/// told to come back later.
+/// Whether the request is one that probes send. Probes are exempt, because a kubelet would kill the
+/// daemon if its probe got a 429.
 pub fn is_probe(info: &RequestInfo) -> bool {
     !info.is_resource && info.verb == "get" && is_public(&info.path)
 }
 
-/// The seats that a list takes: by how many objects it looks at, and by their bytes (RG-14).
+/// Returns the seats that a list takes, by the number and the bytes of the objects that it examines
+/// (RG-14).
 pub fn seats_of_list(stats: Stats, limit: usize) -> usize {
     let objects = match limit as u64 {
         0 => stats.object_count,
@@ -52,8 +53,8 @@ pub fn seats_of_list(stats: Stats, limit: usize) -> usize {
     usize::try_from(seats).unwrap_or(usize::MAX).max(1)
 }
 
-/// The requests being answered, over all threads. Those that read and those that write have seats
-/// of their own, so neither is in the way of the other.
+/// The running requests of all threads. Reads and writes have separate seats, so neither blocks the
+/// other.
 #[derive(Debug)]
 pub struct InFlight {
     reading: Pool,
@@ -63,7 +64,7 @@ pub struct InFlight {
 #[derive(Debug)]
 struct Pool {
     seats: Arc<Seats>,
-    /// All of them, exempt ones included.
+    /// The number of all requests, exempt ones included.
     requests: Arc<AtomicUsize>,
 }
 
@@ -76,7 +77,7 @@ impl Pool {
     }
 }
 
-/// A counted request. Dropping it ends the count.
+/// A counted request, until this is dropped.
 #[derive(Debug)]
 pub struct Counted {
     requests: Arc<AtomicUsize>,
@@ -91,8 +92,8 @@ impl Drop for Counted {
 }
 
 impl Counted {
-    /// Has the request take so many seats. Returns false when there are not enough for its user. An
-    /// exempt request takes none.
+    /// Widens the request to this many seats. Returns false if its user cannot have them. An exempt
+    /// request takes none.
     pub fn widen(&self, seats: usize) -> bool {
         self.seat.as_ref().is_none_or(|seat| seat.widen(seats))
     }
@@ -107,14 +108,14 @@ impl InFlight {
         }
     }
 
-    /// Counts a request of a user. Returns `None` when there are too many.
+    /// Counts a request of a user. Returns `None` if it exceeds the limit.
     pub fn enter(&self, reads_only: bool, user: &str) -> Option<Counted> {
         let pool = self.pool(reads_only);
         let seat = pool.seats.take(user)?;
         Some(self.counted(reads_only, Some(seat)))
     }
 
-    /// Counts a request that is never refused and never causes a refusal.
+    /// Counts an exempt request, which is never refused and takes no seat.
     pub fn enter_exempt(&self, reads_only: bool) -> Counted {
         self.counted(reads_only, None)
     }
@@ -132,7 +133,7 @@ impl InFlight {
         }
     }
 
-    /// The current numbers of reading and writing requests, including exempt ones.
+    /// Returns the current numbers of reading and writing requests, including exempt ones.
     pub fn now(&self) -> (usize, usize) {
         let now = |pool: &Pool| pool.requests.load(Ordering::Relaxed);
         (now(&self.reading), now(&self.writing))

@@ -1,5 +1,5 @@
-//! Seats that users share: so many at a time, and some of them always for who has few. Pure, but
-//! for the lock.
+//! Seats that users share: a limited number, part of which is reserved for users with few seats.
+//! Pure, except for the lock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-/// The part of all seats that is kept for users who have few: one in this many.
+/// The reserved part of the seats: one in this many.
 const KEPT: usize = 8;
 
-/// The part of all seats that one request takes at most.
+/// The part of the seats that one request can take: one in this many.
 const WIDEST: usize = 10;
 
-/// Seats. A user may have seven eighths of them. The others are for users who have less than an
-/// eighth. So who takes all there is, keeps nobody out.
+/// Seats. A user can have up to seven eighths of them. The rest is reserved for users with less
+/// than an eighth, so no single user can lock others out.
 #[derive(Debug)]
 pub struct Seats {
     limit: usize,
@@ -59,7 +59,7 @@ impl Taken {
     }
 }
 
-/// Seats that somebody has. Dropping it gives them back.
+/// The seats of one request. Dropping it returns them.
 #[derive(Debug)]
 pub struct Seat {
     seats: Arc<Seats>,
@@ -75,7 +75,7 @@ impl Drop for Seat {
 }
 
 impl Seats {
-    /// So many seats.
+    /// Creates this many seats.
     pub fn new(limit: usize) -> Arc<Seats> {
         Arc::new(Seats {
             limit,
@@ -83,12 +83,12 @@ impl Seats {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of seats.
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Takes one for a user. Returns `None` when there is none for that user.
+    /// Takes a seat for a user. Returns `None` if none is available to that user.
     pub fn take(self: &Arc<Self>, user: &str) -> Option<Seat> {
         let mut taken = self.taken.lock();
         if !taken.take(self.limit, user, 1) {
@@ -104,12 +104,12 @@ impl Seats {
 }
 
 impl Seat {
-    /// Takes further seats, so that there are `count` of them, but never more than a tenth of all.
-    /// Returns false when there are not enough for the user, who then has as many as before.
+    /// Widens this to `count` seats, but at most a tenth of all. Returns false, and changes
+    /// nothing, if the user cannot have them.
     pub fn widen(&self, count: usize) -> bool {
         let count = count.min(self.seats.limit / WIDEST).max(1);
         let mut taken = self.seats.taken.lock();
-        // Changed under the lock.
+        // The count changes only under the lock.
         let further = count.saturating_sub(self.count.load(Ordering::Relaxed));
         if further == 0 {
             return true;

@@ -1,10 +1,10 @@
-//! `Warning` headers (API-140).
+//! `Warning` response headers (API-140).
 
 use http::header::{HeaderMap, HeaderValue, WARNING};
 
 use crate::api::warnings::{SHORT_WARNING_CHARACTERS, WARNING_CHARACTERS};
 
-/// Adds one header per warning, up to the size limit.
+/// Adds one header per warning, up to the total size limit.
 pub fn add(headers: &mut HeaderMap, warnings: Vec<String>) {
     let total: usize = warnings.iter().map(|text| text.chars().count()).sum();
     let each = if total > WARNING_CHARACTERS {
@@ -25,8 +25,8 @@ pub fn add(headers: &mut HeaderMap, warnings: Vec<String>) {
     }
 }
 
-/// The text as a quoted string for a header. Characters that would break the header are escaped or
-/// replaced.
+/// Returns the text as a quoted string for a header. Quotes and backslashes are escaped, control
+/// characters replaced.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

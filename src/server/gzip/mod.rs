@@ -1,7 +1,7 @@
 //! Compression of responses (API-65): gzip, level 1, only for long bodies.
 //!
-//! This folder owns the gzip format. Bytes of a body enter, and compressed bytes leave. It must not
-//! know what the bytes mean or how they are sent.
+//! This folder owns the gzip format. It takes the bytes of a body and returns compressed bytes. It
+//! must not know what the bytes mean or how they are sent.
 
 pub mod segments;
 
@@ -12,14 +12,15 @@ use flate2::write::GzEncoder;
 use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
 
-/// Responses up to this length are not compressed.
+/// Responses up to this length are not compressed, as in kube-apiserver (API-65).
 pub const THRESHOLD_BYTES: usize = 128 * 1024;
 
-/// The fastest level. Between machines of one site, a higher level costs more time than the saved
-/// bytes are worth.
+/// The fastest level, as in kube-apiserver. Within one network, a higher level costs more time than
+/// the saved bytes are worth.
 const LEVEL: u32 = 1;
 
-/// Whether the client accepts gzip. The token must match exactly, as in Go's servers.
+/// Whether the client accepts gzip. The token must match exactly, as in Go's servers: `gzip;q=1`
+/// does not.
 pub fn is_accepted(headers: &HeaderMap) -> bool {
     headers
         .get_all(ACCEPT_ENCODING)
@@ -39,7 +40,7 @@ impl Default for Gzip {
 }
 
 impl Gzip {
-    /// What the state of the compressor takes, about.
+    /// The approximate size of the compressor's state in bytes.
     pub const SIZE: usize = 256 << 10;
 
     /// Compresses a piece of the body. Returns the output available so far, which may be empty.

@@ -1,20 +1,21 @@
-//! `GET /taffrail/v1/backup` lets operators read the whole store.
+//! `GET /taffrail/v1/backup` streams the whole store to operators.
 
 use futures_util::{StreamExt, stream};
 
-use super::{Answered, RequestScope};
+use super::Answered;
 use crate::api::status::Status;
-use crate::server::body::Pieces;
+use crate::server::request_scope::RequestScope;
 use crate::server::respond;
+use crate::transport::Pieces;
 
-/// What a backup holds while its client reads nothing: a few frames of some hundred KiB.
+/// The memory that a backup takes while its client does not read: a few frames of some hundred KiB.
 const HELD_BYTES: usize = 1 << 20;
 
-/// Streams a backup. It ends when the client leaves or loses its access, and is incomplete then,
-/// which its reader notices.
+/// Streams a backup. If the client disconnects or its access is revoked, the backup ends early; its
+/// reader detects that it is incomplete.
 ///
 /// # Errors
-/// 429 while others are being made.
+/// 429 while too many other backups are running.
 pub fn backup(scope: &RequestScope<'_>) -> Answered {
     let store = scope.server.own_store.as_ref();
     let Some(pieces) = store.and_then(|store| store.backup.begin()) else {

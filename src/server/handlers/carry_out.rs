@@ -1,9 +1,9 @@
-//! Carries out the work of requests: here or on the threads for large requests, to its end or until
-//! its client is gone.
+//! Carries out the work of requests: on the HTTP thread or on the threads for large requests, and
+//! to its end even if the client is gone.
 //!
-//! A client may go away, or the time of a request may be over, while its work is under way. Before
-//! the first mutation the work stops, and nothing was done. From then on it is carried out to its
-//! end in the background. The audit log then tells the outcome that no client has seen.
+//! A client may disconnect, or its request may time out, while the work is in progress. Before the
+//! first mutation the work stops, and nothing was changed. After it the work continues in the
+//! background to its end, and the audit log records the outcome that no client has seen.
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
@@ -13,52 +13,27 @@ use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 
-use super::{Answered, RequestScope};
+use super::Answered;
 use crate::api::abandoned::{self, Abandonment};
 use crate::api::deep::Roomy;
 use crate::api::status::Status;
 use crate::server::filters::in_flight::Counted;
+use crate::server::request_scope::RequestScope;
 use crate::server::respond::{self, Form};
+use crate::server::unattended::Unattended;
 
 type Outcome<T> = Result<T, Box<Status>>;
 
-/// What is done with an outcome that comes when nobody waits for it any more.
+/// The handler of an outcome that comes after the client is gone.
 type Late<T> = Box<dyn FnOnce(Outcome<T>) -> BoxFuture<'static, ()> + Send>;
 
-/// The requests that are carried out to their end though nobody waits for them. The daemon lets
-/// them end before it stops.
-#[derive(Default)]
-pub struct Unattended(watch::Sender<usize>);
-
-/// One of them, until it is dropped.
-struct Running(Arc<Unattended>);
-
-impl Unattended {
-    fn begin(self: &Arc<Self>) -> Running {
-        self.0.send_modify(|running| *running += 1);
-        Running(Arc::clone(self))
-    }
-
-    /// Waits until there are none.
-    pub async fn ended(&self) {
-        // The sender is there as long as this waits.
-        let _ = self.0.subscribe().wait_for(|running| *running == 0).await;
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.0.send_modify(|running| *running -= 1);
-    }
-}
-
 impl RequestScope<'_> {
-    /// Does the work, and answers with what came of it. `respond` makes the answer in a form.
+    /// Does the work, and responds with its outcome. `respond` builds the response in the given
+    /// form.
     ///
     /// # Errors
-    /// The error of the work, or 429 when too much large work is in progress.
+    /// The error of the work, or 429 when too many large requests are running.
     pub(super) async fn answer<T: Send + 'static>(
         &self,
         form: &Form,
@@ -69,15 +44,17 @@ impl RequestScope<'_> {
         let abandonment: Arc<Abandonment> = Arc::default();
         let (afterwards, unseen) = (self.record.afterwards(&abandonment), respond.clone());
         let late = move |outcome: Outcome<T>| {
-            let telling = async move {
+            let auditing = async move {
                 if let Some(event) = afterwards?.event().await {
                     let form = Form::default();
                     let answer = outcome.and_then(|done| unseen(&form, done));
-                    event.tell(&answer.unwrap_or_else(|status| respond::refusal(&status, &form)));
+                    event.complete(
+                        &answer.unwrap_or_else(|status| respond::refusal(&status, &form)),
+                    );
                 }
                 Some(())
             };
-            telling.map(drop).boxed()
+            auditing.map(drop).boxed()
         };
         respond(
             form,
@@ -86,10 +63,10 @@ impl RequestScope<'_> {
         )
     }
 
-    /// Does work that is a part of what a request asks for.
+    /// Does a part of the work of a request.
     ///
     /// # Errors
-    /// The error of the work, or 429 when too much large work is in progress.
+    /// The error of the work, or 429 when too many large requests are running.
     pub(super) async fn carry_out<T: Send + 'static>(
         &self,
         is_large: bool,
@@ -123,8 +100,8 @@ impl RequestScope<'_> {
     }
 }
 
-/// The work of a request, which counts against the limits until it is dropped: on the threads for
-/// large requests, that is after the step that it computes when its client goes away.
+/// Wraps work so that it occupies its in-flight seats until it is dropped. On the threads for large
+/// requests, that is after the current poll, even if the client is gone.
 fn counted<T>(
     request: Arc<Abandonment>,
     counted: Option<Arc<Counted>>,
@@ -137,9 +114,9 @@ fn counted<T>(
     })
 }
 
-/// Work that somebody waits for. If it is dropped, it stops, unless something was written.
+/// Work that a client waits for. Dropping it cancels the work, unless it has written something.
 struct Attended<T: Send + 'static> {
-    /// `None` when it has ended.
+    /// `None` when the work has ended.
     running: Option<(BoxFuture<'static, Outcome<T>>, Late<T>)>,
     abandonment: Arc<Abandonment>,
     unattended: Arc<Unattended>,
@@ -149,7 +126,7 @@ impl<T: Send + 'static> Future for Attended<T> {
     type Output = Outcome<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome<T>> {
-        // Taken out while it is polled, so that work that panics is not polled again.
+        // Take the work out while it is polled, so that it is not polled again after a panic.
         let Some((mut work, late)) = self.running.take() else {
             return Poll::Pending;
         };
@@ -188,11 +165,11 @@ mod tests {
     use crate::server::filters::in_flight::{InFlight, InFlightLimits};
     use crate::server::large_requests::LargeRequests;
 
-    /// Work that waits for a sign, and before that writes or does not, with where its outcome comes
-    /// if nobody waits for it any more.
+    /// Returns work that waits for a signal, with or without a write before that, the sender of the
+    /// signal, and the receiver of an outcome that comes late.
     fn attended(writes: bool) -> (Attended<u8>, oneshot::Sender<u8>, oneshot::Receiver<u8>) {
         let (go_on, sign) = oneshot::channel();
-        let (tell, told) = oneshot::channel();
+        let (sender, late_outcome) = oneshot::channel();
         let abandonment: Arc<Abandonment> = Arc::default();
         let request = Arc::clone(&abandonment);
         let work = async move {
@@ -203,7 +180,7 @@ mod tests {
             sign.map_err(|error| Box::new(Status::internal(error)))
         };
         let late = move |outcome: Outcome<u8>| {
-            let _ = tell.send(outcome.unwrap());
+            let _ = sender.send(outcome.unwrap());
             std::future::ready(()).boxed()
         };
         let attended = Attended {
@@ -211,28 +188,28 @@ mod tests {
             abandonment,
             unattended: Arc::default(),
         };
-        (attended, go_on, told)
+        (attended, go_on, late_outcome)
     }
 
     #[tokio::test]
     async fn who_waits_has_the_outcome_and_nobody_else() {
-        let (attended, go_on, told) = attended(true);
+        let (attended, go_on, late_outcome) = attended(true);
         go_on.send(1).unwrap();
         assert_eq!(attended.await.unwrap(), 1);
-        assert!(told.await.is_err());
+        assert!(late_outcome.await.is_err());
     }
 
     #[tokio::test]
     async fn what_has_written_goes_on_without_its_client_and_the_rest_ends() {
         for writes in [true, false] {
-            let (mut attended, go_on, told) = attended(writes);
+            let (mut attended, go_on, late_outcome) = attended(writes);
             assert!((&mut attended).now_or_never().is_none());
             let unattended = Arc::clone(&attended.unattended);
             drop(attended);
             assert_eq!(unattended.ended().now_or_never().is_none(), writes);
             assert_eq!(go_on.send(1).is_ok(), writes);
             unattended.ended().await;
-            assert_eq!(told.await.ok(), writes.then_some(1));
+            assert_eq!(late_outcome.await.ok(), writes.then_some(1));
         }
     }
 

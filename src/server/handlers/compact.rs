@@ -1,17 +1,18 @@
-//! `POST /taffrail/v1/compact` lets operators run compaction now.
+//! `POST /taffrail/v1/compact` runs compaction now.
 
 use actors::compactor::CompactError;
 use http::StatusCode;
 use serde_json::json;
 
-use super::{Answered, RequestScope};
+use super::Answered;
 use crate::api::status::Status;
+use crate::server::request_scope::RequestScope;
 use crate::server::respond;
 
-/// Drops the history that retention no longer needs, and returns the space unless `reclaim=false`.
+/// Drops the history that retention no longer needs, and frees its space unless `reclaim=false`.
 ///
 /// # Errors
-/// 503 when the store cannot do it now, 500 when it failed.
+/// 503 if the store cannot compact now, 500 if compaction failed.
 pub async fn compact(scope: &RequestScope<'_>) -> Answered {
     let form = scope.plain_form()?;
     let asked = scope.query.first("reclaim").is_some();
@@ -20,7 +21,7 @@ pub async fn compact(scope: &RequestScope<'_>) -> Answered {
     for (_, compactor) in scope.server.actor_system.compactors() {
         let report = compactor.compact_now(reclaim).await;
         let report = report.map_err(|error| Box::new(refusal(&error)))?;
-        // Report the revision of the first store, which keeps most resources.
+        // Report the revision of the first store, because it holds most resources.
         compacted = compacted.or(Some(report.compacted.0));
         removed += report.removed;
         reclaimed += report.reclaimed_bytes;

@@ -1,14 +1,15 @@
-//! Any method on a path that holds no objects: logs, streams, proxies.
+//! Any method on a connect subresource: logs, streams, proxies.
 
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
 
-use super::{Answered, RequestScope, capability};
+use super::{Answered, capability};
 use crate::registry::rest::Connected;
-use crate::server::body::ResponseBody;
+use crate::server::request_scope::RequestScope;
 use crate::server::routes::Target;
+use crate::transport::ResponseBody;
 
-/// Passes on the response of the connected storage unchanged. No content is a 204.
+/// Returns the response of the connected storage unchanged. Without content it is a 204.
 pub(super) async fn connect(scope: &RequestScope<'_>, target: &Target) -> Answered {
     let connecter = capability(target.storage.connecter())?;
     let (context, object) = (&scope.context, target.object());

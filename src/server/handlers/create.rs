@@ -1,17 +1,18 @@
-//! POST on a collection (http.md 3.2), and on an object for which something is created.
+//! POST on a collection (http.md 3.2), and on an object for which a subresource is created.
 
 use std::sync::Arc;
 
 use http::StatusCode;
 
-use super::{Answered, RequestScope, capability};
+use super::{Answered, capability};
 use crate::api::deep;
 use crate::api::options::{WriteOptions, WriteVerb};
 use crate::registry::rest::Created;
-use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
+use crate::server::request_scope::RequestScope;
 use crate::server::respond::{self, Form};
 use crate::server::routes::Target;
+use crate::transport::RequestBody;
 
 /// Stores a new object.
 pub(super) async fn create(
@@ -22,7 +23,8 @@ pub(super) async fn create(
     let form = scope.object_form(Offer::of(target))?;
     let document = scope.document(body, target.storage.request_kind()).await?;
     let options = WriteOptions::parse(&scope.query, WriteVerb::Create)?;
-    // What is created for an object may change it.
+    // Creating a subresource, such as a binding, may change its object, so the object's size
+    // counts.
     let is_large = document.is_large() || (!target.name.is_empty() && target.is_large());
     let kind = Arc::clone(target.storage.response_kind());
     let (target, context) = (target.clone(), scope.context.clone());
@@ -49,7 +51,7 @@ pub(super) async fn create(
     };
     let respond = move |form: &Form, created| match created {
         Created::Object(object) => respond::object(StatusCode::CREATED, form, &kind, &object),
-        // A Status is never converted (API-73).
+        // Kubernetes never converts a Status (API-73).
         Created::Status(status) => Ok(respond::document(
             StatusCode::CREATED,
             form,

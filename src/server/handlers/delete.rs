@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use super::document::Document;
-use super::{Answered, RequestScope, capability};
+use super::{Answered, capability};
 use crate::api::decode::BodyFormat;
 use crate::api::deep;
 use crate::api::options::DeleteOptions;
@@ -13,10 +13,11 @@ use crate::api::status::Status;
 use crate::kinds::types::TYPES;
 use crate::registry::store::{Answer, Deletion};
 use crate::server::audit::Holds;
-use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
+use crate::server::request_scope::RequestScope;
 use crate::server::respond::{self, Form};
 use crate::server::routes::Target;
+use crate::transport::RequestBody;
 
 /// Deletes an object, or marks it for deletion.
 pub(super) async fn delete(
@@ -40,7 +41,7 @@ pub(super) async fn delete(
         };
         match deletion.answer {
             Answer::Object => respond::object(code, form, &kind, &deletion.object),
-            // A Status is never converted (API-73).
+            // Kubernetes never converts a Status (API-73).
             Answer::Status(status) => Ok(respond::document(code, form, status.to_json())),
         }
     };
@@ -48,14 +49,14 @@ pub(super) async fn delete(
     scope.answer(&form, is_large, deletion, respond).await
 }
 
-/// The options of a deletion. A body replaces the query entirely (API-83).
+/// Reads the DeleteOptions. A body replaces the query entirely (API-83).
 pub(super) async fn options(
     scope: &RequestScope<'_>,
     body: RequestBody,
 ) -> Result<DeleteOptions, Box<Status>> {
     let body = scope.read(body, Holds::DeleteOptions).await?;
     if body.is_empty() {
-        return DeleteOptions::parse(&scope.query, &body, BodyFormat::Json);
+        return Ok(DeleteOptions::parse(&scope.query, &body, BodyFormat::Json)?);
     }
     let form = scope.body_form()?;
     let document = Document { body, form };
@@ -64,7 +65,7 @@ pub(super) async fn options(
     let parsing = async move {
         deep::retry_with_room(|| {
             let (body, format) = document.text("v1", "DeleteOptions", &TYPES)?;
-            DeleteOptions::parse(&query, &body, format)
+            Ok(DeleteOptions::parse(&query, &body, format)?)
         })
     };
     let options = scope.carry_out(is_large, parsing).await?;

@@ -1,5 +1,5 @@
-//! DELETE of a collection (http.md 3.5): it lists the objects and deletes each of them, several at
-//! a time.
+//! DELETE of a collection (http.md 3.5): lists the objects and deletes each of them, several at a
+//! time.
 
 use std::sync::Arc;
 
@@ -8,25 +8,26 @@ use futures_util::future::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::Mutex;
 
-use super::{Answered, RequestScope, capability, delete};
+use super::{Answered, capability, delete};
 use crate::api::options::{DeleteOptions, ListOptions};
 use crate::api::selector::Selection;
 use crate::api::status::{Status, StatusReason};
 use crate::registry::NamespacedName;
 use crate::registry::keys::KeyError;
 use crate::registry::rest::Lister;
-use crate::server::body::RequestBody;
 use crate::server::large_requests::LARGE_REQUEST_BYTES;
 use crate::server::negotiation::Offer;
+use crate::server::request_scope::RequestScope;
 use crate::server::respond;
 use crate::server::routes::Target;
 use crate::storage::ObjectList;
+use crate::transport::RequestBody;
 
-/// How many objects are listed at a time, unless the request says otherwise (API-118).
+/// The number of objects that are listed at a time, unless the request has a limit (API-118).
 const PAGE: usize = 10_000;
 
-/// Deletes the selected objects and answers with them as they were listed. This is not atomic:
-/// after an error no further deletions begin, and what was deleted stays deleted (API-118, RG-12).
+/// Deletes the selected objects and returns them as they were listed. This is not atomic: after an
+/// error no further deletions begin, and deleted objects stay deleted (API-118, RG-12).
 pub(super) async fn delete_collection(
     scope: &RequestScope<'_>,
     target: &Target,
@@ -46,7 +47,8 @@ pub(super) async fn delete_collection(
         selection: Arc::new(selection),
         size: PAGE,
     };
-    // Nobody deletes the objects of all namespaces because a variable was not set.
+    // An empty namespace, such as an unset variable in a script, must not delete objects
+    // everywhere.
     let is_everywhere = definition.is_namespaced() && pages.namespace.is_none_or(str::is_empty);
     let delete = async |items: &[Arc<CachedObject>]| match is_everywhere && !items.is_empty() {
         true => Err(Box::new(Status::bad_request(
@@ -69,13 +71,14 @@ struct Pages<'p> {
     lister: &'p dyn Lister,
     namespace: Option<&'p str>,
     selection: Arc<Selection>,
-    /// How many objects a page has, unless the request says otherwise.
+    /// The number of objects per page, unless the request has a limit.
     size: usize,
 }
 
 impl Pages<'_> {
-    /// Has each page deleted before the next one is listed. A request with a limit gets exactly one
-    /// page. The answer has all objects, and for the rest it is the last page (API-119, RG-12).
+    /// Deletes each page before it lists the next one. A request with a limit gets exactly one
+    /// page. The response has the objects of all pages and the list metadata of the last one
+    /// (API-119, RG-12).
     async fn delete(
         &self,
         mut options: ListOptions,
@@ -108,7 +111,7 @@ impl Pages<'_> {
 }
 
 /// Deletes these objects, as many at a time as the storage has workers. After an error it waits for
-/// the deletions that have begun.
+/// deletions that have begun.
 async fn delete_items(
     scope: &RequestScope<'_>,
     target: &Target,
@@ -119,7 +122,7 @@ async fn delete_items(
     let mut items = items.iter().enumerate();
     let large = Mutex::new(());
     let mut running = FuturesUnordered::new();
-    // The error of the object that is first in the list.
+    // The error of the failed object that comes first in the list.
     let mut failure: Option<(usize, Box<Status>)> = None;
     loop {
         while failure.is_none() && running.len() < workers {
@@ -141,8 +144,9 @@ async fn delete_items(
     }
 }
 
-/// Deletes one object. It counts as deleted if another client was first. `large` is held while a
-/// large object is deleted: one request takes one of the places for such work.
+/// Deletes one object. NotFound counts as success, because another client was faster. `large` is
+/// held while a large object is deleted, so that one request takes only one of the places for large
+/// requests.
 async fn delete_item(
     scope: &RequestScope<'_>,
     target: &Target,
@@ -188,7 +192,7 @@ mod tests {
     use crate::registry::{Registry, RegistryStore, RequestContext};
     use crate::server::testing::{run, stored};
 
-    /// Lists as the store does, and remembers the options.
+    /// A lister that passes lists on to the store and records their options.
     struct Listed {
         store: Arc<RegistryStore>,
         options: Mutex<Vec<ListOptions>>,
@@ -207,7 +211,7 @@ mod tests {
     }
 
     impl Listed {
-        /// Five objects: `a` to `e`.
+        /// Creates five objects, `a` to `e`.
         async fn five(registry: &Registry, context: &RequestContext) -> Listed {
             let store = registry
                 .current()

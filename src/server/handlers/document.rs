@@ -1,9 +1,11 @@
-//! Turns a request body into an object. It knows the format and size of the body, and how the
-//! client wants duplicate and unknown fields reported.
+//! A request body of an object: its format, its size, and its decoding with field validation.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::api::decode::{BodyFormat, decode_object, judge, unrecognized};
+use crate::api::decode::{BodyFormat, decode_object, unrecognized};
+use crate::api::field_validation::apply_field_validation;
 use crate::api::object::Object;
 use crate::api::options::FieldValidation;
 use crate::api::protobuf::{self, ProtobufError, Texts};
@@ -11,25 +13,46 @@ use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::api::warnings::Warnings;
 use crate::schema::Schema;
+use crate::server::audit::Holds;
+use crate::server::encoding::{JSON, YAML};
 use crate::server::large_requests::{LARGE_REQUEST_BYTES, is_large};
 use crate::server::negotiation::BodyForm;
+use crate::server::request_scope::RequestScope;
+use crate::transport::RequestBody;
 
-/// Bodies of protobuf above this size are large. A message without fields takes two bytes, and as
-/// JSON twenty and more.
+/// Protobuf bodies above this size are large. A message without fields takes two bytes, but at
+/// least twenty as JSON.
 const LARGE_PROTOBUF_BYTES: usize = LARGE_REQUEST_BYTES / 4;
 
-/// A body that was read but not decoded.
+/// A body that was read but not yet decoded.
 #[derive(Clone)]
 pub(super) struct Document {
-    /// Its bytes.
+    /// The bytes.
     pub body: Bytes,
-    /// The format of the bytes.
+    /// Their format.
     pub form: BodyForm,
 }
 
+impl RequestScope<'_> {
+    /// Reads the whole body, which holds an object of this kind.
+    pub(super) async fn document(
+        &self,
+        body: RequestBody,
+        kind: &Arc<ResourceDefinition>,
+    ) -> Result<Document, Box<Status>> {
+        let form = self.body_form()?;
+        if form == BodyForm::Protobuf && kind.rules().is_unstructured {
+            // Custom resources have no protobuf (CRD-88).
+            return Err(Box::new(Status::unsupported_media_type(&[JSON, YAML])));
+        }
+        let body = self.read(body, Holds::Object(Arc::clone(kind))).await?;
+        Ok(Document { body, form })
+    }
+}
+
 impl Document {
-    /// Whether to decode the body away from the HTTP thread. YAML always counts as large: its
-    /// parser waits for a thread of its own, and a few bytes of aliases may expand to megabytes.
+    /// Whether to decode the body off the HTTP thread. YAML always counts as large: its parser
+    /// waits for a thread of its own, and a few bytes of aliases can expand to megabytes.
     pub(super) fn is_large(&self) -> bool {
         match self.form {
             BodyForm::Text(BodyFormat::Yaml) => true,
@@ -38,7 +61,7 @@ impl Document {
         }
     }
 
-    /// Decodes an object, and reports duplicate and unknown fields as the client asked (API-88 to
+    /// Decodes an object. Reports duplicate and unknown fields as `fieldValidation` says (API-88 to
     /// API-90).
     pub(super) fn decode(
         &self,
@@ -46,15 +69,15 @@ impl Document {
         validation: FieldValidation,
         warnings: &Warnings,
     ) -> Result<Object, Box<Status>> {
-        let schema = definition.object_type.schema;
+        let schema = definition.object_type().schema();
         let (version, kind) = (definition.api_version(), &definition.kind);
         if self.form == BodyForm::Protobuf && !self.body.starts_with(protobuf::MAGIC) {
             let why = ProtobufError::Unmarked.to_string();
-            return Err(unrecognized(&self.body, &why, definition));
+            return Err(unrecognized(&self.body, &why, definition).into());
         }
         let (body, format) = self.text(&version, kind, schema)?;
         let decoded = decode_object(&body, format, definition)?;
-        judge(&decoded.faults, validation, warnings, |error| {
+        apply_field_validation(&decoded.faults, validation, warnings, |error| {
             let kind = &definition.kind;
             Status::bad_request(format!(
                 "{kind} in version \"{}\" cannot be handled as a {kind}: {error}",
@@ -64,8 +87,8 @@ impl Document {
         Ok(decoded.object)
     }
 
-    /// The body as text. Protobuf becomes JSON by the schema of its kind, with this version and
-    /// kind unless it names others.
+    /// Returns the body as text. Protobuf is converted to JSON by the schema of its kind. A body
+    /// without version and kind gets these.
     pub(super) fn text(
         &self,
         version: &str,

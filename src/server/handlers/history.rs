@@ -1,5 +1,5 @@
-//! `GET /taffrail/v1/history/{path of an object}` tells what became of an object, and
-//! `GET /taffrail/v1/revision?time=` which revision a time had.
+//! `GET /taffrail/v1/history/{path of an object}` returns the changes of an object.
+//! `GET /taffrail/v1/revision?time=` returns the revision that the store had at a time.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -10,38 +10,39 @@ use http::{Method, StatusCode};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Answered, BODY_BYTES_MAX, RequestScope};
+use super::Answered;
 use crate::api::options::Query;
 use crate::api::request_info::RequestInfo;
 use crate::api::resource::{ResourceDefinition, Verb};
 use crate::api::status::Status;
-use crate::server::auth::Attributes;
-use crate::server::body::{PIECE_BYTES, Pieces};
+use crate::auth::{Attributes, authorization};
 use crate::server::encoding::Encoding;
-use crate::server::filters::authorization;
+use crate::server::request_scope::{BODY_BYTES_MAX, RequestScope};
 use crate::server::respond;
 use crate::server::routes::{self, Route, Target};
 use crate::storage::history::{ChangeKind, HistorySpan, ObjectChange, ObjectHistory};
 use crate::storage::past::PastError;
+use crate::transport::{PIECE_BYTES, Pieces};
 
-/// What a history holds while its client reads nothing: a piece, whose last change may be of the
-/// longest object.
+/// The memory that a history takes while its client does not read: one piece, whose last change may
+/// hold an object of maximum length.
 const HELD_BYTES: usize = PIECE_BYTES + BODY_BYTES_MAX;
 
-/// Two histories of a connection are looked for at a time.
+/// The weight of a history among the long reads of a connection, so that two run at a time.
 const WEIGHT: u32 = 8;
 
-/// One line of JSON for each change, oldest first. If history can't be read to its end, the last
-/// line is a Status. The user must be allowed to get the object, too.
+/// Streams one line of JSON for each change, oldest first. If the rest of the history cannot be
+/// read, the last line is a Status. The user also needs permission to get the object.
 ///
 /// # Errors
-/// 404 for a path that names no object, 403, 410 when history is compacted at that moment.
+/// 400 if the path does not name an object, 403 without permission, 410 if the history has been
+/// compacted meanwhile.
 pub async fn history(scope: &RequestScope<'_>, path: &str) -> Answered {
     let no_object = || Box::new(Status::bad_request(format!("{path:?} names no object")));
     let info = RequestInfo::parse(&Method::GET, path, false, "").map_err(|_| no_object())?;
     let query = Query::default();
     let attributes = Attributes::of(&scope.context.user, &info, &query);
-    authorization::authorize(&*scope.server.authorizer, &attributes)?;
+    authorization::authorize(&*scope.server.authorizer, &attributes).await?;
     let route = routes::route(&Method::GET, &info, &scope.generation.catalog);
     let Ok(Route::Resource(target)) = route else {
         return Err(no_object());
@@ -50,7 +51,7 @@ pub async fn history(scope: &RequestScope<'_>, path: &str) -> Answered {
         return Err(no_object());
     }
     let _turn = scope.reads.turn(WEIGHT).await;
-    // Read before the answer begins, so that a refusal has its status code.
+    // Read the first piece before the response begins, so that an error still has its status code.
     let first = piece(&target, None).await?;
     let lines = lines(target, Next::Read(first));
     Ok(respond::lines(Pieces::new(lines, HELD_BYTES)))
@@ -61,15 +62,15 @@ async fn piece(target: &Target, span: Option<HistorySpan>) -> Result<ObjectHisto
     historian.history(target.object(), span).await
 }
 
-/// What comes next of a history.
+/// The next piece of a history.
 enum Next {
     /// A piece that was read.
     Read(ObjectHistory),
-    /// A piece that is read when the client has room for it.
+    /// The span of a piece that is read when the client has room for it.
     Unread(HistorySpan),
 }
 
-/// The lines of a piece of history and of those after it.
+/// Streams the lines of a piece and of those after it.
 fn lines(target: Target, first: Next) -> impl Stream<Item = Bytes> {
     stream::unfold(Some((target, first)), async |state| {
         let (target, next) = state?;
@@ -132,7 +133,7 @@ fn line(change: &ObjectChange, kind: &Arc<ResourceDefinition>) -> Vec<u8> {
             .as_ref()
             .and_then(|shown| shown.as_ref().err().map(String::as_str)),
     };
-    // Names and JSON always have a form in JSON.
+    // Names and JSON always serialize.
     let mut line = serde_json::to_vec(&line).unwrap_or_default();
     line.push(b'\n');
     line
@@ -152,10 +153,11 @@ fn text(time: SystemTime) -> String {
     jiff::Timestamp::try_from(time).map_or_else(|_| String::new(), |time| time.to_string())
 }
 
-/// The newest revision that the store had at a time.
+/// Returns the newest revision that the store had at a time.
 ///
 /// # Errors
-/// 400 for no time, and where the store does not know times. 410 for a time before all history.
+/// 400 for an invalid time, or if the store does not record times. 410 for a time before all
+/// history.
 pub async fn revision(scope: &RequestScope<'_>) -> Answered {
     let form = scope.plain_form()?;
     let asked = scope.query.first("time").unwrap_or_default();
@@ -164,7 +166,8 @@ pub async fn revision(scope: &RequestScope<'_>) -> Answered {
         Box::new(Status::bad_request(text))
     })?;
     let store = scope.server.own_store.as_ref();
-    let store = store.ok_or_else(|| Box::new(Status::bad_request("there is no store")))?;
+    let store =
+        store.ok_or_else(|| Box::new(Status::bad_request("the daemon has no store of its own")))?;
     let revision = store.past.revision_at(SystemTime::from(time)).await;
     let revision = revision.map_err(|error| Box::new(refusal(&error)))?;
     let document = serde_json::json!({ "resourceVersion": revision.to_string() });

@@ -1,4 +1,4 @@
-//! `GET /taffrail/v1/inspect` tells what the daemon holds and how its parts do.
+//! `GET /taffrail/v1/inspect` returns the contents of the daemon and the state of its parts.
 
 use std::time::Duration;
 
@@ -6,14 +6,15 @@ use actors::engine::{At, Engine, Health, Prefix, RangeRequest};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answered, RequestScope};
+use super::Answered;
 use crate::build_info;
+use crate::server::request_scope::RequestScope;
 use crate::server::respond;
 
 /// The time limit for counting the keys of an etcd.
 const COUNTING: Duration = Duration::from_secs(5);
 
-/// The gauges of the metrics page that say how much waits, and where.
+/// The gauges of the metrics page that show how much is queued, and where.
 const QUEUES: [&str; 5] = [
     "apiserver_current_inflight_requests",
     "apiserver_current_inqueue_requests",
@@ -22,7 +23,7 @@ const QUEUES: [&str; 5] = [
     "taffrail_watchers",
 ];
 
-/// Stores, resources, actors and queues, as they are now.
+/// Returns the current stores, resources, actors and queues.
 ///
 /// # Errors
 /// 406
@@ -41,7 +42,7 @@ pub async fn inspect(scope: &RequestScope<'_>) -> Answered {
 }
 
 async fn stores(scope: &RequestScope<'_>) -> Vec<Value> {
-    let mut told = Vec::new();
+    let mut documents = Vec::new();
     let stores = scope.server.own_store.iter();
     for (name, engine) in stores.flat_map(|store| &store.engines) {
         let stats = engine.stats();
@@ -49,7 +50,7 @@ async fn stores(scope: &RequestScope<'_>) -> Vec<Value> {
             Health::Serving => "serving".to_owned(),
             Health::ReadOnly(why) | Health::Down(why) => why,
         };
-        told.push(json!({
+        documents.push(json!({
             "name": name,
             "health": health,
             "revision": stats.revision.0,
@@ -59,11 +60,11 @@ async fn stores(scope: &RequestScope<'_>) -> Vec<Value> {
             "fileBytes": stats.file_bytes,
         }));
     }
-    told
+    documents
 }
 
-/// The keys of a store. An etcd doesn't tell their number beside other figures, so it is asked.
-/// `None` if it can't answer now.
+/// Returns the number of keys of a store. An etcd does not report it with its other statistics, so
+/// a count request asks for it. `None` if that fails or times out.
 async fn keys(scope: &RequestScope<'_>, engine: &dyn Engine, known: u64) -> Option<u64> {
     if known > 0 {
         return Some(known);
@@ -80,25 +81,25 @@ async fn keys(scope: &RequestScope<'_>, engine: &dyn Engine, known: u64) -> Opti
     counted.ok().map(|counted| counted.count)
 }
 
-/// What can't be counted now is null.
+/// Lists the resources. A count that is not available now is null.
 async fn resources(scope: &RequestScope<'_>) -> Vec<Value> {
-    let mut told = Vec::new();
+    let mut documents = Vec::new();
     for store in scope.generation.catalog.stored_resources() {
         let resource = store.stored_resource();
         let stats = store.storage().stats().await.ok();
-        told.push(json!({
+        documents.push(json!({
             "group": resource.group,
             "resource": resource.plural,
             "objects": stats.map(|stats| stats.object_count),
             "averageBytes": stats.map(|stats| stats.average_object_bytes),
         }));
     }
-    told
+    documents
 }
 
 fn actors(scope: &RequestScope<'_>) -> Vec<Value> {
     let actors = scope.server.actor_system.state().actors.into_iter();
-    let told = actors.map(|actor| {
+    let documents = actors.map(|actor| {
         json!({
             "name": actor.name,
             "isReady": actor.ready,
@@ -106,10 +107,10 @@ fn actors(scope: &RequestScope<'_>) -> Vec<Value> {
             "restarts": actor.restarts,
         })
     });
-    told.collect()
+    documents.collect()
 }
 
-/// The samples of the page that speak of queues.
+/// Extracts the samples of queues from the metrics page.
 fn queues(page: &str) -> Vec<Value> {
     let samples = page.lines().filter_map(|line| {
         let (series, value) = line.rsplit_once(' ')?;

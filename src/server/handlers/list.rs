@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use super::{Answered, RequestScope, capability};
+use super::{Answered, capability};
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::server::filters::in_flight::seats_of_list;
 use crate::server::negotiation::Offer;
+use crate::server::request_scope::RequestScope;
 use crate::server::respond;
 use crate::server::routes::Target;
 use crate::storage::Stats;
 
-/// This many lists of a connection are counted at a time.
+/// The weight of a counted list among the long reads of a connection, so that 16 run at a time.
 const WEIGHT: u32 = 1;
 
-/// A page of objects (http.md 3.6).
+/// Returns a page of objects (http.md 3.6).
 pub(super) async fn list(scope: &RequestScope<'_>, target: &Target) -> Answered {
     let definition = target.storage.resource();
     let form = scope.object_form(Offer::Lists)?;
@@ -28,7 +29,8 @@ pub(super) async fn list(scope: &RequestScope<'_>, target: &Target) -> Answered 
     let namespace = target.namespace.as_deref();
     let lister = capability(target.storage.lister())?;
     charge(scope, lister.known_stats(namespace, &selection), &options)?;
-    // Lists that are counted before they are sent hold their items meanwhile.
+    // Lists that are counted before they are sent hold their items meanwhile, so limit their
+    // number.
     let _turn = match form.encoding.is_counted() {
         true => scope.reads.turn(WEIGHT).await,
         false => None,
@@ -38,7 +40,8 @@ pub(super) async fn list(scope: &RequestScope<'_>, target: &Target) -> Answered 
     respond::list(&form, kind, list, &scope.server.compressed_runs).await
 }
 
-/// Has the list take as many seats as it is work (RG-14).
+/// Charges the list seats by the objects and bytes that it examines, because a long list takes more
+/// time and memory than a get (RG-14).
 fn charge(
     scope: &RequestScope<'_>,
     stats: Option<Stats>,
@@ -47,7 +50,7 @@ fn charge(
     let (Some(counted), Some(stats)) = (scope.counted, stats) else {
         return Ok(());
     };
-    // With version 0 a limit has no effect (LI-46).
+    // The watch cache ignores the limit for version 0 (LI-46).
     let limit = match options.resource_version.as_str() {
         "0" => 0,
         _ => options.limit,
@@ -55,6 +58,6 @@ fn charge(
     if counted.widen(seats_of_list(stats, limit)) {
         return Ok(());
     }
-    let said = "Too many requests, please try again later.";
-    Err(Box::new(Status::too_many_requests(said, 1)))
+    let text = "Too many requests, please try again later.";
+    Err(Box::new(Status::too_many_requests(text, 1)))
 }

@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use super::{Answered, RequestScope, applied, capability, written};
+use super::{Answered, applied, capability, written};
 use crate::api::deep;
 use crate::api::options::{FieldValidation, WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::Status;
 use crate::registry::{UpdateSource, Written};
 use crate::server::audit::Holds;
-use crate::server::body::RequestBody;
 use crate::server::large_requests::is_large;
 use crate::server::negotiation::{
     self, APPLY_PATCH, JSON_PATCH, MERGE_PATCH, Offer, STRATEGIC_PATCH,
 };
+use crate::server::request_scope::RequestScope;
 use crate::server::respond::{self, Form};
 use crate::server::routes::Target;
+use crate::transport::RequestBody;
 
 /// JSON patches above this size count as large. It is enough for about a hundred operations.
 const LARGE_OPERATIONS_BYTES: usize = 4 * 1024;
@@ -27,7 +28,7 @@ pub(super) async fn patch(
     body: RequestBody,
 ) -> Answered {
     let kind = Arc::clone(target.storage.response_kind());
-    // Check the patch type before anything else.
+    // As in kube-apiserver, a wrong patch type wins over all other errors.
     let given = given(scope, target)?;
     let form = scope.object_form(Offer::of(target))?;
     let body = scope.read(body, Holds::Patch).await?;
@@ -53,8 +54,8 @@ pub(super) async fn patch(
     scope.answer(&form, is_large, update, respond).await
 }
 
-/// The patch of a body. One that can't be read is refused when its object was found, as
-/// kube-apiserver reads patches only then (API-153).
+/// Parses the patch of a body. A malformed one is an error only if the object exists, because
+/// kube-apiserver parses patches after it has read the object (API-153).
 async fn source(
     kind: PatchKind,
     body: &[u8],
@@ -70,22 +71,22 @@ async fn source(
         Err(refusal) => {
             let getter = capability(target.storage.getter())?;
             getter.get(target.object(), "").await?;
-            Err(refusal)
+            Err(refusal.into())
         }
     }
 }
 
-/// A patch of a supported type, not parsed yet.
+/// A patch type that is supported, before the patch is parsed.
 enum Given {
     Plain(PatchKind),
     Apply,
 }
 
 impl Given {
-    /// Whether to carry out the patch away from the HTTP thread.
+    /// Whether to carry out the patch off the HTTP thread.
     fn is_large(&self, body: &[u8]) -> bool {
         match self {
-            // Each operation may touch all of an object.
+            // Each operation may touch the whole object.
             Given::Plain(PatchKind::Json) => body.len() > LARGE_OPERATIONS_BYTES || may_copy(body),
             Given::Plain(PatchKind::Merge | PatchKind::Strategic) => is_large(body),
             Given::Apply => !applied::is_json(body) || is_large(body),
@@ -93,8 +94,8 @@ impl Given {
     }
 }
 
-/// Whether operations may copy: each copy can double the object, up to megabytes. The word may be
-/// written with escapes.
+/// Whether a JSON patch may contain copy operations. Each copy can double the object, up to
+/// megabytes. An escape sequence may hide the word.
 fn may_copy(operations: &[u8]) -> bool {
     let has = |text: &[u8]| operations.windows(text.len()).any(|part| part == text);
     has(b"copy") || has(b"\\u")
@@ -102,12 +103,24 @@ fn may_copy(operations: &[u8]) -> bool {
 
 fn given(scope: &RequestScope<'_>, target: &Target) -> Result<Given, Box<Status>> {
     const TYPES: [&str; 4] = [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH];
+    if target.storage.resource().rules().is_unstructured {
+        return match negotiation::patch_type(scope.headers) {
+            JSON_PATCH => Ok(Given::Plain(PatchKind::Json)),
+            MERGE_PATCH => Ok(Given::Plain(PatchKind::Merge)),
+            APPLY_PATCH => Ok(Given::Apply),
+            _ => {
+                let types = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH];
+                Err(Box::new(Status::unsupported_media_type(&types)))
+            }
+        };
+    }
     match negotiation::patch_type(scope.headers) {
         JSON_PATCH => Ok(Given::Plain(PatchKind::Json)),
         MERGE_PATCH => Ok(Given::Plain(PatchKind::Merge)),
         STRATEGIC_PATCH if has_struct(target) => Ok(Given::Plain(PatchKind::Strategic)),
         APPLY_PATCH => Ok(Given::Apply),
-        // The route takes what names such a type, which is read more closely behind it.
+        // kube-apiserver's router admits a header that mentions a patch type; its handler then
+        // parses it strictly (API-56).
         _ if has_struct(target) && negotiation::mentions(scope.headers, &TYPES) => {
             Err(Box::new(Status::unsupported_media_type(&TYPES)))
         }
@@ -115,10 +128,10 @@ fn given(scope: &RequestScope<'_>, target: &Target) -> Result<Given, Box<Status>
     }
 }
 
-/// Whether the type of the objects says how lists are merged. That of custom resources doesn't
-/// (http.md 4.1).
+/// Whether the type of the objects defines how lists are merged. The types of custom resources do
+/// not (http.md 4.1).
 fn has_struct(target: &Target) -> bool {
-    let found = target.storage.resource().object_type.found();
+    let found = target.storage.resource().object_type().found();
     let of = found.and_then(|(schema, id)| schema.get(id));
     of.is_some_and(|of| !of.is_open)
 }

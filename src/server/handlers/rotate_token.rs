@@ -3,14 +3,16 @@
 use http::StatusCode;
 use serde_json::json;
 
-use super::{Answered, RequestScope};
+use super::Answered;
 use crate::api::status::Status;
+use crate::server::request_scope::RequestScope;
 use crate::server::respond;
 
-/// Replaces the token. The one that the request came with is no longer valid when this answers.
+/// Replaces the token. The old one, which authenticated the request, is invalid before this
+/// responds.
 ///
 /// # Errors
-/// 500 when the token could not be written; the earlier one stays valid.
+/// 500 if the new token cannot be written; the old one then stays valid.
 pub async fn rotate_token(scope: &RequestScope<'_>) -> Answered {
     let form = scope.plain_form()?;
     let rotate = scope.server.rotate_token.clone();

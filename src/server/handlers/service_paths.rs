@@ -3,21 +3,21 @@
 use http::StatusCode;
 use serde_json::json;
 
-use super::{Answered, RequestScope, indented_json};
+use super::Answered;
 use crate::api::status::Status;
 use crate::server::encoding::JSON;
 use crate::server::metrics::health_lines;
-use crate::server::negotiation;
+use crate::server::request_scope::{RequestScope, indented_json};
 use crate::server::respond::{self, Answer};
-use crate::server::version;
+use crate::server::{negotiation, version};
 
-/// The list of paths (API-13), which is indented JSON whatever is accepted (API-55).
+/// Returns the list of paths (API-13), as indented JSON whatever Accept says (API-55).
 pub fn index(scope: &RequestScope<'_>) -> Answer {
     let document = json!({"paths": paths(scope)}).to_string().into_bytes();
     respond::document(StatusCode::OK, &indented_json(scope.headers), document)
 }
 
-/// All paths, sorted.
+/// Returns all paths, sorted.
 pub(super) fn paths(scope: &RequestScope<'_>) -> Vec<String> {
     let mut paths: Vec<String> = [
         "/api",
@@ -66,7 +66,7 @@ pub(super) fn paths(scope: &RequestScope<'_>) -> Vec<String> {
     paths
 }
 
-/// `/version`, which is always indented JSON (API-38).
+/// Returns `/version`, which is always indented JSON (API-38).
 ///
 /// # Errors
 /// 406
@@ -82,12 +82,12 @@ pub fn version(scope: &RequestScope<'_>) -> Answered {
     ))
 }
 
-/// The metrics page (API-52).
+/// Returns the metrics page (API-52).
 pub fn metrics(scope: &RequestScope<'_>) -> Answer {
     respond::metrics(scope.server.metrics_page(), scope.headers)
 }
 
-/// The health checks as metrics (API-52).
+/// Returns the metrics of health checks (API-52).
 pub fn slis(scope: &RequestScope<'_>) -> Answer {
     respond::metrics(health_lines(&scope.server.metrics_page()), scope.headers)
 }

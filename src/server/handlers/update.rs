@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use super::document::Document;
-use super::{Answered, RequestScope, capability, written};
+use super::written;
+use super::{Answered, capability};
 use crate::api::deep;
 use crate::api::options::{FieldValidation, WriteOptions, WriteVerb};
 use crate::api::warnings::Warnings;
 use crate::registry::{Replacement, UpdateSource, Written};
 use crate::server::audit::Holds;
-use crate::server::body::RequestBody;
 use crate::server::negotiation::Offer;
+use crate::server::request_scope::RequestScope;
 use crate::server::respond::{self, Form};
 use crate::server::routes::Target;
+use crate::transport::RequestBody;
 
 /// Replaces an object.
 pub(super) async fn update(
@@ -42,7 +44,7 @@ pub(super) async fn update(
         let (storage_again, warned) = (Arc::clone(storage), Warnings::default());
         let again = move || {
             let kind = storage_again.request_kind();
-            // Warnings were given.
+            // The first decoding has already reported these warnings.
             document.decode(kind, FieldValidation::Ignore, &warned)
         };
         let source = UpdateSource::Replace(Replacement::read(object, again));

@@ -1,27 +1,29 @@
-//! GET of a collection with `watch=true`, and the old watch paths (http.md 3.7, storage.md 3.1).
+//! GET of a collection with `watch=true`, and the deprecated watch paths (http.md 3.7, storage.md
+//! 3.1).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Answered, RequestScope, capability};
+use super::{Answered, capability};
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::registry::store::{Audience, WatchRefusal};
 use crate::server::metrics::MeteredWatch;
 use crate::server::negotiation::Offer;
+use crate::server::request_scope::RequestScope;
 use crate::server::respond;
 use crate::server::routes::Target;
 use crate::server::watch_stream::OneFrame;
 use crate::storage::RunningWatch;
 
-/// The shortest duration of a watch that sets no timeout. Its actual duration is up to twice as
+/// The minimum duration of a watch that sets no timeout. The actual one is random, up to twice as
 /// long (WA-2).
 const TIMEOUT_SECONDS_MIN: u64 = 1800;
 
-/// When the client of a watch for which there is no room may come again.
+/// The `Retry-After` of a watch over the limit, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 10;
 
 /// Opens a stream of events.
@@ -37,10 +39,10 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
         }
         options.validate_watch(has_watch_list)?;
     } else {
-        // On an old watch path kube-apiserver applies the rules for lists.
+        // On a deprecated watch path kube-apiserver applies the rules for lists (API-139).
         options.validate_list()?;
     }
-    // Where they are filled in already, this changes nothing.
+    // This changes nothing if the defaults are already set.
     options.default_watch();
     let selection = selection(&options, target)?;
     let watcher = capability(target.storage.watcher())?;
@@ -59,13 +61,13 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
     let stream = match opened.await {
         Ok(stream) => stream,
         Err(WatchRefusal::Http(status)) => return Err(status),
-        // For the client the stream has already begun (WA-6).
+        // kube-apiserver has sent the 200 by then, so the client expects a stream (WA-6).
         Err(WatchRefusal::InStream(status)) => {
             RunningWatch::other(OneFrame::new(form.encoding.error_frame(&status)))
         }
     };
     let access = scope.access.clone();
-    // A revocation during the opening of this watch would end no open watch.
+    // A revocation ends open watches only, and may have come while this one was being opened.
     if access.is_revoked() {
         return Err(Box::new(Status::unauthorized()));
     }
@@ -80,33 +82,33 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
     Ok(respond::watch(&form, metered))
 }
 
-/// The refusal when there is no room for another watch of a user. Clients come again.
+/// Returns the refusal of a watch over the limit. Clients retry.
 fn too_many(limit: usize) -> Box<Status> {
-    let said = format!(
+    let text = format!(
         "too many watches are open: {limit} at a time, seven eighths of them for one user \
          (--max-watches); please try again later"
     );
-    Box::new(Status::too_many_requests(said, RETRY_AFTER_SECONDS))
+    Box::new(Status::too_many_requests(text, RETRY_AFTER_SECONDS))
 }
 
-/// The selectors. A name in an old watch path adds one more (API-139, WA-4).
+/// Returns the selectors. A name in a deprecated watch path adds one more (API-139, WA-4).
 fn selection(options: &ListOptions, target: &Target) -> Result<Selection, Box<Status>> {
     let definition = target.storage.resource();
     let selection = Selection::parse(&options.labels, &options.fields, definition)?;
     if target.name.is_empty() {
         return Ok(selection);
     }
-    selection.with_name(&target.name)
+    Ok(selection.with_name(&target.name)?)
 }
 
-/// When the stream ends by itself. Watches without a timeout end at random times, so that their
-/// clients do not all return at once (WA-2).
+/// Returns when the stream ends by itself. Without a timeout the end is random, so that clients do
+/// not all reconnect at once (WA-2).
 fn deadline(timeout_seconds: Option<u64>) -> Instant {
     let seconds = timeout_seconds.unwrap_or_else(|| {
         let random = uuid::Uuid::new_v4().as_u128() % u128::from(TIMEOUT_SECONDS_MIN);
         TIMEOUT_SECONDS_MIN + random as u64
     });
-    // Ten years are long enough, and can be added to any clock.
+    // Ten years are long enough, and do not overflow any clock.
     let seconds = seconds.min(10 * 366 * 86_400);
     Instant::now() + Duration::from_secs(seconds)
 }

@@ -1,46 +1,36 @@
-//! `/statusz` and `/flagz`: what runs, since when, and with which flags (http.md 1.9). Text for
-//! people, and an object for those who name its group, version and kind.
+//! `/statusz` and `/flagz`: the version, the start time and the flags (http.md 1.9). They are text
+//! for people, and objects for clients whose Accept names group, version and kind.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use http::StatusCode;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::Answered;
 use super::service_paths::paths;
-use super::{Answered, RequestScope, indented_json};
 use crate::api::status::Status;
 use crate::build_info::KUBERNETES_MINOR;
 use crate::clock;
 use crate::server::encoding::{JSON, MediaTypeRef, YAML};
 use crate::server::negotiation;
+use crate::server::request_scope::{RequestScope, indented_json};
 use crate::server::respond::{self, Form};
 
-/// The component that clients of Kubernetes know.
+/// The component name that Kubernetes clients know.
 const COMPONENT: &str = "kube-apiserver";
 
 const GROUP: &str = "config.k8s.io";
 const OLD_VERSION: &str = "v1alpha1";
 const VERSIONS: [&str; 2] = ["v1beta1", OLD_VERSION];
 
-/// The text of kube-apiserver at the top of such a page.
+/// The warning that kube-apiserver puts at the top of these pages.
 const UNSTABLE: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting \
                         compatibility guarantees and is for debugging purposes only.";
 
-/// First parts of paths that `/statusz` doesn't list.
+/// First path segments that `/statusz` does not list.
 const UNLISTED: [&str; 6] = ["", "api", "apis", "openapi", "openid", ".well-known"];
 
-/// The content of the pages.
-#[derive(Clone, Debug)]
-pub struct Process {
-    /// When the process started.
-    pub started: Timestamp,
-    /// The settings by their flags, sorted.
-    pub flags: Arc<[(String, String)]>,
-}
-
-/// The form of a page.
+/// The form of a page that the client accepts.
 enum Wanted {
     Text,
     Object(Form, &'static str),
@@ -143,7 +133,7 @@ fn answer(
     Ok(respond::document(StatusCode::OK, &form, document))
 }
 
-/// The best of what the client accepts. An object must be named by group, version and kind.
+/// Negotiates the form. Objects must be requested by group, version and kind.
 fn wanted(scope: &RequestScope<'_>, kind: &str) -> Result<Wanted, Box<Status>> {
     let clauses = negotiation::clauses(scope.headers);
     if clauses.is_empty() {

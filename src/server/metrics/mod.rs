@@ -1,12 +1,12 @@
-//! Measurements of requests and watches (API-52, API-53, ME-61), and the page that shows them.
+//! Metrics of requests and watches (API-52, API-53, ME-61), and the page that shows them.
 //!
-//! This folder owns the counters, their labels and the text of the page. Events from handlers and
-//! streams enter, and the metrics page leaves. It must not know objects, connections or how a
+//! This folder owns the counters, their labels and the text of the page. Handlers and streams
+//! record events, and the folder renders them. It must not know objects, connections or how a
 //! request is answered.
 //!
 //! Requests record into handles that each thread keeps ([`requests`]). Watches count in plain
-//! memory of their thread ([`watches`]), and the counts are added up when the page is rendered. An
-//! event that goes to thousands of watchers must not cost thousands of histogram entries.
+//! memory of their thread ([`watches`]), and rendering adds up the counts, because an event that
+//! goes to thousands of watchers must not cost thousands of histogram entries.
 
 mod requests;
 mod watches;
@@ -22,7 +22,7 @@ pub use watches::{MeteredWatch, WatchMeters};
 
 use super::filters::in_flight::InFlight;
 
-/// All measurements that the page shows.
+/// All metrics on the page.
 pub struct Measures {
     page: Option<Lines>,
     in_flight: Arc<InFlight>,
@@ -31,7 +31,7 @@ pub struct Measures {
     further: Option<Lines>,
 }
 
-/// The lines of a page that tell what health checks find: what `/metrics/slis` shows.
+/// Returns the lines of a page about health checks, which `/metrics/slis` shows.
 pub fn health_lines(page: &str) -> String {
     let is_shown = |line: &&str| {
         let name = line
@@ -43,12 +43,12 @@ pub fn health_lines(page: &str) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Lines of the page, rendered again for every scrape.
+/// Renders lines of the page for each scrape.
 pub type Lines = Box<dyn Fn() -> String + Send + Sync>;
 
 impl Measures {
-    /// The measurements of this daemon. Without a page nothing is shown. Without actors their
-    /// metrics are missing.
+    /// Creates the metrics of this daemon. Without a page nothing is shown. Without actors their
+    /// metrics are absent.
     pub fn new(
         page: Option<Lines>,
         in_flight: Arc<InFlight>,
@@ -64,20 +64,20 @@ impl Measures {
         }
     }
 
-    /// Adds further lines.
+    /// Adds further lines to the page.
     pub fn with_lines(self, further: Option<Lines>) -> Measures {
         Measures { further, ..self }
     }
 
-    /// Adds the watches of another thread.
+    /// Creates the watch metrics of another thread.
     pub fn thread(&self) -> Arc<WatchMeters> {
         let meters = Arc::new(WatchMeters::default());
         self.threads.lock().push(Arc::clone(&meters));
         meters
     }
 
-    /// Renders the page in the text format of Prometheus. Watch counts of resources that are no
-    /// longer served are dropped.
+    /// Renders the page in the Prometheus text format. Drops the watch counts of resources that are
+    /// no longer served.
     pub fn render(&self, is_served: impl Fn(&str, &str, &str) -> bool) -> String {
         self.collect();
         let sizes = watches::collect(&self.threads.lock(), is_served);
@@ -96,7 +96,7 @@ impl Measures {
             .set(read_only as f64);
         gauge!("apiserver_current_inflight_requests", "request_kind" => "mutating")
             .set(mutating as f64);
-        // Requests are refused and do not queue.
+        // Requests over the limit are rejected and never queued.
         for kind in ["readOnly", "mutating"] {
             gauge!("apiserver_current_inqueue_requests", "request_kind" => kind).set(0.0);
         }
@@ -115,51 +115,51 @@ fn describe() {
     watches::describe();
     describe_gauge!(
         "apiserver_current_inflight_requests",
-        "Requests being answered now, watches apart, by whether they read or write"
+        "Running requests except watches, by kind: readOnly or mutating"
     );
     describe_gauge!(
         "taffrail_part_ready",
-        "Whether a part of the daemon is at work: a cache filled, an actor alive"
+        "1 if a part of the daemon is ready (its cache is filled, its actor runs), else 0"
     );
     describe_gauge!(
         "apiserver_current_inqueue_requests",
-        "Requests that wait for their turn: none, they are refused instead"
+        "Always 0: requests over the limit are rejected, not queued"
     );
     describe_histogram!(
         "authentication_duration_seconds",
-        "Time to find out who asks, by whether the credentials were accepted"
+        "Duration of authentication, by result"
     );
     describe_histogram!(
         "apiserver_request_filter_duration_seconds",
-        "Time to find out who asks (authentication) and what they may do (authorization)"
+        "Duration of the authentication and authorization filters"
     );
     describe_histogram!(
         "apiserver_client_certificate_expiration_seconds",
-        "How long the client certificates of requests are still valid"
+        "Remaining lifetime of the client certificates of requests"
     );
     describe_histogram!(
         "apiserver_request_body_size_bytes",
-        "Bytes of the bodies of requests"
+        "Size of request bodies in bytes"
     );
     describe_counter!(
         "apiserver_authorization_decisions_total",
-        "Requests that a role allows; members of system:masters do not count"
+        "Requests that RBAC allowed, without those of system:masters"
     );
     describe_gauge!(
         "aggregator_unavailable_apiservice",
-        "0 for each group and version that is served"
+        "Always 0 for each group version: this server serves all of them itself"
     );
     describe_counter!(
         "authorization_attempts_total",
-        "Requests by whether they were allowed"
+        "Authorization results of requests"
     );
     describe_counter!(
         "authentication_attempts",
-        "Requests by whether their credentials were accepted"
+        "Authentication results of requests"
     );
     describe_counter!(
         "authenticated_user_requests",
-        "Requests let in, by the user's name"
+        "Authenticated requests, by user name"
     );
 }
 

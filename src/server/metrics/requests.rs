@@ -1,4 +1,4 @@
-//! Measurements of requests by verb and resource: number, duration and size.
+//! Metrics of requests by verb and resource: number, duration and size.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use crate::api::resource::ResourceDefinition;
 const DEPRECATED: &str = "apiserver_requested_deprecated_apis";
 const BODY_BYTES: &str = "apiserver_request_body_size_bytes";
 
-/// Remembers that somebody uses a deprecated version of a resource.
+/// Records the use of a deprecated version of a resource.
 pub fn mark_deprecated(definition: &ResourceDefinition) {
     let labels = [
         ("group", definition.group.clone()),
@@ -44,7 +44,7 @@ pub struct RequestLabels {
 }
 
 impl RequestLabels {
-    /// The labels of a request before it is routed.
+    /// Returns the labels of a request before routing.
     pub fn of(info: &RequestInfo, method: &http::Method) -> RequestLabels {
         RequestLabels {
             verb: verb(info, method),
@@ -53,7 +53,7 @@ impl RequestLabels {
         }
     }
 
-    /// The same labels for a resource.
+    /// Returns the same labels with a resource.
     #[must_use]
     pub fn about(
         self,
@@ -71,7 +71,7 @@ impl RequestLabels {
         }
     }
 
-    /// The same labels for one of the server's own paths.
+    /// Returns the same labels with one of the server's own paths.
     #[must_use]
     pub fn at(self, path: &'static str) -> RequestLabels {
         RequestLabels {
@@ -97,8 +97,8 @@ impl RequestLabels {
         ]
     }
 
-    /// The labels by which objectives are computed. By group and resource the series are found when
-    /// the resource is removed.
+    /// Returns the labels of the SLI metric. Group and resource are among them so that the series
+    /// can be dropped when the resource is removed.
     fn of_objective(&self) -> Vec<Label> {
         vec![
             Label::from_static_parts("verb", self.verb),
@@ -109,7 +109,7 @@ impl RequestLabels {
     }
 }
 
-/// API-53.
+/// Returns the verb label (API-53).
 fn verb(info: &RequestInfo, method: &http::Method) -> &'static str {
     if info.is_resource {
         match info.verb.as_str() {
@@ -144,7 +144,7 @@ fn scope(info: &RequestInfo) -> &'static str {
     }
 }
 
-/// The handles of one thread. Each is looked up in the recorder once.
+/// The metric handles of one thread. Each is looked up in the recorder once.
 #[derive(Default)]
 pub struct RequestMeters {
     attempts: RefCell<HashMap<&'static str, Counter>>,
@@ -160,17 +160,17 @@ pub struct RequestMeters {
     sizes: RefCell<HashMap<RequestLabels, Histogram>>,
 }
 
-/// What is measured of all requests. What is measured of some is looked up when it happens, because
-/// each histogram is a dozen lines of the page.
+/// The metrics of every finished request. Metrics of rare events are created when those happen,
+/// because each histogram takes a dozen lines of the page.
 #[derive(Clone)]
 struct Measured {
     seconds: Histogram,
-    /// The same time, under the name by which service level objectives are computed.
+    /// The same duration, under the name that service level objectives use.
     objective: Histogram,
 }
 
 impl RequestMeters {
-    /// Drops the measurements of resources but for those that are served as before.
+    /// Drops the handles of resources that are not served as before.
     pub fn retain(&self, is_served: impl Fn(&str, &str, &str) -> bool) {
         let is_kept = |labels: &RequestLabels| {
             let RequestLabels {
@@ -191,7 +191,7 @@ impl RequestMeters {
         self.bodies.borrow_mut().retain(|labels, _| is_kept(labels));
     }
 
-    /// Records the outcome of authentication. `user` is the authenticated user.
+    /// Records the result of authentication. `user` is the authenticated user.
     pub fn authenticated(&self, user: Option<&str>, took: Duration) {
         let result = if user.is_some() { "success" } else { "failure" };
         let mut durations = self.authentication.borrow_mut();
@@ -215,7 +215,7 @@ impl RequestMeters {
             .increment(1);
     }
 
-    /// Records how long it takes to find out who asks, or what they may do.
+    /// Records the duration of a filter.
     fn filter(&self, name: &'static str, took: Duration) {
         let mut filters = self.filters.borrow_mut();
         filters
@@ -226,14 +226,14 @@ impl RequestMeters {
             .record(took.as_secs_f64());
     }
 
-    /// Records how many seconds a client certificate that was accepted is still valid.
+    /// Records the remaining lifetime in seconds of an accepted client certificate.
     pub fn certificate(&self, left: i64) {
         let name = "apiserver_client_certificate_expiration_seconds";
         let certificates = self.certificates.get_or_init(|| histogram!(name));
         certificates.record(left as f64);
     }
 
-    /// Records the size of a body that was read.
+    /// Records the size of a request body.
     pub fn body(&self, labels: &RequestLabels, bytes: usize) {
         let mut bodies = self.bodies.borrow_mut();
         let sizes = bodies.entry(labels.clone()).or_insert_with(|| {
@@ -254,8 +254,8 @@ impl RequestMeters {
         sizes.record(bytes as f64);
     }
 
-    /// Records the outcome of authorization. `is_granted` says that a role allows the request, and
-    /// not the group that may do everything.
+    /// Records the result of authorization. `is_granted` is whether RBAC allowed the request, not
+    /// the group system:masters.
     pub fn authorized(&self, is_allowed: bool, is_granted: bool, took: Duration) {
         self.filter("authorization", took);
         if is_granted {
@@ -275,7 +275,8 @@ impl RequestMeters {
             .increment(1);
     }
 
-    /// Starts a request. Unless it is finished, it counts as cancelled by its client.
+    /// Starts a request. If it is dropped before it is finished, it counts as aborted by its
+    /// client.
     pub fn start(&self, labels: RequestLabels) -> Running<'_> {
         Running {
             meters: self,
@@ -285,7 +286,7 @@ impl RequestMeters {
         }
     }
 
-    /// The histogram for the sizes of responses.
+    /// Returns the histogram of response sizes.
     pub fn sizes(&self, labels: &RequestLabels) -> Histogram {
         let mut known = self.sizes.borrow_mut();
         let sizes = known.entry(labels.clone());
@@ -322,18 +323,18 @@ impl RequestMeters {
     }
 }
 
-/// A request that is being answered.
+/// A running request.
 pub struct Running<'m> {
     meters: &'m RequestMeters,
-    /// May be made more precise while the request runs.
+    /// The labels, which become more specific while the request runs.
     pub labels: RequestLabels,
     started: Instant,
     is_finished: bool,
 }
 
 impl Running<'_> {
-    /// Records the status code. A watch has only begun at this time, so its duration is not
-    /// recorded.
+    /// Records the status code and the duration. A watch has only begun at this time, so it gets no
+    /// duration.
     pub fn finish(mut self, code: u16) {
         self.is_finished = true;
         self.meters.count(&self.labels, code);
@@ -355,38 +356,36 @@ impl Drop for Running<'_> {
 }
 
 pub(super) fn describe() {
-    describe_gauge!(
-        DEPRECATED,
-        "Deprecated versions of resources that were asked for"
-    );
+    describe_gauge!(DEPRECATED, "Deprecated API versions that were requested");
     describe_counter!(
         "apiserver_request_total",
-        "Requests answered, by verb, resource, scope and code"
+        "Finished requests, by verb, resource, scope and code"
     );
     describe_histogram!(
         "apiserver_request_duration_seconds",
-        "Time to answer a request, watches apart; of a long list, to its first bytes"
+        "Duration of requests except watches; of a long list, until its first bytes"
     );
     describe_histogram!(
         "apiserver_request_sli_duration_seconds",
-        "The same time, without what waits for others: nothing here does"
+        "Duration of requests without webhook time; here the same as \
+         apiserver_request_duration_seconds"
     );
     describe_histogram!(
         "apiserver_response_sizes",
-        "Bytes of answers to gets and lists"
+        "Size of responses to gets and lists in bytes"
     );
     describe_counter!(
         "apiserver_request_aborts_total",
-        "Requests given up by their client before they were answered"
+        "Requests that their clients aborted before the response"
     );
     describe_counter!(
         "apiserver_request_terminations_total",
-        "Requests that were refused or ended to protect the server"
+        "Requests that were rejected or ended to protect the server"
     );
 }
 
-/// The label for a user name. It distinguishes well-known users and combines all others, so that
-/// users create no series.
+/// Returns the label for a user name. It distinguishes well-known users and combines all others, so
+/// that users cannot create series.
 fn compressed(user: &str) -> &'static str {
     match user {
         "admin" => "admin",

@@ -8,12 +8,13 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 
 use super::*;
 use crate::api::request_info::RequestInfo;
+use crate::auth::Access;
 use crate::kinds::definitions::core::configmaps;
-use crate::server::auth::Access;
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::storage::{RunningWatch, WatchStream};
+use crate::transport::WatchBody;
 
-/// Runs the work with a recorder of its own and returns the page.
+/// Runs the work with its own recorder and returns the page.
 fn page(work: impl FnOnce(&Measures)) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();
@@ -33,7 +34,7 @@ fn labels(method: Method, path: &str, watch: bool) -> RequestLabels {
     RequestLabels::of(&info, &method).about(&configmaps(), None, false)
 }
 
-/// A watch of ConfigMaps on a thread of its own.
+/// Returns a metered watch of ConfigMaps, as on a thread of its own.
 fn metered(
     measures: &Measures,
     stream: impl WatchStream + 'static,
@@ -49,7 +50,7 @@ fn metered(
     )
 }
 
-/// Takes all frames of a watch.
+/// Reads all frames of a watch.
 fn drain(watch: &mut MeteredWatch) {
     let caller = Caller::task(&Context::from_waker(Waker::noop()));
     while let Poll::Ready(Some(_)) = watch.poll_next(&caller) {}
@@ -124,7 +125,7 @@ fn requests_are_counted_by_verb_resource_scope_and_code_api_52_and_53() {
         assert!(page.contains(&expected), "{expected}\n{page}");
     }
     assert!(!page.contains("apiserver_request_duration_seconds_count{verb=\"WATCH\""));
-    assert!(page.contains("# HELP apiserver_request_total Requests answered"));
+    assert!(page.contains("# HELP apiserver_request_total Finished requests"));
 }
 
 #[test]
@@ -203,7 +204,7 @@ fn initial_events_are_timed_until_their_bookmark_me_61() {
     );
 }
 
-/// Events that the watch cache got so many milliseconds ago.
+/// Events that the watch cache received this many milliseconds ago.
 struct Delayed(Vec<u64>);
 
 impl WatchStream for Delayed {
@@ -218,7 +219,7 @@ impl WatchStream for Delayed {
 #[test]
 fn one_in_eight_deliveries_is_timed_from_the_first_on() {
     let page = page(|measures| {
-        // The last comes first. The 1st, 9th and 17th are timed.
+        // The stream yields the last delay first. The 1st, 9th and 17th events are timed.
         let mut delays = vec![0; 24];
         (delays[23], delays[15], delays[7], delays[6]) = (7, 70, 7000, 7000);
         let mut watch = metered(measures, Delayed(delays), false);

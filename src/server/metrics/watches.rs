@@ -1,4 +1,4 @@
-//! Measurements of watches: their number, and what they were sent (ME-61).
+//! Metrics of watches: their number, and the events that they were sent (ME-61).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -12,30 +12,32 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use parking_lot::Mutex;
 
 use crate::api::resource::ResourceDefinition;
-use crate::server::auth::{Access, WatchAccess};
+use crate::auth::{Access, WatchAccess};
 use crate::server::encoding::ends_initial_events;
 use crate::server::filters::seats::Seat;
 use crate::storage::RunningWatch;
+use crate::transport::WatchBody;
 
-/// The upper bounds of sizes: 1 KiB and seven doublings. One more bucket holds larger ones.
+/// The smallest upper bound of sizes, which doubles seven times. One more bucket holds larger
+/// events.
 const SMALLEST_BYTES: usize = 1024;
 const BUCKETS: usize = 9;
 
-/// The upper bounds of delays, in microseconds. One more bucket holds longer ones.
+/// The upper bounds of delays in microseconds. One more bucket holds longer ones.
 const DELAYS: [u64; 6] = [1_000, 5_000, 10_000, 25_000, 100_000, 1_000_000];
 
-/// One in so many deliveries of a thread and resource is timed, the first one included. To time all
-/// of them would cost a fiftieth of a delivery.
+/// One in this many deliveries per thread and resource is timed, beginning with the first. Timing
+/// all of them would add two percent to the cost of a delivery.
 const TIMED: u64 = 8;
 
-/// The watches of one thread.
+/// The watch metrics of one thread.
 #[derive(Default)]
 pub struct WatchMeters {
     by_resource: Mutex<HashMap<Resource, Arc<WatchMeter>>>,
 }
 
-/// The watches of one thread on one resource. Only that thread counts, so that the cache lines stay
-/// with its core.
+/// The watch metrics of one thread and resource. Only that thread counts, so that the cache lines
+/// stay with its core.
 #[derive(Default)]
 pub struct WatchMeter {
     open: AtomicU64,
@@ -47,7 +49,7 @@ pub struct WatchMeter {
 }
 
 impl WatchMeters {
-    /// The counter of watches on a resource.
+    /// Returns the metrics of watches on a resource.
     pub fn of(&self, definition: &ResourceDefinition) -> Arc<WatchMeter> {
         let mut known = self.by_resource.lock();
         Arc::clone(known.entry(Resource::of(definition)).or_default())
@@ -67,7 +69,7 @@ impl WatchMeter {
         }
     }
 
-    /// Times the way of an event from the watch cache to here.
+    /// Records the delay of an event since it arrived in the watch cache.
     fn time(&self, since: Instant) {
         let number = self.deliveries.load(Ordering::Relaxed);
         add(&self.deliveries, 1);
@@ -144,17 +146,17 @@ fn totals(
 }
 
 /// Updates counters and gauges from the counts of all threads for served resources, drops the
-/// others, and writes the histogram of sizes. The histograms of the recorder keep every sample
-/// until they are folded, which is too much for millions of deliveries.
+/// others, and writes the histograms. The recorder's own histograms keep every sample until they
+/// are folded, which is too much for millions of deliveries.
 pub(super) fn collect(
     threads: &[Arc<WatchMeters>],
     is_served: impl Fn(&str, &str, &str) -> bool,
 ) -> String {
-    let mut page = format!("# HELP {SIZES} Bytes of the events sent to watchers\n");
+    let mut page = format!("# HELP {SIZES} Size of events sent to watchers in bytes\n");
     page.push_str(&format!("# TYPE {SIZES} histogram\n"));
     let mut delays = format!(
-        "# HELP {DELAY} Time from an event's arrival in the watch cache until it is handed to the \
-         connection of a watcher that keeps up; one in {TIMED} deliveries is timed\n\
+        "# HELP {DELAY} Time from the arrival of an event in the watch cache to its delivery to \
+         the connection of a watcher that keeps up; one in {TIMED} deliveries is timed\n\
          # TYPE {DELAY} histogram\n"
     );
     for (of, totals) in totals(threads, is_served) {
@@ -216,32 +218,33 @@ fn write_delays(page: &mut String, labels: &str, totals: &Totals) {
     let _ = writeln!(page, "{DELAY}_count{{{labels}}} {below}");
 }
 
-/// A watch that counts what it sends. It is stored inside the state of its stream. With thousands
-/// of watches, each further pointer would cost a cache miss.
+/// A watch that counts the events that it sends. It is stored inside the state of its stream,
+/// because with thousands of watches each further pointer would cost a cache miss.
 pub struct MeteredWatch {
     stream: RunningWatch,
     meter: Arc<WatchMeter>,
     access: WatchAccess,
-    /// What the watch takes of the limit.
+    /// The watch's share of the limit.
     _seat: Option<Seat>,
-    /// Present until the bookmark that ends the initial events was sent.
+    /// `Some` until the bookmark that ends the initial events was sent.
     initial: Option<Box<Initial>>,
-    /// Called at the end. Boxed twice, because few watches have it.
+    /// Called when the watch ends. Boxed twice, because few watches have it and a thin pointer is
+    /// smaller.
     at_end: Option<Box<AtEnd>>,
 }
 
-/// What is to be done when a watch ends.
+/// The function to call when a watch ends.
 type AtEnd = Box<dyn FnOnce()>;
 
-/// Initial events whose duration is measured.
+/// The start of a watch whose initial events are timed.
 struct Initial {
     since: Instant,
     definition: Arc<ResourceDefinition>,
 }
 
 impl MeteredWatch {
-    /// Counts a stream that was opened with this access and takes this seat, and measures its
-    /// initial events if requested.
+    /// Counts a stream that was opened with this access and holds this seat. `times_initial` is
+    /// whether to time its initial events.
     pub fn new(
         stream: RunningWatch,
         meters: &WatchMeters,
@@ -263,16 +266,6 @@ impl MeteredWatch {
         }
     }
 
-    /// Has something done when the watch ends.
-    pub fn at_end(&mut self, done: AtEnd) {
-        self.at_end = Some(Box::new(done));
-    }
-
-    /// The access that the watch was opened with. The sender ends the watch once it is revoked.
-    pub fn access(&self) -> &Access {
-        self.access.access()
-    }
-
     fn look_for_initial_end(&mut self, frame: &[u8]) {
         let is_end = |_: &mut Box<Initial>| ends_initial_events(frame);
         if let Some(initial) = self.initial.take_if(is_end) {
@@ -290,9 +283,10 @@ impl MeteredWatch {
             .record(initial.since.elapsed().as_secs_f64());
         }
     }
+}
 
-    /// The next frame, or `None` at the end.
-    pub fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
+impl WatchBody for MeteredWatch {
+    fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
         let polled = self.stream.poll_next(caller);
         if let Poll::Ready(Some(frame)) = &polled {
             self.meter.count(frame.bytes.len());
@@ -305,12 +299,25 @@ impl MeteredWatch {
         }
         polled
     }
+
+    fn is_revoked(&self) -> bool {
+        self.access.access().is_revoked()
+    }
+
+    fn revocation(&self) -> Box<dyn Fn() -> bool> {
+        let access = self.access.access().clone();
+        Box::new(move || access.is_revoked())
+    }
+
+    fn at_end(&mut self, done: AtEnd) {
+        self.at_end = Some(Box::new(done));
+    }
 }
 
 impl Drop for MeteredWatch {
     fn drop(&mut self) {
         self.meter.open.fetch_sub(1, Ordering::Relaxed);
-        if self.access().is_revoked() {
+        if self.is_revoked() {
             counter!(REVOKED).increment(1);
         }
         if let Some(at_end) = self.at_end.take() {
@@ -324,16 +331,16 @@ const REVOKED: &str = "taffrail_watches_revoked_total";
 pub(super) fn describe() {
     describe_counter!(
         REVOKED,
-        "Watches ended because their users' tokens or rights were taken away by a reload"
+        "Watches that ended because a reload revoked the token or the rights of their user"
     );
     counter!(REVOKED).increment(0);
-    describe_gauge!("apiserver_longrunning_requests", "Watches that are open");
+    describe_gauge!("apiserver_longrunning_requests", "Open watches");
     describe_counter!(
         "apiserver_watch_events_total",
-        "Events sent to watchers; one that goes to many counts for each"
+        "Events sent to watchers; an event counts once for each watcher"
     );
     describe_histogram!(
         "apiserver_watch_list_duration_seconds",
-        "Time from a watch with initial events to the bookmark that ends them"
+        "Time from the start of a watch to the bookmark that ends its initial events"
     );
 }

@@ -1,9 +1,9 @@
-//! Pure: the media type of a body, as Go reads the header Content-Type.
+//! Pure: the media type of a body, parsed like Go's `mime.ParseMediaType`.
 
 use std::collections::BTreeMap;
 
-/// The media type in lower case. None if it or one of its parameters can't be read: then the form
-/// of the body is unknown (API-56).
+/// Returns the media type in lower case. `None` if it or one of its parameters is malformed, which
+/// makes the format of the body unknown (API-56).
 pub fn of_content(text: &str) -> Option<String> {
     let (name, mut rest) = text.split_at(text.find(';').unwrap_or(text.len()));
     let name = name.trim().to_ascii_lowercase();
@@ -13,16 +13,16 @@ pub fn of_content(text: &str) -> Option<String> {
     let mut parameters = BTreeMap::new();
     loop {
         rest = rest.trim_start();
-        // A semicolon at the end is no parameter.
+        // Go ignores a semicolon at the end.
         if rest.is_empty() || rest.trim() == ";" {
             return Some(name);
         }
-        let (key, value, behind) = parameter(rest)?;
+        let (key, value, after) = parameter(rest)?;
         let before = parameters.insert(key, value.clone());
         if before.is_some_and(|before| before != value) {
             return None;
         }
-        rest = behind;
+        rest = after;
     }
 }
 
@@ -34,7 +34,7 @@ fn is_media_type(name: &str) -> bool {
     }
 }
 
-/// A parameter with its value, and what is behind it.
+/// Parses a parameter. Returns its name, its value, and the rest of the text.
 fn parameter(text: &str) -> Option<(String, String, &str)> {
     let (key, rest) = token(text.strip_prefix(';')?.trim_start())?;
     let rest = rest.trim_start().strip_prefix('=')?.trim_start();
@@ -53,7 +53,8 @@ fn token(text: &str) -> Option<(&str, &str)> {
     (end > 0).then(|| text.split_at(end))
 }
 
-/// A text up to its closing quote. In front of what can be in no word a backslash is no part of it.
+/// Parses a string up to its closing quote. A backslash escapes only a special character; before
+/// any other it is a part of the string, as in Go.
 fn quoted_text(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut letters = text.char_indices();
@@ -74,10 +75,10 @@ fn quoted_text(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// What stands in no word.
+/// The characters that a token cannot contain.
 const SPECIAL: &str = "()<>@,;:\\\"/[]?=";
 
-/// Whether a character may be in a word of a header (RFC 2045).
+/// Whether a token of a header can contain a character (RFC 2045).
 fn is_token_char(c: char) -> bool {
     c.is_ascii_graphic() && !SPECIAL.contains(c)
 }
@@ -86,7 +87,7 @@ fn is_token_char(c: char) -> bool {
 mod tests {
     use super::*;
 
-    /// API-56: as kube-apiserver 1.36 takes them.
+    /// API-56: accepted as by kube-apiserver 1.36.
     #[test]
     fn media_types_are_read_as_by_go() {
         for text in [

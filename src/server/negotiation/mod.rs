@@ -1,8 +1,8 @@
 //! Media type negotiation: the format of a response, and the format of a body (http.md 2.1, 2.4).
 //!
-//! This folder owns the meaning of `Accept`, `User-Agent`, `Content-Type` and `pretty`. Headers
-//! enter, and an [`Encoding`] or a [`BodyForm`] leaves. It must not know how either is written or
-//! read.
+//! This folder owns the meaning of `Accept`, `User-Agent`, `Content-Type` and `pretty`. It takes
+//! headers, and returns an [`Encoding`] or a [`BodyForm`]. It must not know how either is encoded
+//! or decoded.
 
 mod media_type;
 
@@ -29,31 +29,33 @@ pub const BODIES: [&str; 3] = [JSON, YAML, PROTOBUF];
 pub enum Offer {
     /// Plain documents: discovery documents, Status responses.
     Plain,
-    /// Plain documents of paths without a list of their own media types: errors, API groups.
+    /// Plain documents of paths for which kube-apiserver has no router: errors, API groups
+    /// (API-55).
     Unlisted,
     /// Objects, which can also be Tables or metadata.
     Objects,
-    /// Objects that can't be Tables: reviews and other objects that can only be created, and some
+    /// Objects that cannot be Tables: reviews and other objects that can only be created, and some
     /// subresources.
     WithoutTables,
     /// Lists, with the conversions of objects.
     Lists,
     /// Event streams: JSON and protobuf, with the conversions of objects.
     Watch,
-    /// `/api`, which can also be aggregated.
+    /// `/api`, which can also be aggregated discovery.
     Discovery,
-    /// `/apis`, which can also be aggregated and has no list of its own.
+    /// `/apis`, which can also be aggregated discovery. kube-apiserver has no router for it
+    /// (API-55).
     Groups,
 }
 
 impl Offer {
-    /// Whether a clause must name a media type of the path, before anything else is asked (API-54,
-    /// API-55).
+    /// Whether some clause must name a media type of the path, before conversions are matched
+    /// (API-54, API-55).
     fn is_listed(self) -> bool {
         !matches!(self, Offer::Unlisted | Offer::Groups)
     }
 
-    /// Whether a clause may ask for the version of the server's answers that all have.
+    /// Whether a clause may have the parameter `sv=v1`, the server version.
     fn has_server_version(self) -> bool {
         matches!(
             self,
@@ -62,49 +64,81 @@ impl Offer {
     }
 }
 
-/// The client accepts nothing that is offered (API-55).
+/// No clause of Accept matches an offered form (API-55).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAcceptable {
-    /// The media types on offer.
+    /// The offered media types.
     pub offered: Vec<&'static str>,
-    /// No clause has a media type of the endpoint, whatever its parameters.
+    /// Whether no clause names a media type of the endpoint, regardless of parameters.
     pub is_unknown: bool,
 }
 
-/// Chooses the form of a response by the headers `Accept` and `User-Agent` and the query parameter
-/// `pretty` (API-54, API-60).
+/// Negotiates the form of a response from the headers `Accept` and `User-Agent` and the query
+/// parameter `pretty` (API-54, API-60).
 ///
 /// # Errors
-/// No clause of `Accept` can be served.
+/// [`NotAcceptable`], if no clause of `Accept` can be served.
 pub fn accept(
     headers: &HeaderMap,
     pretty: Option<bool>,
     offer: Offer,
 ) -> Result<Encoding, NotAcceptable> {
-    let mut encoding = accepted_clause(headers, offer)?;
+    accept_of(headers, pretty, offer, Handler::BuiltIn)
+}
+
+/// As [`accept`], for the paths of custom resources too. Their handler checks no list of media
+/// types first, and has no protobuf for whole objects (CRD-88).
+///
+/// # Errors
+/// [`NotAcceptable`], if no clause of `Accept` can be served.
+pub fn accept_of(
+    headers: &HeaderMap,
+    pretty: Option<bool>,
+    offer: Offer,
+    handler: Handler,
+) -> Result<Encoding, NotAcceptable> {
+    let mut encoding = accepted_clause(headers, offer, handler)?;
     encoding.pretty |= pretty.unwrap_or_else(|| is_read_by_people(headers));
     Ok(encoding)
 }
 
-/// The value of the query parameter `pretty`, if it has one. Only the words of Go for true ask
-/// for indented JSON (API-60).
+/// Returns the value of the query parameter `pretty`, if it has one. Only Go's spellings of true
+/// request indented JSON (API-60).
 pub fn asked_pretty(query: &Query) -> Option<bool> {
     let text = query.first("pretty").filter(|text| !text.is_empty())?;
     Some(matches!(text, "1" | "t" | "T" | "TRUE" | "true" | "True"))
 }
 
-fn accepted_clause(headers: &HeaderMap, offer: Offer) -> Result<Encoding, NotAcceptable> {
+/// The handler of kube-apiserver that a path has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handler {
+    /// That of built-in resources.
+    BuiltIn,
+    /// That of custom resources.
+    Custom,
+}
+
+fn accepted_clause(
+    headers: &HeaderMap,
+    offer: Offer,
+    handler: Handler,
+) -> Result<Encoding, NotAcceptable> {
+    let is_custom = handler == Handler::Custom;
     if accept_header(headers).trim_ascii().is_empty() {
         return Ok(Encoding::default());
     }
     let clauses = clauses(headers);
     let is_named = |clause: &Clause<'_>| clause.named_media_type().is_some();
-    if offer.is_listed() && !clauses.iter().any(is_named) {
+    if offer.is_listed() && !is_custom && !clauses.iter().any(is_named) {
         return Err(NotAcceptable::of(true, offer));
     }
-    let found = clauses.iter().find_map(|clause| clause.matched(offer));
+    let is_offered = |found: &Encoding| {
+        !is_custom || found.conversion.is_some() || !found.media_type.is_protobuf()
+    };
+    let mut matched = clauses.iter().filter_map(|clause| clause.matched(offer));
+    let found = matched.find(is_offered);
     let found = found.ok_or_else(|| NotAcceptable::of(false, offer))?;
-    // The choice is made among all media types, and stands.
+    // The choice among all media types is final, even if the chosen one has no streams.
     match offer == Offer::Watch && !found.media_type.has_streams() {
         true => Err(NotAcceptable {
             offered: MediaTypeRef::streams().collect(),
@@ -114,22 +148,22 @@ fn accepted_clause(headers: &HeaderMap, offer: Offer) -> Result<Encoding, NotAcc
     }
 }
 
-/// The header Accept. The first counts if there are several.
+/// Returns the Accept header. If there are several, the first one counts (API-54).
 fn accept_header(headers: &HeaderMap) -> &[u8] {
     let first = headers.get(ACCEPT);
     first.map(HeaderValue::as_bytes).unwrap_or_default()
 }
 
-/// The clauses of Accept in the client's order.
+/// Returns the clauses of Accept in the client's order.
 fn clauses_as_given(headers: &HeaderMap) -> impl Iterator<Item = Clause<'_>> {
     let texts = accept_header(headers).split(|byte| *byte == b',');
-    // What is no text names nothing.
+    // A clause that is not UTF-8 matches no media type.
     let texts = texts.filter_map(|text| std::str::from_utf8(text).ok());
     texts.filter_map(Clause::parse)
 }
 
-/// The clauses of Accept, the best first: those of higher quality, then those that name more. Of
-/// equal ones the client's order is kept.
+/// Returns the clauses of Accept in order of preference: higher quality first, then fewer
+/// wildcards. Equal ones keep the client's order (API-54).
 pub(super) fn clauses(headers: &HeaderMap) -> Vec<Clause<'_>> {
     let mut clauses: Vec<Clause<'_>> = clauses_as_given(headers).collect();
     clauses.sort_by(|a, b| {
@@ -139,13 +173,13 @@ pub(super) fn clauses(headers: &HeaderMap) -> Vec<Clause<'_>> {
     clauses
 }
 
-/// The media types that a client accepts, without their parameters, the best first.
+/// Returns the accepted media types without parameters, in order of preference.
 pub fn accepted(headers: &HeaderMap) -> Vec<&str> {
     let clauses = clauses(headers).into_iter();
     clauses.map(|clause| clause.media_type).collect()
 }
 
-/// Whether a client takes JSON, in whatever form (API-38).
+/// Whether the client accepts JSON, with any parameters (API-38).
 pub fn takes_json(headers: &HeaderMap) -> bool {
     let mut clauses = clauses_as_given(headers);
     let json = Some(MediaTypeRef::default());
@@ -157,7 +191,7 @@ impl NotAcceptable {
     fn of(is_unknown: bool, offer: Offer) -> NotAcceptable {
         let (names, streams) = (MediaTypeRef::names(), MediaTypeRef::streams());
         let offered = match offer {
-            // Lists and watches are one route.
+            // Lists and watches share one route, so a 406 of either names the streams too.
             Offer::Lists | Offer::Watch if is_unknown => names.chain(streams).collect(),
             _ => names.collect(),
         };
@@ -203,7 +237,7 @@ impl<'h> Clause<'h> {
         };
         for piece in pieces {
             let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
-            // Quotes belong to the value, as kube-apiserver's library reads it.
+            // Quotes are a part of the value, as in kube-apiserver's library.
             let (name, value) = (name.trim(), value.trim());
             if name == "q" {
                 clause.quality = value.parse().unwrap_or(0.0);
@@ -214,7 +248,7 @@ impl<'h> Clause<'h> {
         Some(clause)
     }
 
-    /// How much of the media type it leaves open.
+    /// The number of wildcards in the media type.
     fn wildcards(&self) -> usize {
         self.media_type
             .split('/')
@@ -222,7 +256,7 @@ impl<'h> Clause<'h> {
             .count()
     }
 
-    /// The last parameter of this name, if it has a value.
+    /// Returns the last parameter of this name, if it has a value.
     pub(super) fn parameter(&self, name: &str) -> Option<&'h str> {
         let mut parameters = self.parameters.iter();
         let found = parameters.rfind(|(key, _)| *key == name);
@@ -231,7 +265,8 @@ impl<'h> Clause<'h> {
             .filter(|value| !value.is_empty())
     }
 
-    /// The media type without its parameters. Unlike in Content-Type, capital letters count.
+    /// Returns the media type without parameters. Unlike in Content-Type, the case matters
+    /// (API-54).
     fn named_media_type(&self) -> Option<MediaTypeRef> {
         match self.media_type {
             "*/*" => Some(MediaTypeRef::default()),
@@ -239,7 +274,7 @@ impl<'h> Clause<'h> {
         }
     }
 
-    /// The encoding for this clause, if it can be served.
+    /// Returns the encoding that this clause selects, if it can be served.
     fn matched(&self, offer: Offer) -> Option<Encoding> {
         let media_type = match self.media_type {
             "application/*" => MediaTypeRef::default(),
@@ -261,7 +296,7 @@ impl<'h> Clause<'h> {
             true => {
                 let kind = self.parameter("as").unwrap_or_default();
                 let conversion = self.conversion(kind, offer)?;
-                // Neither has a form in protobuf (API-67).
+                // Tables and aggregated discovery cannot be requested in protobuf (API-67).
                 let is_text = matches!(
                     conversion,
                     Conversion::Table(_) | Conversion::AggregatedDiscovery
@@ -314,21 +349,21 @@ impl<'h> Clause<'h> {
     }
 }
 
-/// The media type of a patch: the text of Content-Type in front of its parameters (API-56).
-/// Capital letters and spaces behind it count.
+/// Returns the media type of a patch: the text of Content-Type before its parameters. Its case and
+/// its trailing spaces matter (API-56).
 pub fn patch_type(headers: &HeaderMap) -> &str {
     let text = content_type(headers).unwrap_or_default();
     text.split_once(';').map_or(text, |(name, _)| name)
 }
 
-/// Whether a Content-Type names one of these media types among others, or with spaces behind it.
+/// Whether a Content-Type names one of these media types among others, or with trailing spaces.
 pub fn mentions(headers: &HeaderMap, media_types: &[&str]) -> bool {
     let clauses = content_type(headers).unwrap_or_default().split(',');
     let mut names = clauses.filter_map(|clause| clause.split(';').next());
     names.any(|name| media_types.contains(&name.trim()))
 }
 
-/// The header Content-Type. One that is no text names nothing that there is.
+/// Returns the Content-Type header. One that is not UTF-8 becomes `?`, an unknown type.
 fn content_type(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(CONTENT_TYPE)?.as_bytes().trim_ascii();
     Some(std::str::from_utf8(value).unwrap_or("?"))
@@ -339,12 +374,12 @@ fn content_type(headers: &HeaderMap) -> Option<&str> {
 pub enum BodyForm {
     /// JSON or YAML.
     Text(BodyFormat),
-    /// Protobuf, in which all built-in kinds can be written (API-58).
+    /// Protobuf, which all built-in kinds support (API-58).
     Protobuf,
 }
 
-/// The format of a body that holds an object or options. Without a content type it is JSON
-/// (API-56).
+/// Returns the format of a body that holds an object or options, or `None` if it is unknown.
+/// Without a Content-Type it is JSON (API-56).
 pub fn body_form(headers: &HeaderMap) -> Option<BodyForm> {
     let media_type = match content_type(headers) {
         None | Some("" | JSON) => return Some(BodyForm::Text(BodyFormat::Json)),

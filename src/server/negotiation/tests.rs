@@ -68,7 +68,7 @@ fn a_wildcard_of_a_type_is_enough_where_no_list_is_before_it_api_54_api_55() {
         assert!(refused.is_err_and(|refused| !refused.is_unknown));
     }
     let both = chosen("application/*, application/yaml", Offer::Plain);
-    // What names more comes first.
+    // Fewer wildcards come first.
     assert_eq!(both, Some(plain(YAML)));
     for (text, expected) in [
         ("application/json;as=Table;g=meta.k8s.io;v=v1;q=0.1", true),
@@ -152,7 +152,7 @@ fn the_best_media_type_counts_even_if_it_has_no_streams_api_55() {
             &format!("application/json;as=Foo;{form},application/yaml"),
             &streams[..],
         ),
-        // Nothing is chosen.
+        // No clause matches.
         (&format!("application/json;as=Foo;{form}"), &media_types[..]),
         (
             "application/json;as=Table;g=meta.k8s.io;v=v2",

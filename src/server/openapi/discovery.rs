@@ -1,12 +1,12 @@
-//! Paths that are not about resources: discovery, the version, and what others need to know tokens
-//! of service accounts (API-22 to API-24, API-38, API-227).
+//! Paths that are not about resources: discovery, the version, and the documents of the token
+//! issuer (API-22 to API-24, API-38, API-227).
 
 use super::naming;
 use super::operations::{self, Answer, Operation, Path};
 use super::schemas::Root;
 use crate::server::encoding::{JSON, MediaTypeRef};
 
-/// A path that answers a document.
+/// The facts about a path that returns one document.
 struct Described {
     template: String,
     id: String,
@@ -78,7 +78,7 @@ pub(super) fn version() -> Path<'static> {
     path
 }
 
-/// `/.well-known/openid-configuration/`: who the issuer of tokens is.
+/// `/.well-known/openid-configuration/`: the configuration of the token issuer.
 pub(super) fn issuer_configuration() -> Path<'static> {
     let of = Described {
         template: "/.well-known/openid-configuration/".to_owned(),
@@ -91,7 +91,7 @@ pub(super) fn issuer_configuration() -> Path<'static> {
     of_issuer(of, JSON)
 }
 
-/// `/openid/v1/jwks/`: the keys of the issuer.
+/// `/openid/v1/jwks/`: the public keys of the token issuer.
 pub(super) fn issuer_keys() -> Path<'static> {
     let of = Described {
         template: "/openid/v1/jwks/".to_owned(),

@@ -1,4 +1,4 @@
-//! A document that is written when it is asked for.
+//! A document that is written on its first request.
 
 use std::io::Read;
 use std::sync::OnceLock;
@@ -13,25 +13,30 @@ use http::header::{
 };
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
+use metrics::counter;
 
-use crate::server::body::{PIECE_BYTES, Pieces};
-use crate::server::discovery::Tag;
+use crate::clock;
+use crate::server::discovery::{Tag, WRITTEN};
 use crate::server::gzip;
 use crate::server::respond::{self, Answer};
+use crate::transport::{PIECE_BYTES, Pieces};
 
-/// Longer documents are compressed if the client accepts it (API-65).
+/// Longer documents are compressed if the client accepts gzip. kube-apiserver has this lower
+/// threshold for OpenAPI only (API-65).
 const GZIP_BYTES: usize = 1400;
 
-/// What is kept of a document.
-#[derive(Default)]
+/// The cached facts about a document.
 pub(super) struct Document {
-    /// The tag of its JSON, which its protobuf has, too.
+    /// When the document got its current content.
+    made: Timestamp,
+    /// The tag of the JSON form, which the protobuf form shares (API-41).
     tag: OnceLock<Tag>,
     json: Packed,
     protobuf: Packed,
 }
 
-/// A form of a document, compressed, from the first client on that asks for it: a tenth of it.
+/// One form of a document, compressed, from its first request on. Compression saves nine tenths of
+/// the memory.
 #[derive(Default)]
 struct Packed(OnceLock<Kept>);
 
@@ -40,21 +45,33 @@ struct Kept {
     plain_bytes: usize,
 }
 
-/// The state of a decompressor.
+/// The approximate size of a decompressor's state.
 const INFLATE_BYTES: usize = 48 << 10;
 
-/// A form of a document: its media type, and how it is written.
+/// A form of a document: its media type, and the function that writes it.
 pub(super) struct Form<W> {
     pub media_type: &'static str,
     pub is_protobuf: bool,
     pub write: W,
 }
 
+impl Default for Document {
+    fn default() -> Document {
+        Document {
+            made: clock::now(),
+            tag: OnceLock::new(),
+            json: Packed::default(),
+            protobuf: Packed::default(),
+        }
+    }
+}
+
 impl Document {
-    /// Its tag. The JSON comes along if it was written for that.
+    /// Returns the tag of the document, and the JSON if it was written for the tag.
     pub(super) fn tag(&self, write: impl FnOnce() -> Vec<u8>) -> (&Tag, Option<Vec<u8>>) {
         let mut written = None;
         let tag = self.tag.get_or_init(|| {
+            counter!(WRITTEN, "document" => "openapi").increment(1);
             let text = write();
             let tag = Tag::of(&text);
             written = Some(text);
@@ -63,14 +80,16 @@ impl Document {
         (tag, written)
     }
 
-    /// A form of the document, or 304 if the client already has it. The JSON may have been written
-    /// before. `made` is since when the document is as it is.
+    /// Returns a form of the document, or 304 if the client already has it. `json` may hold the
+    /// text that was written for the tag.
     pub(super) fn answer(
         &self,
-        (tag, json): (&Tag, Option<Vec<u8>>),
+        tag: &Tag,
+        json: Option<Vec<u8>>,
         form: Form<impl FnOnce() -> Vec<u8>>,
-        (headers, made): (&HeaderMap, Timestamp),
+        headers: &HeaderMap,
     ) -> Answer {
+        let made = self.made;
         let packed = match form.is_protobuf {
             true => &self.protobuf,
             false => &self.json,
@@ -90,7 +109,7 @@ impl Document {
     }
 }
 
-/// Whether a client has a document of this tag, or of this time if it names no tag.
+/// Whether the client has the document with this tag, or, if it names no tag, of this time.
 pub(super) fn is_known(headers: &HeaderMap, tag: &Tag, made: Timestamp) -> bool {
     if headers.contains_key(IF_NONE_MATCH) {
         return tag.is_known(headers);
@@ -100,12 +119,12 @@ pub(super) fn is_known(headers: &HeaderMap, tag: &Tag, made: Timestamp) -> bool 
     since.is_some_and(|since| made.as_second() <= since.timestamp().as_second())
 }
 
-/// Says since when a document is as it is.
+/// Adds the `Last-Modified` header.
 pub(super) fn dated(answer: Answer, made: Timestamp) -> Answer {
     respond::with_header(answer, LAST_MODIFIED, http_date(made))
 }
 
-/// A time as headers of HTTP have it.
+/// Formats a time for an HTTP header.
 pub(super) fn http_date(time: Timestamp) -> HeaderValue {
     let text = time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
     HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("0"))
@@ -140,11 +159,11 @@ impl Packed {
     }
 }
 
-/// The document in pieces, of its compressed form.
+/// Decompresses a document in pieces.
 fn unpacked(packed: Bytes) -> impl Stream<Item = Bytes> + 'static {
     stream::unfold(GzDecoder::new(packed.reader()), async |mut decoder| {
         let mut piece = Vec::new();
-        // What was compressed here can be read.
+        // The data was compressed here, so reading it does not fail.
         let read = decoder
             .by_ref()
             .take(PIECE_BYTES as u64)

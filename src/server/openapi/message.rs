@@ -1,4 +1,4 @@
-//! A protobuf message that is being written, and what the messages of both formats have in common.
+//! A protobuf message that is being written, and the messages that both formats share.
 
 use prost::encoding::{self, WireType, encode_key, encode_varint};
 use serde_json::{Map, Value};
@@ -8,40 +8,40 @@ use serde_json::{Map, Value};
 pub(super) struct Message(pub Vec<u8>);
 
 impl Message {
-    /// Adds a field of bytes.
+    /// Adds a bytes field.
     pub(super) fn bytes(&mut self, field: u32, bytes: &[u8]) {
         encode_key(field, WireType::LengthDelimited, &mut self.0);
         encode_varint(bytes.len() as u64, &mut self.0);
         self.0.extend_from_slice(bytes);
     }
 
-    /// Adds a message.
+    /// Adds a message field.
     pub(super) fn message(&mut self, field: u32, message: Message) {
         self.bytes(field, &message.0);
     }
 
-    /// Adds a text, if it is one.
+    /// Adds a string field, if the value is a string.
     pub(super) fn text(&mut self, field: u32, value: Option<&Value>) {
         if let Some(text) = value.and_then(Value::as_str) {
             self.bytes(field, text.as_bytes());
         }
     }
 
-    /// Adds the texts of a list.
+    /// Adds the strings of a list.
     pub(super) fn texts(&mut self, field: u32, value: Option<&Value>) {
         for text in items(value) {
             self.text(field, Some(text));
         }
     }
 
-    /// Adds a boolean that is true.
+    /// Adds a boolean field, if the value is true.
     pub(super) fn boolean(&mut self, field: u32, value: Option<&Value>) {
         if value.and_then(Value::as_bool) == Some(true) {
             encoding::bool::encode(field, &true, &mut self.0);
         }
     }
 
-    /// Adds each member as a message with its name and the result of `pack` for its value.
+    /// Adds each member as a message with its name and the message that `pack` makes of its value.
     pub(super) fn named(
         &mut self,
         field: u32,
@@ -53,7 +53,7 @@ impl Message {
         }
     }
 
-    /// Adds a message with a name.
+    /// Adds a named message.
     pub(super) fn entry(&mut self, field: u32, name: &str, message: Message) {
         let mut named = Message::default();
         named.bytes(1, name.as_bytes());
@@ -72,13 +72,15 @@ impl Message {
     }
 }
 
-/// The methods of a path, in the order of their numbers in both formats.
+/// The methods of a path, in the order of their field numbers in both formats.
 const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
 
-/// A path. The number of its first method and that of its parameters are those of the format.
+/// Writes a path item. The field numbers of its first method and of its parameters depend on the
+/// format.
 pub(super) fn path(
     given: &Value,
-    (first_method, parameters): (u32, u32),
+    first_method: u32,
+    parameters: u32,
     operation: impl Fn(&Value) -> Message,
     parameter: impl Fn(&Value) -> Message,
 ) -> Message {
@@ -94,7 +96,7 @@ pub(super) fn path(
     item
 }
 
-/// A thing itself, or a reference to it.
+/// Writes a `$ref` as a reference, and any other value with `pack`.
 pub(super) fn or_reference(given: &Value, pack: impl Fn(&Value) -> Message) -> Message {
     let reference = given.get("$ref");
     if reference.is_none() {
@@ -105,19 +107,19 @@ pub(super) fn or_reference(given: &Value, pack: impl Fn(&Value) -> Message) -> M
     within(2, message)
 }
 
-/// The items of a list.
+/// Returns the items of a list.
 pub(super) fn items(value: Option<&Value>) -> impl Iterator<Item = &Value> {
     value.and_then(Value::as_array).into_iter().flatten()
 }
 
-/// A message with `message` as its only field.
+/// Returns a message with `message` as its only field.
 pub(super) fn within(field: u32, message: Message) -> Message {
     let mut outer = Message::default();
     outer.message(field, message);
     outer
 }
 
-/// Any value, as YAML.
+/// Writes any value as YAML.
 pub(super) fn any(value: &Value) -> Message {
     let mut any = Message::default();
     any.bytes(2, format!("{value}\n").as_bytes());

@@ -1,12 +1,13 @@
-//! OpenAPI documents (API-39 to API-46), with the schemas of all kinds and what is said of them.
+//! OpenAPI documents (API-39 to API-46), with the schemas and descriptions of all kinds.
 //!
-//! This folder owns the documents under `/openapi`. The groups of the catalog enter, as they do for
-//! discovery, and finished responses leave. It must not know objects, users or connections.
+//! This folder owns the documents under `/openapi`. Like discovery, it takes the groups of the
+//! catalog and returns complete responses. It must not know objects, users or connections.
 //!
-//! [`operations`] and [`discovery`] describe the paths once, [`schemas`] what they refer to. `v2`
-//! and `v3` write it in the two formats, `v2_protobuf` and `v3_protobuf` for clients that ask for
-//! protobuf. Documents take several MB, so they are written when they are asked for. Of each the
-//! hash and the compressed form are kept ([`document`]).
+//! [`operations`] and [`discovery`] describe the paths once, [`schemas`] the schemas that they
+//! refer to. `v2` and `v3` write these in the two formats, `v2_protobuf` and `v3_protobuf` for
+//! clients that request protobuf. Documents take several MB, so they are written on request, and
+//! only the hash and the compressed form of each are kept ([`document`]). Generations share the
+//! documents of group versions that did not change ([`Shared`]).
 
 mod discovery;
 mod document;
@@ -26,30 +27,32 @@ mod writing;
 
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use descriptions::Descriptions;
 use http::header::{CACHE_CONTROL, ETAG, EXPIRES, HeaderMap, HeaderValue, LOCATION, VARY};
 use http::{Response, StatusCode};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
-use super::body::ResponseBody;
+use super::attached::Attached;
 use super::discovery::Tag;
 use super::encoding::Encoding;
-use super::gzip;
-use super::negotiation;
 use super::respond::{self, Answer};
+use super::{gzip, negotiation};
 use crate::api::options::Query;
 use crate::clock;
+use crate::registry::Catalog;
 use crate::registry::catalog::{Group, GroupVersion};
+use crate::transport::ResponseBody;
 use document::{Document, Form};
 use operations::Path;
 use schemas::Versions;
 
 const JSON: &str = "application/json";
 
-/// The names of a format in protobuf.
+/// The media types of a protobuf format.
 struct Protobuf {
     name: &'static str,
     /// The name that clients up to 1.23 use. The response has the new name.
@@ -66,28 +69,45 @@ const V3: Protobuf = Protobuf {
     old: "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
 };
 
-/// The documents of an API.
+/// The documents of a generation.
 pub struct OpenApi {
-    groups: Vec<Group>,
-    has_issuer: bool,
+    catalog: Arc<Catalog>,
+    shared: Arc<Shared>,
     made: Timestamp,
     v2: Document,
-    /// Keyed by what they are about: `api/v1`, `apis`, `apis/apps`, `apis/apps/v1`. They are found
-    /// at the first request: which groups have one is told by the types of all kinds.
-    v3: OnceLock<BTreeMap<String, (Subject, Document)>>,
 }
 
-/// What a v3 document is about.
+/// The documents that generations share.
+pub struct Shared {
+    has_issuer: bool,
+    /// The documents about group versions.
+    of_versions: Attached<GroupVersion, OfVersion>,
+    /// The documents that do not depend on the generation, by their keys.
+    fixed: Mutex<BTreeMap<String, Arc<Document>>>,
+}
+
+/// The documents about a group version, as long as it is the same object.
+#[derive(Default)]
+struct OfVersion {
+    /// Whether any of its resources has a type that Kubernetes defines.
+    is_typed: OnceLock<bool>,
+    /// The v3 document, if the group itself has a document.
+    with_group: Arc<Document>,
+    /// The v3 document, if the group has none.
+    alone: Arc<Document>,
+}
+
+/// The subject of a v3 document.
 #[derive(Clone, Copy)]
-enum Subject {
+enum Subject<'c> {
     /// `/api`
     CoreVersions,
     /// `/apis`
     Groups,
-    /// A group, by its place.
-    Group(usize),
-    /// A version of a group, by their places.
-    GroupVersion(usize, usize),
+    /// A group.
+    Group(&'c Group),
+    /// A group version.
+    GroupVersion(&'c Group, &'c Arc<GroupVersion>),
     /// `/version`
     Version,
     /// `/.well-known/openid-configuration`
@@ -96,46 +116,131 @@ enum Subject {
     IssuerKeys,
 }
 
-impl OpenApi {
-    /// Prepares the documents of these groups, and of the issuer of tokens if there is one.
-    pub fn new(groups: &[Group], has_issuer: bool) -> OpenApi {
-        OpenApi {
-            groups: groups.to_vec(),
+/// The documents that are not about a group, by their keys.
+const OF_NO_GROUP: [(&str, Subject<'static>); 3] = [
+    ("api", Subject::CoreVersions),
+    ("apis", Subject::Groups),
+    ("version", Subject::Version),
+];
+
+/// The documents about the token issuer.
+const OF_ISSUER: [(&str, Subject<'static>); 2] = [
+    (
+        ".well-known/openid-configuration",
+        Subject::IssuerConfiguration,
+    ),
+    ("openid/v1/jwks", Subject::IssuerKeys),
+];
+
+impl Shared {
+    /// Creates an empty set of documents. `has_issuer` is whether there is a token issuer.
+    pub fn new(has_issuer: bool) -> Shared {
+        Shared {
             has_issuer,
-            made: clock::now(),
-            v2: Document::default(),
-            v3: OnceLock::new(),
+            of_versions: Attached::default(),
+            fixed: Mutex::default(),
         }
     }
 
-    fn v3_documents(&self) -> &BTreeMap<String, (Subject, Document)> {
-        self.v3.get_or_init(|| {
-            let mut subjects = subjects(&self.groups);
-            if self.has_issuer {
-                let configuration = ".well-known/openid-configuration".to_owned();
-                subjects.insert(configuration, Subject::IssuerConfiguration);
-                subjects.insert("openid/v1/jwks".to_owned(), Subject::IssuerKeys);
-            }
-            let documents = subjects.into_iter();
-            documents
-                .map(|(key, subject)| (key, (subject, Document::default())))
-                .collect()
+    /// Whether a group itself has a document. As in kube-apiserver, groups of custom resources have
+    /// none.
+    fn is_described(&self, group: &Group) -> bool {
+        let is_typed = |version: &Arc<GroupVersion>| {
+            let of_version = self.of_versions.of(version);
+            *of_version.is_typed.get_or_init(|| {
+                let mut resources = version.resources();
+                resources.any(|resource| operations::is_typed(resource))
+            })
+        };
+        !group.name.is_empty() && group.versions.iter().any(is_typed)
+    }
+
+    fn document(&self, key: &str, subject: Subject<'_>) -> Arc<Document> {
+        let Subject::GroupVersion(group, version) = subject else {
+            let mut fixed = self.fixed.lock();
+            return Arc::clone(fixed.entry(key.to_owned()).or_default());
+        };
+        let of_version = self.of_versions.of(version);
+        Arc::clone(match self.is_described(group) {
+            true => &of_version.with_group,
+            false => &of_version.alone,
         })
     }
 
-    /// `/openapi/v2`, in the form that the client prefers (API-39).
+    /// Drops the documents of groups that no longer exist.
+    fn keep(&self, subjects: &BTreeMap<String, Subject<'_>>) {
+        let mut fixed = self.fixed.lock();
+        fixed.retain(|key, _| subjects.contains_key(key));
+    }
+}
+
+impl OpenApi {
+    /// Creates the documents of a generation.
+    pub fn new(catalog: Arc<Catalog>, shared: Arc<Shared>) -> OpenApi {
+        OpenApi {
+            catalog,
+            shared,
+            made: clock::now(),
+            v2: Document::default(),
+        }
+    }
+
+    /// Returns the subjects of the v3 documents, by their keys.
+    fn subjects(&self) -> BTreeMap<String, Subject<'_>> {
+        let issuer = OF_ISSUER.iter().filter(|_| self.shared.has_issuer);
+        let fixed = OF_NO_GROUP.iter().chain(issuer);
+        let fixed = fixed.map(|(key, subject)| ((*key).to_owned(), *subject));
+        let groups = self.catalog.groups().flat_map(|group| {
+            let versions = group.versions.iter().map(|version| {
+                let root = naming::root(&group.name, &version.version);
+                let key = root.trim_start_matches('/').to_owned();
+                (key, Subject::GroupVersion(group, version))
+            });
+            let own = self.shared.is_described(group);
+            let own = own.then(|| (format!("apis/{}", group.name), Subject::Group(group)));
+            versions.chain(own)
+        });
+        fixed.chain(groups).collect()
+    }
+
+    /// Returns the subject of the v3 document with this key.
+    fn subject(&self, key: &str) -> Option<Subject<'_>> {
+        let issuer = OF_ISSUER.iter().filter(|_| self.shared.has_issuer);
+        let mut fixed = OF_NO_GROUP.iter().chain(issuer);
+        if let Some((_, subject)) = fixed.find(|(known, _)| *known == key) {
+            return Some(*subject);
+        }
+        let (group, version) = match key.split_once('/')? {
+            ("api", version) => ("", Some(version)),
+            ("apis", rest) => match rest.split_once('/') {
+                Some((group, version)) => (group, Some(version)),
+                None => (rest, None),
+            },
+            _ => return None,
+        };
+        if group.is_empty() != key.starts_with("api/") {
+            return None;
+        }
+        let group = self.catalog.group(group)?;
+        match version {
+            Some(version) => Some(Subject::GroupVersion(group, group.version(version)?)),
+            None => Some(Subject::Group(group)).filter(|_| self.shared.is_described(group)),
+        }
+    }
+
+    /// Returns `/openapi/v2`, in the form that the client prefers (API-39).
     pub fn v2(&self, headers: &HeaderMap) -> Answer {
         let Some(media_type) = preferred(headers, &V2) else {
             return not_acceptable("Accept, Accept-Encoding");
         };
         let paths = LazyCell::new(|| {
-            let subjects = self.v3_documents().values().map(|(subject, _)| *subject);
+            let subjects = self.subjects().into_values();
             subjects
                 .flat_map(|subject| self.paths(subject))
                 .collect::<Vec<Path<'_>>>()
         });
         let json = || v2::document(&paths, &Descriptions::default());
-        let known = self.v2.tag(json);
+        let (tag, text) = self.v2.tag(json);
         let is_protobuf = media_type == V2.name;
         let write = || match is_protobuf {
             true => v2_protobuf::document(&paths, &Descriptions::default()),
@@ -146,27 +251,28 @@ impl OpenApi {
             is_protobuf,
             write,
         };
-        self.v2.answer(known, form, (headers, self.made))
+        self.v2.answer(tag, text, form, headers)
     }
 
-    /// `/openapi/v3`: the list of documents (API-40), which is JSON whatever is accepted (API-55).
+    /// Returns `/openapi/v3`, the list of documents (API-40), which is JSON whatever Accept says
+    /// (API-55).
     pub fn v3_index(&self, headers: &HeaderMap) -> Answer {
-        // Documents are written for their hashes, if they have none yet.
+        // The list has the hash of each document. Documents without one are written now.
         let descriptions = Descriptions::default();
         let writer = LazyCell::new(|| RefCell::new(v3::Writer::new(&descriptions)));
-        let paths = self
-            .v3_documents()
-            .iter()
-            .map(|(key, (subject, document))| {
-                let write = || {
-                    let paths = self.paths(*subject);
-                    let mut writer = writer.borrow_mut();
-                    writer.document(&paths, self.versions(*subject))
-                };
-                let (tag, _) = document.tag(write);
-                let url = json!({"serverRelativeURL": url(key, &tag.hash)});
-                (key.clone(), url)
-            });
+        let subjects = self.subjects();
+        self.shared.keep(&subjects);
+        let paths = subjects.into_iter().map(|(key, subject)| {
+            let document = self.shared.document(&key, subject);
+            let write = || {
+                let paths = self.paths(subject);
+                let mut writer = writer.borrow_mut();
+                writer.document(&paths, versions(subject))
+            };
+            let (tag, _) = document.tag(write);
+            let url = json!({"serverRelativeURL": url(&key, &tag.hash)});
+            (key, url)
+        });
         let paths: Map<String, Value> = paths.collect();
         let index = json!({"paths": paths}).to_string().into_bytes();
         let tag = Tag::of(&index);
@@ -181,16 +287,14 @@ impl OpenApi {
         document::dated(respond::with_header(answer, ETAG, tag.header), self.made)
     }
 
-    /// `/openapi/v3/{key}` (API-41), or `None` when there is no such document.
+    /// Returns `/openapi/v3/{key}` (API-41), or `None` if the document does not exist.
     pub fn v3(&self, key: &str, query: &Query, headers: &HeaderMap) -> Option<Answer> {
-        let (subject, document) = self.v3_documents().get(key)?;
+        let subject = self.subject(key)?;
+        let document = self.shared.document(key, subject);
         let Some(media_type) = preferred(headers, &V3) else {
             return Some(not_acceptable("Accept"));
         };
-        let (paths, versions) = (
-            LazyCell::new(|| self.paths(*subject)),
-            self.versions(*subject),
-        );
+        let (paths, versions) = (LazyCell::new(|| self.paths(subject)), versions(subject));
         let json = || v3::Writer::new(&Descriptions::default()).document(&paths, versions);
         let (tag, written) = document.tag(json);
         let is_protobuf = media_type == V3.name;
@@ -204,7 +308,7 @@ impl OpenApi {
                 is_protobuf,
                 write,
             };
-            document.answer((tag, written), form, (headers, self.made))
+            document.answer(tag, written, form, headers)
         };
         let mut answer = match query.first("hash").filter(|hash| !hash.is_empty()) {
             None => in_full(written),
@@ -229,21 +333,15 @@ impl OpenApi {
         Some(answer)
     }
 
-    /// The paths that a document is about.
-    fn paths(&self, subject: Subject) -> Vec<Path<'_>> {
+    /// Returns the paths in a document.
+    fn paths<'c>(&self, subject: Subject<'c>) -> Vec<Path<'c>> {
         match subject {
             Subject::CoreVersions => vec![discovery::core_versions()],
             Subject::Groups => vec![discovery::groups()],
-            Subject::Group(place) => {
-                let group = self.groups.get(place).into_iter();
-                group.map(|group| discovery::group(&group.name)).collect()
-            }
-            Subject::GroupVersion(..) => {
-                let Some((group, version)) = self.group_version(subject) else {
-                    return Vec::new();
-                };
+            Subject::Group(group) => vec![discovery::group(&group.name)],
+            Subject::GroupVersion(group, version) => {
                 let mut paths = operations::of_version(version);
-                if is_described(group) || group.name.is_empty() {
+                if self.shared.is_described(group) || group.name.is_empty() {
                     paths.push(discovery::resources(&group.name, &version.version));
                 }
                 paths
@@ -253,56 +351,21 @@ impl OpenApi {
             Subject::IssuerKeys => vec![discovery::issuer_keys()],
         }
     }
-
-    /// The versions that a document is about.
-    fn versions(&self, subject: Subject) -> Versions<'_> {
-        let found = self.group_version(subject);
-        found.map_or(Versions::One("", "v1"), |(group, version)| {
-            Versions::One(&group.name, &version.version)
-        })
-    }
-
-    fn group_version(&self, subject: Subject) -> Option<(&Group, &GroupVersion)> {
-        let Subject::GroupVersion(place, of_version) = subject else {
-            return None;
-        };
-        let group = self.groups.get(place)?;
-        Some((group, group.versions.get(of_version)?))
-    }
 }
 
-/// What the v3 documents of these groups are about.
-fn subjects(groups: &[Group]) -> BTreeMap<String, Subject> {
-    let mut subjects = BTreeMap::from([
-        ("api".to_owned(), Subject::CoreVersions),
-        ("apis".to_owned(), Subject::Groups),
-        ("version".to_owned(), Subject::Version),
-    ]);
-    for (place, group) in groups.iter().enumerate() {
-        if is_described(group) {
-            subjects.insert(format!("apis/{}", group.name), Subject::Group(place));
-        }
-        for (of_version, version) in group.versions.iter().enumerate() {
-            let root = naming::root(&group.name, &version.version);
-            let subject = Subject::GroupVersion(place, of_version);
-            subjects.insert(root.trim_start_matches('/').to_owned(), subject);
-        }
+/// Returns the versions that a document is about.
+fn versions(subject: Subject<'_>) -> Versions<'_> {
+    match subject {
+        Subject::GroupVersion(group, version) => Versions::One(&group.name, &version.version),
+        _ => Versions::One("", "v1"),
     }
-    subjects
-}
-
-/// Whether documents say something of a group itself. kube-apiserver says nothing of those of
-/// custom resources.
-fn is_described(group: &Group) -> bool {
-    let mut resources = group.versions.iter().flat_map(|version| &version.resources);
-    !group.name.is_empty() && resources.any(operations::is_typed)
 }
 
 fn url(key: &str, hash: &str) -> String {
     format!("/openapi/v3/{key}?hash={hash}")
 }
 
-/// The answer to who accepts no form of a document: it has no body (API-55).
+/// Builds a 406, which has no body here (API-55).
 fn not_acceptable(vary: &'static str) -> Answer {
     let mut answer = Response::new(ResponseBody::Empty);
     *answer.status_mut() = StatusCode::NOT_ACCEPTABLE;
@@ -311,7 +374,7 @@ fn not_acceptable(vary: &'static str) -> Answer {
     answer
 }
 
-/// The form of a document that a client likes best of those that exist (API-39, API-41).
+/// Returns the existing form of a document that the client prefers (API-39, API-41).
 fn preferred(headers: &HeaderMap, protobuf: &Protobuf) -> Option<&'static str> {
     let accepted = negotiation::accepted(headers);
     if accepted.is_empty() {
@@ -325,7 +388,7 @@ fn preferred(headers: &HeaderMap, protobuf: &Protobuf) -> Option<&'static str> {
         })
 }
 
-/// A date one year ahead, in the format of HTTP headers.
+/// Returns the time one year ahead, for an HTTP header.
 fn in_a_year() -> HeaderValue {
     let now = clock::now();
     let year = jiff::SignedDuration::from_hours(365 * 24);

@@ -1,10 +1,10 @@
-//! The names that operations have (API-46).
+//! The names of operations (API-46).
 
 use http::Method;
 
 use crate::api::resource::ResourceDefinition;
 
-/// The parts of the names of a resource's operations.
+/// The parts of the operation names of a resource.
 pub(super) struct Naming {
     /// `core_v1`, `rbacAuthorization_v1`.
     pub tag: String,
@@ -15,7 +15,7 @@ pub(super) struct Naming {
 }
 
 impl Naming {
-    /// The names of a resource's operations.
+    /// Returns the parts for a resource.
     pub(super) fn of(resource: &ResourceDefinition) -> Naming {
         let group = group(&resource.group);
         Naming {
@@ -31,8 +31,8 @@ impl Naming {
         }
     }
 
-    /// `readCoreV1NamespacedPod`. `part` stands behind the version, and a namespace is named unless
-    /// the operation is about all of them.
+    /// Returns a name such as `readCoreV1NamespacedPod`. `part` follows the version. An operation
+    /// on all namespaces is not `Namespaced`.
     pub(super) fn of_kind(&self, prefix: &str, part: &str, in_namespace: bool) -> String {
         let Naming {
             version,
@@ -45,7 +45,7 @@ impl Naming {
     }
 }
 
-/// A group in names: `rbacAuthorization` is `rbac.authorization.k8s.io`.
+/// Returns the group as it appears in names: `rbacAuthorization` for `rbac.authorization.k8s.io`.
 pub(super) fn group(name: &str) -> String {
     if name.is_empty() {
         return "core".to_owned();
@@ -56,7 +56,7 @@ pub(super) fn group(name: &str) -> String {
     words.fold(first, |all, word| all + &capitalized(word))
 }
 
-/// The path below which the resources of a version are.
+/// Returns the path of a group version.
 pub(super) fn root(group: &str, version: &str) -> String {
     match group {
         "" => format!("/api/{version}"),
@@ -64,14 +64,14 @@ pub(super) fn root(group: &str, version: &str) -> String {
     }
 }
 
-/// A text whose first letter is a capital.
+/// Returns the text with a capital first letter.
 pub(super) fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
 }
 
-/// A method as documents name it.
+/// Returns the method as documents name it.
 pub(super) fn method(method: &Method) -> &'static str {
     match *method {
         Method::GET => "get",

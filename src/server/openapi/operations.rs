@@ -19,7 +19,7 @@ use crate::server::negotiation::{APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC
 pub(super) struct Path<'d> {
     /// For example `/api/v1/namespaces/{namespace}/configmaps/{name}`.
     pub template: String,
-    /// What all operations take.
+    /// The parameters that all operations share.
     pub parameters: Vec<Parameter>,
     /// The operations at the path.
     pub operations: Vec<Operation<'d>>,
@@ -31,43 +31,43 @@ pub(super) struct Operation<'d> {
     pub method: &'static str,
     /// For example `patchCoreV1NamespacedConfigMap`.
     pub id: String,
-    /// What it belongs to: `core_v1`.
+    /// The group version: `core_v1`.
     pub tag: String,
     /// `x-kubernetes-action`.
     pub action: Option<&'static str>,
     /// A description for people.
     pub description: String,
-    /// What it takes in the path and the query, by their names.
+    /// The parameters in the path and the query, sorted by name.
     pub parameters: Vec<Parameter>,
-    /// The media types that it takes.
+    /// The media types of request bodies.
     pub consumes: Vec<&'static str>,
-    /// The body, unless it has none.
+    /// The request body, if there is one.
     pub body: Option<Body<'d>>,
-    /// The media types of answers.
+    /// The media types of responses.
     pub produces: Vec<&'static str>,
     /// The status codes of success.
     pub codes: &'static [u16],
-    /// The schema of answers.
+    /// The schema of responses.
     pub answer: Answer<'d>,
-    /// The kind that it is about.
+    /// The kind of the objects.
     pub kind: Option<GroupVersionKind<'d>>,
 }
 
-/// The body of requests.
+/// A request body.
 pub(super) struct Body<'d> {
     pub schema: Root<'d>,
     pub is_required: bool,
 }
 
-/// What is answered.
+/// The schema of a response.
 pub(super) enum Answer<'d> {
     Schema(Root<'d>),
-    /// Whatever it is.
+    /// A string of any content.
     Text,
 }
 
 impl<'d> Operation<'d> {
-    /// The schemas that it refers to.
+    /// Returns the schemas that the operation refers to.
     fn roots(&self) -> impl Iterator<Item = &Root<'d>> {
         let answer = match &self.answer {
             Answer::Schema(root) => Some(root),
@@ -77,13 +77,13 @@ impl<'d> Operation<'d> {
     }
 }
 
-/// The schemas that operations refer to.
+/// Returns the schemas that the operations of these paths refer to.
 pub(super) fn roots<'p, 'd>(paths: &'p [Path<'d>]) -> impl Iterator<Item = &'p Root<'d>> {
     let operations = paths.iter().flat_map(|path| &path.operations);
     operations.flat_map(Operation::roots)
 }
 
-/// What HTTP calls a status code.
+/// Returns the reason phrase of a status code.
 pub(super) fn reason(code: u16) -> &'static str {
     let known = http::StatusCode::from_u16(code).ok();
     known
@@ -91,7 +91,8 @@ pub(super) fn reason(code: u16) -> &'static str {
         .unwrap_or_default()
 }
 
-/// A path in the format of a document. Two functions write parameters and operations in it.
+/// Writes a path item. The two functions write parameters and operations in the format of the
+/// document.
 pub(super) fn item(
     path: &Path<'_>,
     mut parameter: impl FnMut(&Parameter) -> Value,
@@ -110,10 +111,10 @@ pub(super) fn item(
     Value::Object(item)
 }
 
-/// The paths of the resources of a version, in order.
+/// Returns the paths of a version's resources, sorted.
 pub(super) fn of_version(version: &GroupVersion) -> Vec<Path<'_>> {
     let mut paths = BTreeMap::new();
-    for resource in &version.resources {
+    for resource in version.resources() {
         let storages = [&resource.storage].into_iter();
         for storage in storages.chain(&resource.subresources) {
             of_storage(&**storage, &mut paths);
@@ -125,12 +126,12 @@ pub(super) fn of_version(version: &GroupVersion) -> Vec<Path<'_>> {
         .collect()
 }
 
-/// Whether Kubernetes has written the type of a resource's objects.
+/// Whether Kubernetes defines the type of a resource's objects.
 pub(super) fn is_typed(resource: &ServedResource) -> bool {
     schemas::is_typed(resource.storage.resource())
 }
 
-/// A path with these operations. What all of them take is said of the path.
+/// Creates a path with these operations. Parameters that all of them share move to the path.
 pub(super) fn path(template: String, mut operations: Vec<Operation<'_>>) -> Path<'_> {
     let mut shared: Vec<Parameter> = Vec::new();
     if let Some((first, others)) = operations.split_first() {
@@ -150,10 +151,10 @@ pub(super) fn path(template: String, mut operations: Vec<Operation<'_>>) -> Path
     }
 }
 
-/// Operations by the template of their path.
+/// Operations by the path template.
 type Paths<'d> = BTreeMap<String, Vec<Operation<'d>>>;
 
-/// What a request does.
+/// The verb of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verb {
     Get,
@@ -167,10 +168,10 @@ enum Verb {
     DeleteCollection,
 }
 
-/// The place of a path.
+/// The scope of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// One namespace, or the cluster for what has no namespaces.
+    /// One namespace, or the cluster for a cluster-scoped resource.
     Own,
     /// All namespaces.
     Everywhere,
@@ -224,7 +225,7 @@ fn of_storage<'d>(storage: &'d dyn RestStorage, paths: &mut Paths<'d>) {
     }
 }
 
-/// A storage whose operations are described.
+/// A storage and the names of its operations.
 struct OfStorage<'d> {
     storage: &'d dyn RestStorage,
     naming: Naming,
@@ -258,7 +259,7 @@ impl<'d> OfStorage<'d> {
         served.map(|(verb, _)| verb).collect()
     }
 
-    /// The parameters of the path in the order of names, with those of the query.
+    /// Returns the parameters of the path and the query, sorted by name.
     fn parameters(
         &self,
         has_name: bool,
@@ -295,8 +296,10 @@ impl<'d> OfStorage<'d> {
         match verb {
             Verb::List => Root::List(kind),
             Verb::Watch | Verb::WatchList => Root::Meta("WatchEvent"),
-            // Documents don't say it of namespaces.
-            Verb::Delete if kind.returns_deleted && !kind.is("", "namespaces") => Root::Kind(kind),
+            // kube-apiserver documents a Status for namespaces, although it returns the object.
+            Verb::Delete if kind.rules().returns_deleted && !kind.is("", "namespaces") => {
+                Root::Kind(kind)
+            }
             Verb::Delete | Verb::DeleteCollection => Root::Meta("Status"),
             _ => Root::Kind(kind),
         }
@@ -400,7 +403,8 @@ impl<'d> OfStorage<'d> {
         }
     }
 
-    /// The paths of a connection: that of the subresource, and those below it if there are any.
+    /// Adds the paths of a connect subresource: its own, and the one for paths below it, if there
+    /// are any.
     fn connect(&self, connecter: &'d dyn Connecter, template: &str, paths: &mut Paths<'d>) {
         let options = connecter.options();
         let query = options.map(parameters::of_connection).unwrap_or_default();
@@ -422,7 +426,7 @@ impl<'d> OfStorage<'d> {
         let (resource, kind) = (storage.resource(), storage.response_kind());
         let subresource = storage.subresource().unwrap_or_default();
         let of_part = naming::capitalized(subresource);
-        // What answers with a part of the object itself is no connection to clients.
+        // A subresource that returns a part of the object, such as a log, is documented as a read.
         let is_read = resource.kind == kind.kind;
         let (prefix, verb_of_id) = match is_read {
             true => ("read", String::new()),
@@ -465,7 +469,7 @@ impl<'d> OfStorage<'d> {
 /// Any media type.
 const ANY: &str = "*/*";
 
-/// What an operation does, in the words of kube-apiserver.
+/// Returns the description of an operation, in the words of kube-apiserver.
 fn description(verb: Verb, kind: &str, subresource: &str) -> String {
     let specified = match subresource {
         "" => format!("the specified {kind}"),
@@ -493,7 +497,7 @@ fn description(verb: Verb, kind: &str, subresource: &str) -> String {
     }
 }
 
-/// The article before a kind, with the space between them. Plurals have none.
+/// Returns the article of a kind, with a space. Plurals have none.
 fn article(kind: &str) -> &'static str {
     if kind.ends_with('s') && !kind.ends_with("ss") {
         return "";

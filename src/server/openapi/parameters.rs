@@ -15,11 +15,11 @@ pub(super) struct Parameter {
     pub place: Place,
     /// `string`, `integer` or `boolean`.
     pub kind: &'static str,
-    /// Our own words, unless Kubernetes says something of the option in `DeleteOptions`.
+    /// Our own text. Fields of DeleteOptions show their description in Kubernetes instead.
     description: Cow<'static, str>,
 }
 
-/// Where a parameter is.
+/// The place of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     Path,
@@ -27,16 +27,16 @@ pub(super) enum Place {
 }
 
 impl Parameter {
-    /// What is said of it.
+    /// Returns the description.
     pub(super) fn description<'s>(&'s self, descriptions: &'s Descriptions) -> &'s str {
-        let has_said = DELETE.contains(self);
+        let is_option = DELETE.contains(self);
         let options = || descriptions.of(&schemas::meta_name("DeleteOptions"));
-        let said = has_said.then(options).flatten();
-        let said = said.and_then(|options| options.field(&self.name));
-        said.unwrap_or(&self.description)
+        let found = is_option.then(options).flatten();
+        let found = found.and_then(|options| options.field(&self.name));
+        found.unwrap_or(&self.description)
     }
 
-    /// `path` or `query`.
+    /// Returns `path` or `query`.
     pub(super) fn place_name(&self) -> &'static str {
         match self.place {
             Place::Path => "path",
@@ -44,7 +44,7 @@ impl Parameter {
         }
     }
 
-    /// Whether every request has it.
+    /// Whether the parameter is required. Those in the path are.
     pub(super) fn is_required(&self) -> bool {
         self.place == Place::Path
     }
@@ -71,70 +71,74 @@ const fn in_path(name: &'static str, description: &'static str) -> Parameter {
 /// The namespace in a path.
 pub(super) const NAMESPACE: Parameter = in_path("namespace", "The namespace.");
 
-/// The path behind a proxy.
-pub(super) const PATH: Parameter = in_path("path", "The path that is asked for.");
+/// The rest of the path after a proxy subresource.
+pub(super) const PATH: Parameter = in_path("path", "The requested path.");
 
-/// Whether answers are indented.
-pub(super) const PRETTY: Parameter = query("pretty", "string", "Whether the answer is indented.");
+/// Whether the response is indented.
+pub(super) const PRETTY: Parameter = query("pretty", "string", "Whether the response is indented.");
 
-const DRY_RUN: Parameter = query("dryRun", "string", "With the value All nothing is stored.");
+const DRY_RUN: Parameter = query("dryRun", "string", "With the value All, nothing is stored.");
 
 const FIELD_VALIDATION: Parameter = query(
     "fieldValidation",
     "string",
-    "What becomes of unknown and duplicate fields: Ignore, Warn or Strict.",
+    "How unknown and duplicate fields are handled: Ignore, Warn or Strict.",
 );
 
-/// The options of creations and updates.
+/// The options of create and update.
 pub(super) static WRITE: [Parameter; 4] = [
     DRY_RUN,
-    query("fieldManager", "string", "Who changes the fields."),
+    query("fieldManager", "string", "The name of the field manager."),
     FIELD_VALIDATION,
     PRETTY,
 ];
 
-/// The options of patches.
+/// The options of patch.
 pub(super) static PATCH: [Parameter; 5] = [
     DRY_RUN,
     query(
         "fieldManager",
         "string",
-        "Who changes the fields. Applying demands it.",
+        "The name of the field manager. Server-side apply requires it.",
     ),
     FIELD_VALIDATION,
     query(
         "force",
         "boolean",
-        "Whether applying takes fields that others own.",
+        "Whether server-side apply takes over fields that other managers own.",
     ),
     PRETTY,
 ];
 
-/// The options of deletions.
+/// The options of delete.
 pub(super) static DELETE: [Parameter; 6] = [
     DRY_RUN,
     query(
         "gracePeriodSeconds",
         "integer",
-        "Seconds that the object is left.",
+        "The seconds before the object is deleted.",
     ),
     query(
         "ignoreStoreReadErrorWithClusterBreakingPotential",
         "boolean",
-        "Whether an object that can't be read is deleted without regard to anything.",
+        "Whether an unreadable object is deleted without any checks.",
     ),
     query(
         "orphanDependents",
         "boolean",
         "Use propagationPolicy instead.",
     ),
-    query("propagationPolicy", "string", "What becomes of dependents."),
+    query("propagationPolicy", "string", "How dependents are deleted."),
     PRETTY,
 ];
 
-/// The options of lists, of which those at the end are for watches alone.
+/// The options of list. The last two are for watches only.
 pub(super) static LIST: [Parameter; 12] = [
-    query("continue", "string", "Where the page begins."),
+    query(
+        "continue",
+        "string",
+        "The token of the page, from the previous response.",
+    ),
     query(
         "fieldSelector",
         "string",
@@ -145,25 +149,37 @@ pub(super) static LIST: [Parameter; 12] = [
         "string",
         "Restricts the list of returned objects by their labels.",
     ),
-    query("limit", "integer", "How many objects a page has."),
+    query(
+        "limit",
+        "integer",
+        "The maximum number of objects in the response.",
+    ),
     PRETTY,
-    query("resourceVersion", "string", "The state that is asked for."),
+    query(
+        "resourceVersion",
+        "string",
+        "The resourceVersion of the requested state.",
+    ),
     query(
         "resourceVersionMatch",
         "string",
-        "How resourceVersion is meant.",
+        "How resourceVersion is matched.",
     ),
     query(
         "sendInitialEvents",
         "boolean",
-        "Whether a watch begins with the state.",
+        "Whether a watch begins with the existing objects.",
     ),
     query(
         "shardSelector",
         "string",
-        "Selects by hashes. Nothing is selected by it yet.",
+        "Selects objects by hash. Not implemented, so it has no effect.",
     ),
-    query("timeoutSeconds", "integer", "How long the request lasts."),
+    query(
+        "timeoutSeconds",
+        "integer",
+        "The maximum duration of the request in seconds.",
+    ),
     query(
         "allowWatchBookmarks",
         "boolean",
@@ -172,21 +188,21 @@ pub(super) static LIST: [Parameter; 12] = [
     query(
         "watch",
         "boolean",
-        "Whether changes are wanted instead of a list.",
+        "Whether to watch changes instead of returning a list.",
     ),
 ];
 
-/// How many of [`LIST`] mean something for deletions.
+/// The number of options in [`LIST`] that also apply to deletecollection.
 const OF_SELECTION: usize = 10;
 
-/// The options of deletions of collections.
+/// Returns the options of deletecollection.
 pub(super) fn delete_collection() -> Vec<Parameter> {
     let selection = LIST.iter().take(OF_SELECTION);
     let own = DELETE.iter().filter(|known| **known != PRETTY);
     selection.chain(own).cloned().collect()
 }
 
-/// The name in a path about an object. `kind` is that of bodies and answers.
+/// Returns the parameter for the name of an object of this kind.
 pub(super) fn name(kind: &ResourceDefinition) -> Parameter {
     Parameter {
         description: format!("name of the {}", kind.kind).into(),
@@ -194,9 +210,9 @@ pub(super) fn name(kind: &ResourceDefinition) -> Parameter {
     }
 }
 
-/// The options of a connection, which are the fields of a type.
+/// Returns the options of a connect subresource, which are the fields of a type.
 pub(super) fn of_connection(options: &ResourceDefinition) -> Vec<Parameter> {
-    let found = options.object_type.found();
+    let found = options.object_type().found();
     let of = found.and_then(|(schema, id)| schema.get(id));
     let fields = of.into_iter().flat_map(|of| of.fields());
     let parameters = fields.filter_map(|field| {
@@ -210,7 +226,7 @@ pub(super) fn of_connection(options: &ResourceDefinition) -> Vec<Parameter> {
     parameters.collect()
 }
 
-/// The type of values in queries, if they can be there. Lists are the same parameter several times.
+/// Returns the type of a query parameter, if it can be one. Lists are repeated parameters.
 fn of_type(of: &Type) -> Option<&'static str> {
     match &of.shape {
         Shape::List(item) => of_type(item),

@@ -1,4 +1,4 @@
-//! The schemas of a document: their names, and how documents refer to them.
+//! The schemas of a document: their names, their content, and references to them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,22 +12,23 @@ use crate::api::resource::ResourceDefinition;
 use crate::kinds::types::TYPES;
 use crate::schema::{Description, Names, OpenApiVersion, Part, Schema, Struct, StructId};
 
-/// How documents of a format refer to their schemas.
+/// The form of references to schemas in a format.
 #[derive(Clone, Copy)]
 pub(super) struct References {
     /// The text before the name of a schema.
     pub place: &'static str,
-    /// Whether a reference with a description must be wrapped (API-44).
+    /// Whether a reference with a description is wrapped in `allOf`, because OpenAPI 3.0 ignores
+    /// the siblings of `$ref` (API-44).
     pub wraps: bool,
 }
 
 impl References {
-    /// A bare reference.
+    /// Returns a plain reference.
     pub(super) fn to(self, name: &str) -> Value {
         json!({"$ref": format!("{}{name}", self.place)})
     }
 
-    /// A reference beside which a description stands.
+    /// Returns a reference with a description.
     fn described(self, name: &str, description: &str) -> Value {
         let mut reference = if self.wraps {
             json!({"allOf": [self.to(name)]})
@@ -39,28 +40,29 @@ impl References {
     }
 }
 
-/// What the schemas of a document are written with.
+/// The context in which schemas of a document are written.
 #[derive(Clone, Copy)]
-pub(super) struct Words<'t> {
-    /// How they refer to each other.
+pub(super) struct SchemaContext<'t> {
+    /// The form of references.
     pub references: References,
-    /// What is said of types.
+    /// The descriptions of types.
     pub descriptions: &'t Descriptions,
     /// The versions that the document is about.
     pub versions: Versions<'t>,
 }
 
-/// The versions that a document is about. Some types are kinds of all of them.
+/// The versions that a document is about. Some types, such as DeleteOptions, are kinds of all
+/// versions.
 #[derive(Clone, Copy)]
 pub(super) enum Versions<'t> {
-    /// All that Kubernetes knows, whether they are served or not.
+    /// All versions that Kubernetes knows, whether they are served or not.
     All,
-    /// A single one, by group and version.
+    /// One version, by group and version.
     One(&'t str, &'t str),
 }
 
 impl<'t> Versions<'t> {
-    /// The kinds of this name.
+    /// Returns the kinds of this name in these versions.
     fn kinds(self, kind: &str) -> Value {
         let all: Vec<(&str, &str)> = match self {
             Versions::All => versions::ALL.to_vec(),
@@ -72,7 +74,7 @@ impl<'t> Versions<'t> {
     }
 }
 
-impl Names for Words<'_> {
+impl Names for SchemaContext<'_> {
     fn version(&self) -> OpenApiVersion {
         match self.references.wraps {
             true => OpenApiVersion::V3,
@@ -93,41 +95,42 @@ impl Names for Words<'_> {
             let item = schema.strip_suffix("List")?;
             let kind = item.rsplit('.').next().unwrap_or(item).to_owned();
             let item = self.descriptions.of(item)?;
-            Some(Said::OfList { item, kind })
+            Some(TypeDescription::OfList { item, kind })
         };
-        let said = self.descriptions.of(schema).map(Said::OfType);
-        Box::new(said.or_else(of_item).unwrap_or(Said::Nothing))
+        let found = self.descriptions.of(schema).map(TypeDescription::OfType);
+        Box::new(found.or_else(of_item).unwrap_or(TypeDescription::Nothing))
     }
 }
 
-/// What is said of a type.
-enum Said<'t> {
+/// The description of a type.
+enum TypeDescription<'t> {
     Nothing,
     OfType(descriptions::Description<'t>),
-    /// The table has no types of lists. All that is to be said follows from the kind of items.
+    /// A list type. The table of descriptions has none, so the text is made from the kind of its
+    /// items.
     OfList {
         item: descriptions::Description<'t>,
         kind: String,
     },
 }
 
-impl Description for Said<'_> {
+impl Description for TypeDescription<'_> {
     fn of_type(&self) -> Option<Cow<'_, str>> {
         match self {
-            Said::Nothing => None,
-            Said::OfType(of) => Some(of.of_type.into()),
-            Said::OfList { kind, .. } => Some(list_text(kind).into()),
+            TypeDescription::Nothing => None,
+            TypeDescription::OfType(of) => Some(of.of_type.into()),
+            TypeDescription::OfList { kind, .. } => Some(list_text(kind).into()),
         }
     }
 
     fn of_field(&self, name: &str) -> Option<Cow<'_, str>> {
         match (self, name) {
-            (Said::Nothing, _) => None,
-            (Said::OfType(of), _) => of.field(name).map(Cow::from),
-            (Said::OfList { .. }, "metadata") => Some(LIST_METADATA.into()),
-            (Said::OfList { .. }, "items") => Some(LIST_ITEMS.into()),
+            (TypeDescription::Nothing, _) => None,
+            (TypeDescription::OfType(of), _) => of.field(name).map(Cow::from),
+            (TypeDescription::OfList { .. }, "metadata") => Some(LIST_METADATA.into()),
+            (TypeDescription::OfList { .. }, "items") => Some(LIST_ITEMS.into()),
             // apiVersion and kind.
-            (Said::OfList { item, .. }, _) => item.field(name).map(Cow::from),
+            (TypeDescription::OfList { item, .. }, _) => item.field(name).map(Cow::from),
         }
     }
 }
@@ -139,7 +142,7 @@ fn list_text(kind: &str) -> String {
     format!("{kind}List is a list of objects of the kind {kind}.")
 }
 
-/// The name of the schema of a type (API-44).
+/// Returns the name of a type's schema (API-44).
 pub(super) fn schema_name(package: &str, name: &str) -> String {
     let place = match package {
         "meta.v1" => "io.k8s.apimachinery.pkg.apis",
@@ -153,7 +156,7 @@ pub(super) fn schema_name(package: &str, name: &str) -> String {
     format!("{place}.{package}.{name}")
 }
 
-/// The name of a kind's schema: `io.k8s.api.apps.v1.Deployment` (API-44).
+/// Returns the name of a kind's schema: `io.k8s.api.apps.v1.Deployment` (API-44).
 pub(super) fn name(definition: &ResourceDefinition) -> String {
     if let Some((schema, id)) = known(definition)
         && let Some(of) = schema.get(id)
@@ -165,31 +168,31 @@ pub(super) fn name(definition: &ResourceDefinition) -> String {
     parts.join(".")
 }
 
-/// The name of the schema of lists of a kind.
+/// Returns the name of the schema of a kind's list.
 fn list_name(definition: &ResourceDefinition) -> String {
     format!("{}List", name(definition))
 }
 
-/// The name of a schema of `meta.k8s.io`.
+/// Returns the name of a schema of `meta.k8s.io`.
 pub(super) fn meta_name(kind: &str) -> String {
     schema_name("meta.v1", kind)
 }
 
-/// What operations refer to.
+/// A type that operations refer to.
 #[derive(Clone, Copy)]
 pub(super) enum Root<'d> {
     /// A kind.
     Kind(&'d ResourceDefinition),
-    /// Its lists.
+    /// The list of a kind.
     List(&'d ResourceDefinition),
     /// A type of `meta.v1`.
     Meta(&'static str),
-    /// What `/version` answers.
+    /// The response of `/version`.
     Version,
 }
 
 impl Root<'_> {
-    /// The name of its schema.
+    /// Returns the name of the schema.
     pub(super) fn name(&self) -> String {
         match self {
             Root::Kind(definition) => name(definition),
@@ -200,42 +203,42 @@ impl Root<'_> {
     }
 }
 
-/// The types that kinds without a known type consist of.
+/// The types that an untyped kind refers to.
 const META_PARTS: [&str; 2] = ["ObjectMeta", "ListMeta"];
 
-/// What a schema is made of.
+/// The source of a schema.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'d> {
-    /// A type and where it is from.
+    /// A known type.
     Type(&'d Schema, Part<'d>),
-    /// A kind of which little is known.
+    /// A kind without a known type.
     Unknown(&'d ResourceDefinition),
-    /// Its lists.
+    /// The list of such a kind.
     UnknownList(&'d ResourceDefinition),
-    /// What `/version` answers.
+    /// The response of `/version`.
     Version,
 }
 
 impl Source<'_> {
-    /// The schema, which has this name.
-    pub(super) fn schema(&self, name: &str, words: &Words<'_>) -> Value {
+    /// Writes the schema, which has this name.
+    pub(super) fn schema(&self, name: &str, context: &SchemaContext<'_>) -> Value {
         match self {
             Source::Type(schema, part) => {
-                let mut written = schema.openapi(name, *part, words);
+                let mut written = schema.openapi(name, *part, context);
                 if let Part::Struct(of) = part
                     && is_of_all_versions(of)
                 {
-                    written["x-kubernetes-group-version-kind"] = words.versions.kinds(&of.name);
+                    written["x-kubernetes-group-version-kind"] = context.versions.kinds(&of.name);
                 }
                 written
             }
-            Source::Unknown(definition) => unknown(definition, words.references),
-            Source::UnknownList(definition) => unknown_list(definition, words.references),
-            Source::Version => version(words),
+            Source::Unknown(definition) => unknown(definition, context.references),
+            Source::UnknownList(definition) => unknown_list(definition, context.references),
+            Source::Version => version(context),
         }
     }
 
-    /// Whether the schema is another one in each document.
+    /// Whether the schema differs between documents.
     pub(super) fn depends_on_document(&self) -> bool {
         matches!(self, Source::Type(_, Part::Struct(of)) if is_of_all_versions(of))
     }
@@ -246,26 +249,26 @@ fn is_of_all_versions(of: &Struct) -> bool {
     of.package == "meta.v1" && matches!(&*of.name, "DeleteOptions" | "WatchEvent")
 }
 
-/// What documents need schemas of in which operations refer to these, by their names.
+/// Returns the sources of all schemas that these types need, by name.
 pub(super) fn all<'d>(
     roots: impl Iterator<Item = Root<'d>>,
-    words: &Words<'_>,
+    context: &SchemaContext<'_>,
 ) -> BTreeMap<String, Source<'d>> {
     let mut sources = BTreeMap::new();
     let mut add = |schema: &'d Schema, id| {
-        schema.add_parts(id, words, &mut sources, |part| Source::Type(schema, part));
+        schema.add_parts(id, context, &mut sources, |part| Source::Type(schema, part));
     };
     let mut others: Vec<(Root<'d>, Source<'d>)> = Vec::new();
     for root in roots {
         let found = match root {
             Root::Kind(definition) => known(definition),
             Root::List(definition) => known(definition).and_then(|(schema, _)| {
-                let list = definition.object_type.list();
+                let list = definition.object_type().list();
                 list.map(|id| (schema, id))
             }),
             Root::Meta(kind) => TYPES
                 .find(&format!("meta.v1.{kind}"))
-                .map(|id| (&*TYPES, id)),
+                .map(|id| (&**TYPES, id)),
             Root::Version => None,
         };
         match (found, root) {
@@ -287,18 +290,18 @@ pub(super) fn all<'d>(
     sources
 }
 
-/// Whether Kubernetes has written the type of a kind.
+/// Whether Kubernetes defines the type of a kind.
 pub(super) fn is_typed(definition: &ResourceDefinition) -> bool {
     known(definition).is_some()
 }
 
-/// The type of a kind, unless it has any members.
-fn known(definition: &ResourceDefinition) -> Option<(&'static Schema, StructId)> {
-    let (schema, id) = definition.object_type.found()?;
+/// Returns the type of a kind, unless it is open.
+fn known(definition: &ResourceDefinition) -> Option<(&Schema, StructId)> {
+    let (schema, id) = definition.object_type().found()?;
     (!schema.get(id)?.is_open).then_some((schema, id))
 }
 
-/// The texts that `/version` answers, and whether they are always there.
+/// The fields of the response of `/version`, and whether they are required.
 const VERSION: [(&str, bool); 13] = [
     ("major", true),
     ("minor", true),
@@ -315,12 +318,12 @@ const VERSION: [(&str, bool); 13] = [
     ("platform", true),
 ];
 
-/// The schema of what `/version` answers.
-fn version(words: &Words<'_>) -> Value {
-    let description = words.description(&Root::Version.name());
+/// Writes the schema of the response of `/version`.
+fn version(context: &SchemaContext<'_>) -> Value {
+    let description = context.description(&Root::Version.name());
     let field = |(name, is_required): (&str, bool)| {
         let mut schema = json!({"type": "string"});
-        if is_required && words.version() == OpenApiVersion::V3 {
+        if is_required && context.version() == OpenApiVersion::V3 {
             schema["default"] = "".into();
         }
         if let Some(text) = description.of_field(name) {
@@ -341,7 +344,7 @@ fn version(words: &Words<'_>) -> Value {
     schema
 }
 
-/// The schema of a kind of which little is known.
+/// Writes the schema of a kind without a known type.
 fn unknown(definition: &ResourceDefinition, references: References) -> Value {
     let kind = definition.group_version_kind();
     let metadata = meta_name("ObjectMeta");
@@ -358,7 +361,7 @@ fn unknown(definition: &ResourceDefinition, references: References) -> Value {
     })
 }
 
-/// The schema of its lists.
+/// Writes the schema of the list of such a kind.
 fn unknown_list(definition: &ResourceDefinition, references: References) -> Value {
     let kind = definition.group_version_kind();
     let list_kind = format!("{}List", kind.kind);

@@ -1,4 +1,4 @@
-//! Swagger 2.0 (API-39).
+//! The OpenAPI v2 document, in Swagger 2.0 (API-39).
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::operations::{self, Answer, Operation, Path};
 use super::parameters::Parameter;
-use super::schemas::{self, References, Root, Versions, Words};
+use super::schemas::{self, References, Root, SchemaContext, Versions};
 use super::writing::{self, Object};
 
 const REFERENCES: References = References {
@@ -18,19 +18,19 @@ const REFERENCES: References = References {
     wraps: false,
 };
 
-/// How many characters of a hash tell parameters of one name from each other.
+/// The length of the hash suffix that distinguishes parameters of the same name.
 const HASH_CHARACTERS: usize = 8;
 
-/// The schemas of the document are written with these.
-pub(super) fn words<'t>(descriptions: &'t Descriptions) -> Words<'t> {
-    Words {
+/// Returns the context in which schemas of the document are written.
+pub(super) fn context<'t>(descriptions: &'t Descriptions) -> SchemaContext<'t> {
+    SchemaContext {
         references: REFERENCES,
         descriptions,
         versions: Versions::All,
     }
 }
 
-/// The members of the document beside its paths, definitions and parameters.
+/// Returns the members of the document other than paths, definitions and parameters.
 pub(super) fn rest() -> Value {
     json!({
         "swagger": "2.0",
@@ -40,10 +40,10 @@ pub(super) fn rest() -> Value {
     })
 }
 
-/// The document about these paths.
+/// Writes the document about these paths.
 pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions) -> Vec<u8> {
-    let words = words(descriptions);
-    let mut parameters = Parameters::new(&words);
+    let context = context(descriptions);
+    let mut parameters = Parameters::new(&context);
     let mut document = Vec::new();
     Object::write(&mut document, |document| {
         for (name, value) in rest().as_object().into_iter().flatten() {
@@ -55,8 +55,8 @@ pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions) -> Vec<u
             }
         });
         document.object("definitions", |definitions| {
-            for (name, source) in schemas::all(operations::roots(paths).copied(), &words) {
-                definitions.value(&name, &source.schema(&name, &words));
+            for (name, source) in schemas::all(operations::roots(paths).copied(), &context) {
+                definitions.value(&name, &source.schema(&name, &context));
             }
         });
         document.object("parameters", |members| {
@@ -68,25 +68,25 @@ pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions) -> Vec<u
     document
 }
 
-/// The parameters that paths and operations share, which stand at one place of the document.
+/// The parameters that paths and operations share. The document lists them once.
 pub(super) struct Parameters<'w> {
-    words: &'w Words<'w>,
-    /// By their names there.
+    context: &'w SchemaContext<'w>,
+    /// The shared parameters by their names in the document.
     pub shared: BTreeMap<String, Value>,
-    /// The names there.
+    /// The names of parameters in the document.
     names: BTreeMap<Parameter, String>,
 }
 
 impl<'w> Parameters<'w> {
-    pub(super) fn new(words: &'w Words<'w>) -> Parameters<'w> {
+    pub(super) fn new(context: &'w SchemaContext<'w>) -> Parameters<'w> {
         Parameters {
-            words,
+            context,
             shared: BTreeMap::new(),
             names: BTreeMap::new(),
         }
     }
 
-    /// A path of the document.
+    /// Writes a path of the document.
     pub(super) fn item(&mut self, path: &Path<'_>) -> Value {
         let bodies: BTreeMap<&str, Value> = path
             .operations
@@ -105,8 +105,9 @@ impl<'w> Parameters<'w> {
         )
     }
 
-    /// A parameter, or a reference to it. kubectl looks for some beside the operation itself, and
-    /// what only paths of one kind have is not shared.
+    /// Writes a parameter, or a reference to it. dryRun and fieldValidation stay inline, because
+    /// kubectl looks for them in the operation itself. Names differ by kind, so they are not
+    /// shared.
     fn parameter(&mut self, parameter: &Parameter) -> Value {
         if matches!(&*parameter.name, "dryRun" | "fieldValidation" | "name") {
             return self.in_full(parameter);
@@ -128,7 +129,7 @@ impl<'w> Parameters<'w> {
             "in": parameter.place_name(),
             "type": parameter.kind,
             "uniqueItems": true,
-            "description": parameter.description(self.words.descriptions),
+            "description": parameter.description(self.context.descriptions),
         });
         if parameter.is_required() {
             written["required"] = true.into();
@@ -136,7 +137,7 @@ impl<'w> Parameters<'w> {
         written
     }
 
-    /// The body of an operation. Those of patches and deletions are shared.
+    /// Writes the body of an operation. The bodies of patches and deletions are shared.
     fn body(&mut self, operation: &Operation<'_>) -> Option<Value> {
         let body = operation.body.as_ref()?;
         let mut written = json!({

@@ -1,5 +1,5 @@
-//! The v2 document as the protobuf message `openapi.v2.Document` of gnostic, which older clients
-//! prefer (API-39). It packs only what [`super::v2`] writes.
+//! The v2 document as gnostic's protobuf message `openapi.v2.Document`, which older clients prefer
+//! (API-39). It supports only the members that [`super::v2`] writes.
 
 use descriptions::Descriptions;
 use serde_json::Value;
@@ -8,9 +8,9 @@ use super::message::{Message, any, items, or_reference, path, within};
 use super::operations::{self, Path};
 use super::{schemas, v2};
 
-/// The document about these paths.
+/// Writes the document about these paths.
 pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions) -> Vec<u8> {
-    let words = v2::words(descriptions);
+    let context = v2::context(descriptions);
     let rest = v2::rest();
     let mut packed = Message::default();
     packed.text(1, rest.get("swagger"));
@@ -20,17 +20,17 @@ pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions) -> Vec<u
         info.text(2, given.get("version"));
         packed.message(2, info);
     }
-    let mut parameters = v2::Parameters::new(&words);
+    let mut parameters = v2::Parameters::new(&context);
     let mut all = Message::default();
     for of in paths {
         let item = parameters.item(of);
-        let item = path(&item, (2, 9), operation, parameter_or_reference);
+        let item = path(&item, 2, 9, operation, parameter_or_reference);
         all.entry(2, &of.template, item);
     }
     packed.message(8, all);
     let mut types = Message::default();
-    for (name, source) in schemas::all(operations::roots(paths).copied(), &words) {
-        types.entry(1, &name, schema(&source.schema(&name, &words)));
+    for (name, source) in schemas::all(operations::roots(paths).copied(), &context) {
+        types.entry(1, &name, schema(&source.schema(&name, &context)));
     }
     packed.message(9, types);
     let mut shared = Message::default();
@@ -87,12 +87,12 @@ fn response(given: &Value) -> Message {
     response
 }
 
-/// A `ParametersItem`.
+/// Writes a `ParametersItem`.
 fn parameter_or_reference(given: &Value) -> Message {
     or_reference(given, parameter)
 }
 
-/// A `Parameter`.
+/// Writes a `Parameter`.
 fn parameter(given: &Value) -> Message {
     let place = given.get("in").and_then(Value::as_str).unwrap_or_default();
     match place {

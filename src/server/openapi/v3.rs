@@ -1,4 +1,4 @@
-//! OpenAPI 3.0: a document for each group version, and some for what is about none (API-41).
+//! OpenAPI 3.0: a document for each group version, and some for other paths (API-41).
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::operations::{self, Answer, Operation, Path};
 use super::parameters::Parameter;
-use super::schemas::{self, References, Versions, Words};
+use super::schemas::{self, References, SchemaContext, Versions};
 use super::writing::{self, Object};
 
 const REFERENCES: References = References {
@@ -15,29 +15,32 @@ const REFERENCES: References = References {
     wraps: true,
 };
 
-/// The schemas of a document are written with these.
-pub(super) fn words<'t>(descriptions: &'t Descriptions, versions: Versions<'t>) -> Words<'t> {
-    Words {
+/// Returns the context in which schemas of a document are written.
+pub(super) fn context<'t>(
+    descriptions: &'t Descriptions,
+    versions: Versions<'t>,
+) -> SchemaContext<'t> {
+    SchemaContext {
         references: REFERENCES,
         descriptions,
         versions,
     }
 }
 
-/// The members of a document beside its paths and components.
+/// Returns the members of a document other than paths and components.
 pub(super) fn rest() -> Value {
     json!({"openapi": "3.0.0", "info": writing::info()})
 }
 
-/// How clients say who they are.
+/// Returns the authentication scheme.
 pub(super) fn security() -> Value {
     json!({"BearerToken": writing::bearer_token()})
 }
 
-/// Writes documents. Most schemas are in several of them, and are made once.
+/// Writes documents. Most schemas are in several documents, and are written once.
 pub(super) struct Writer<'t> {
     descriptions: &'t Descriptions,
-    /// The JSON of schemas, by their names.
+    /// The JSON of schemas, by name.
     schemas: HashMap<String, Vec<u8>>,
 }
 
@@ -49,9 +52,9 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// The document about these paths.
+    /// Writes the document about these paths.
     pub(super) fn document(&mut self, paths: &[Path<'_>], versions: Versions<'_>) -> Vec<u8> {
-        let words = words(self.descriptions, versions);
+        let context = context(self.descriptions, versions);
         let mut document = Vec::new();
         Object::write(&mut document, |document| {
             for (name, value) in rest().as_object().into_iter().flatten() {
@@ -59,12 +62,12 @@ impl<'t> Writer<'t> {
             }
             document.object("paths", |members| {
                 for path in paths {
-                    members.value(&path.template, &item(path, &words));
+                    members.value(&path.template, &item(path, &context));
                 }
             });
             document.object("components", |components| {
                 components.object("schemas", |members| {
-                    write_schemas(&mut self.schemas, paths, &words, members);
+                    write_schemas(&mut self.schemas, paths, &context, members);
                 });
                 components.value("securitySchemes", &security());
             });
@@ -76,13 +79,13 @@ impl<'t> Writer<'t> {
 fn write_schemas(
     known: &mut HashMap<String, Vec<u8>>,
     paths: &[Path<'_>],
-    words: &Words<'_>,
+    context: &SchemaContext<'_>,
     members: &mut Object<'_>,
 ) {
-    for (name, source) in schemas::all(operations::roots(paths).copied(), words) {
+    for (name, source) in schemas::all(operations::roots(paths).copied(), context) {
         let make = || {
             let mut text = Vec::new();
-            writing::write_json(&mut text, &source.schema(&name, words));
+            writing::write_json(&mut text, &source.schema(&name, context));
             text
         };
         if source.depends_on_document() {
@@ -94,13 +97,13 @@ fn write_schemas(
     }
 }
 
-/// A path of a document.
-pub(super) fn item(path: &Path<'_>, words: &Words<'_>) -> Value {
+/// Writes a path of a document.
+pub(super) fn item(path: &Path<'_>, context: &SchemaContext<'_>) -> Value {
     let parameter = |parameter: &Parameter| {
         let mut written = json!({
             "name": parameter.name,
             "in": parameter.place_name(),
-            "description": parameter.description(words.descriptions),
+            "description": parameter.description(context.descriptions),
             "schema": {"type": parameter.kind, "uniqueItems": true},
         });
         if parameter.is_required() {

@@ -1,5 +1,5 @@
-//! A v3 document as the protobuf message `openapi.v3.Document` of gnostic (API-41). It packs only
-//! what [`super::v3`] writes.
+//! A v3 document as gnostic's protobuf message `openapi.v3.Document` (API-41). It supports only the
+//! members that [`super::v3`] writes.
 
 use descriptions::Descriptions;
 use prost::encoding;
@@ -10,13 +10,13 @@ use super::operations::{self, Path};
 use super::schemas::{self, Versions};
 use super::v3;
 
-/// The document about these paths.
+/// Writes the document about these paths.
 pub(super) fn document(
     paths: &[Path<'_>],
     versions: Versions<'_>,
     descriptions: &Descriptions,
 ) -> Vec<u8> {
-    let words = v3::words(descriptions, versions);
+    let context = v3::context(descriptions, versions);
     let rest = v3::rest();
     let mut packed = Message::default();
     packed.text(1, rest.get("openapi"));
@@ -28,14 +28,14 @@ pub(super) fn document(
     }
     let mut all = Message::default();
     for of in paths {
-        let item = v3::item(of, &words);
-        let item = path(&item, (4, 13), operation, parameter_or_reference);
+        let item = v3::item(of, &context);
+        let item = path(&item, 4, 13, operation, parameter_or_reference);
         all.entry(1, &of.template, item);
     }
     packed.message(4, all);
     let mut types = Message::default();
-    for (name, source) in schemas::all(operations::roots(paths).copied(), &words) {
-        let schema = schema_or_reference(&source.schema(&name, &words));
+    for (name, source) in schemas::all(operations::roots(paths).copied(), &context) {
+        let schema = schema_or_reference(&source.schema(&name, &context));
         types.entry(1, &name, schema);
     }
     let mut security = Message::default();
@@ -100,7 +100,7 @@ fn content(given: Option<&Value>) -> Message {
     content
 }
 
-/// A parameter. No document refers to one.
+/// Writes a parameter. v3 documents have no references to parameters.
 fn parameter_or_reference(given: &Value) -> Message {
     within(1, parameter(given))
 }
@@ -154,7 +154,7 @@ fn schema(given: &Value) -> Message {
     of
 }
 
-/// A default. One that is no scalar is an empty message.
+/// Writes a default value. One that is not a scalar is an empty message.
 fn default(given: &Value) -> Message {
     let mut message = Message::default();
     match given {

@@ -1,6 +1,6 @@
-//! Facts: the versions that Kubernetes 1.36 knows, whether it serves them or not.
+//! Facts: the API versions that Kubernetes 1.36 knows, whether it serves them or not.
 
-/// Groups and versions. The kinds that all of them have are listed with each (API-43).
+/// Groups and versions. Kinds that belong to every version are listed with each of them (API-43).
 pub(super) const ALL: &[(&str, &str)] = &[
     ("", "v1"),
     ("admission.k8s.io", "v1"),

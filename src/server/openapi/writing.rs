@@ -1,5 +1,5 @@
-//! JSON of large documents, written member by member. A tree of a whole document would take many
-//! times the memory of its text. What both formats have in common is here, too.
+//! JSON of large documents, written member by member, because a tree of a whole document would take
+//! many times the memory of its text. Also the parts that both formats share.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub(super) struct Object<'o> {
 }
 
 impl Object<'_> {
-    /// Writes an object: its members are what `fill` adds, in that order.
+    /// Writes an object with the members that `fill` adds, in that order.
     pub(super) fn write(out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
         out.push(b'{');
         let mut object = Object {
@@ -29,7 +29,7 @@ impl Object<'_> {
         write_json(out, value);
     }
 
-    /// Adds a member whose JSON is known.
+    /// Adds a member that is given as JSON text.
     pub(super) fn text(&mut self, name: &str, text: &[u8]) {
         self.member(name).extend_from_slice(text);
     }
@@ -51,16 +51,16 @@ impl Object<'_> {
 
 /// Appends the JSON of a value.
 pub(super) fn write_json(out: &mut Vec<u8>, value: &Value) {
-    // A tree always has a form in JSON, and writing into memory can't fail.
+    // A tree always serializes, and writing into memory cannot fail.
     let _ = serde_json::to_writer(out, value);
 }
 
-/// What documents say of the API.
+/// Returns the title and version of the API.
 pub(super) fn info() -> Value {
     json!({"title": "Kubernetes", "version": "1.36"})
 }
 
-/// How clients say who they are.
+/// Returns the authentication scheme of clients.
 pub(super) fn bearer_token() -> Value {
     json!({
         "type": "apiKey",
@@ -70,7 +70,7 @@ pub(super) fn bearer_token() -> Value {
     })
 }
 
-/// Adds to an operation what both formats write in the same way.
+/// Adds the members of an operation that both formats share.
 pub(super) fn extend(written: &mut Value, operation: &Operation<'_>, parameters: Vec<Value>) {
     if !parameters.is_empty() {
         written["parameters"] = parameters.into();

@@ -1,8 +1,8 @@
-//! Builds HTTP responses from documents, objects, lists and refusals.
+//! Builds HTTP responses from documents, objects, lists and errors.
 //!
-//! This folder owns the headers and the compression of responses. The results of handlers enter,
-//! and an [`Answer`] for the transport leaves. It must not know why a request got this result.
-//! [`super::encoding`] makes the bytes of objects and lists.
+//! This folder owns the headers and the compression of responses. It takes the results of handlers,
+//! and returns an [`Answer`] for the transport. It must not know why a request got its result.
+//! [`super::encoding`] produces the bytes of objects and lists.
 
 use std::sync::Arc;
 
@@ -15,7 +15,6 @@ use http::header::{
 use http::{HeaderMap, Response, StatusCode};
 use metrics::Histogram;
 
-use super::body::{Pieces, ResponseBody};
 use super::encoding::{self, CompressedRuns, Encoding, ListBody, MediaTypeRef};
 use super::filters::in_flight::Counted;
 use super::gzip;
@@ -23,11 +22,12 @@ use super::metrics::MeteredWatch;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::storage::ObjectList;
+use crate::transport::{Pieces, ResponseBody};
 
 /// A response for the transport.
 pub type Answer = Response<ResponseBody>;
 
-/// The form of response that a client wants.
+/// The negotiated form of a response.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Form {
     /// The format of the body.
@@ -36,7 +36,7 @@ pub struct Form {
     pub gzip: bool,
 }
 
-/// A response with this code, type and body.
+/// Builds a response with this status code, media type and body.
 pub fn answer(code: StatusCode, media_type: &'static str, body: Bytes) -> Answer {
     let length = HeaderValue::from(body.len());
     let mut answer = Response::new(ResponseBody::Full(body));
@@ -47,7 +47,8 @@ pub fn answer(code: StatusCode, media_type: &'static str, body: Bytes) -> Answer
     answer
 }
 
-/// A text for people and probes, which clients must not interpret as another type (API-47).
+/// Builds a text response for people and probes. `nosniff` keeps browsers from interpreting it as
+/// another type (API-47).
 pub fn text(code: StatusCode, text: impl Into<String>) -> Answer {
     let body = Bytes::from(text.into());
     let mut answer = answer(code, "text/plain; charset=utf-8", body);
@@ -57,19 +58,19 @@ pub fn text(code: StatusCode, text: impl Into<String>) -> Answer {
     answer
 }
 
-/// The response for an unknown path: text, not a Status (API-12).
+/// Builds the response for an unknown path: text, not a Status (API-12).
 pub fn page_not_found() -> Answer {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-/// The response for an OpenAPI document that does not exist: nothing (API-41).
+/// Builds the response for an unknown OpenAPI document: a 404 without a body (API-41).
 pub fn document_not_found() -> Answer {
     let mut answer = Response::new(ResponseBody::Empty);
     *answer.status_mut() = StatusCode::NOT_FOUND;
     answer
 }
 
-/// A refusal with its headers (API-20, API-150).
+/// Builds an error response with its headers (API-20, API-150).
 pub fn refusal(status: &Status, form: &Form) -> Answer {
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut answer = document(code, form, status.to_json());
@@ -83,7 +84,7 @@ pub fn refusal(status: &Status, form: &Form) -> Answer {
     answer
 }
 
-/// A document given as compact JSON, in the negotiated form (API-57, API-60).
+/// Builds a response of a document, given as compact JSON, in the negotiated form (API-57, API-60).
 pub fn document(code: StatusCode, form: &Form, json: Vec<u8>) -> Answer {
     let form = Form {
         encoding: form.encoding.for_document(&json),
@@ -97,11 +98,11 @@ pub fn document(code: StatusCode, form: &Form, json: Vec<u8>) -> Answer {
     answer
 }
 
-/// Marks an answer whose body is a Status, in any encoding.
+/// Marks a response whose body is a Status, in any encoding.
 #[derive(Clone, Copy, Debug)]
 pub struct IsStatus;
 
-/// A complete body, compressed if it is long enough (API-65).
+/// Builds a response of a complete body, compressed if it is long enough (API-65).
 fn packed(code: StatusCode, form: &Form, body: Vec<u8>) -> Answer {
     let media_type = form.encoding.media_type.name();
     if !form.gzip || body.len() <= gzip::THRESHOLD_BYTES {
@@ -112,7 +113,7 @@ fn packed(code: StatusCode, form: &Form, body: Vec<u8>) -> Answer {
     answer
 }
 
-/// A page of metrics in Prometheus' text format, compressed for whoever accepts that.
+/// Builds a metrics page in the Prometheus text format, compressed if the client accepts gzip.
 pub fn metrics(page: String, headers: &HeaderMap) -> Answer {
     const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
     if !gzip::is_accepted(headers) {
@@ -130,7 +131,7 @@ fn mark_gzip(answer: &mut Answer) {
     headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
 }
 
-/// One object, converted if requested (API-68, API-71).
+/// Builds a response of one object, converted if requested (API-68, API-71).
 ///
 /// # Errors
 /// 406 for a conversion that only lists have.
@@ -144,7 +145,7 @@ pub fn object(
     Ok(packed(code, form, body))
 }
 
-/// A page of objects in the negotiated form.
+/// Builds a response of a page of objects in the negotiated form.
 ///
 /// # Errors
 /// 406 for a conversion that only single objects have (API-71).
@@ -173,16 +174,16 @@ fn in_pieces(media_type: MediaTypeRef, pieces: Pieces) -> Answer {
     answer
 }
 
-/// A watch. The headers are sent at once, and the frames follow (WA-1).
+/// Builds a watch response. The headers are sent at once, and the frames follow (WA-1).
 pub fn watch(form: &Form, stream: MeteredWatch) -> Answer {
-    let mut answer = Response::new(ResponseBody::Watch(stream));
+    let mut answer = Response::new(ResponseBody::Watch(Box::new(stream)));
     let media_type = form.encoding.media_type.stream_content_type();
     let media_type = HeaderValue::from_static(media_type);
     answer.headers_mut().insert(CONTENT_TYPE, media_type);
     answer
 }
 
-/// A body of known length in pieces.
+/// Builds a response of known length in pieces.
 pub fn long(media_type: &'static str, length: usize, pieces: Pieces) -> Answer {
     let mut answer = Response::new(ResponseBody::Chunks(pieces));
     let headers = answer.headers_mut();
@@ -191,12 +192,12 @@ pub fn long(media_type: &'static str, length: usize, pieces: Pieces) -> Answer {
     answer
 }
 
-/// JSON lines. Each is sent as soon as it exists.
+/// Builds a response of JSON lines, each of which is sent as soon as it exists.
 pub fn lines(lines: Pieces) -> Answer {
     in_pieces(MediaTypeRef::default(), lines)
 }
 
-/// Bytes that only programs read.
+/// Builds a response of binary data.
 pub fn bytes(pieces: Pieces) -> Answer {
     let mut answer = in_pieces(MediaTypeRef::default(), pieces);
     let media_type = HeaderValue::from_static("application/octet-stream");
@@ -204,8 +205,8 @@ pub fn bytes(pieces: Pieces) -> Answer {
     answer
 }
 
-/// Records the size of the response once it is known. A response in pieces counts as being answered
-/// until its last piece.
+/// Records the size of the response once it is known. A response in pieces occupies its seats until
+/// its last piece.
 pub fn measured(mut answer: Answer, sizes: Histogram, counted: Option<Arc<Counted>>) -> Answer {
     let body = std::mem::take(answer.body_mut());
     *answer.body_mut() = match body {
@@ -226,7 +227,7 @@ pub fn measured(mut answer: Answer, sizes: Histogram, counted: Option<Arc<Counte
     answer
 }
 
-/// The bytes sent of a body in pieces. They are recorded when the body ends for any reason.
+/// The bytes sent of a body in pieces, which are recorded when the body ends for any reason.
 struct Sent {
     bytes: usize,
     sizes: Histogram,

@@ -70,7 +70,7 @@ async fn items_of_a_list_carry_neither_kind_nor_api_version_api_61() {
 async fn an_empty_list_has_items_all_the_same_api_61_li_18() {
     let (plain, _) = listed(form(None), page(0, 0)).await;
     assert_eq!(plain["items"], json!([]));
-    // kube-apiserver answers the same.
+    // As in kube-apiserver (API-61).
     let metadata = Some(Conversion::MetadataList(MetaVersion::V1));
     let (metadata, _) = listed(form(metadata), page(0, 0)).await;
     assert_eq!(metadata["items"], Value::Null);
@@ -189,7 +189,7 @@ async fn lists_over_the_threshold_are_compressed_api_65() {
 async fn what_is_compressed_is_decided_to_the_byte_api_65() {
     let all = page(6_000, 50);
     let metadata = Some(Conversion::MetadataList(MetaVersion::V1));
-    // Without the text that closes the list in JSON.
+    // Without the text that closes a list in JSON.
     for (media_type, conversion, closing) in [
         (JSON, None, 3),
         (JSON, metadata, 3),

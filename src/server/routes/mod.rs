@@ -1,9 +1,8 @@
-//! The whole URL space on one page: which paths exist, and how others are refused (API-10, API-12,
-//! API-128).
+//! The URL space: all paths that exist, and the errors for others (API-10, API-12, API-128).
 //!
-//! This folder owns the mapping from requests to handlers. A [`RequestInfo`] and the catalog enter,
-//! and a [`Route`] or a [`Miss`] leaves. It must not know bodies, users or how a verb is carried
-//! out.
+//! This folder owns the mapping from requests to handlers. It takes a [`RequestInfo`] and the
+//! catalog, and returns a [`Route`] or a [`Miss`]. It must not know bodies, users or how a verb is
+//! carried out.
 
 use std::sync::Arc;
 
@@ -42,7 +41,7 @@ pub enum Route {
     Resources {
         /// The group, empty for the core group.
         group: String,
-        /// Version.
+        /// The version.
         version: String,
     },
     /// `/openapi/v2`.
@@ -67,29 +66,29 @@ pub enum Route {
     IssuerConfiguration,
     /// `/openid/v1/jwks`.
     IssuerKeys,
-    /// Replace the admin's token.
+    /// `/taffrail/v1/token/rotate`.
     RotateToken,
     /// Objects.
     Resource(Target),
 }
 
-/// The objects that a request is about, and the verb.
+/// The object or collection of a request, and the verb.
 #[derive(Clone)]
 pub struct Target {
-    /// The storage behind the path.
+    /// The storage of the path.
     pub storage: Arc<dyn RestStorage>,
     /// The namespace, if the path has one.
     pub namespace: Option<String>,
     /// The name, if the path has one.
     pub name: String,
-    /// The path after the subresource, for connections.
+    /// The path after a connect subresource.
     pub path: String,
     /// The verb.
     pub verb: Verb,
 }
 
 impl Target {
-    /// The object in the terms of the registry.
+    /// Returns the namespace and name, as the registry takes them.
     pub fn object(&self) -> NamespacedName<'_> {
         NamespacedName {
             namespace: self.namespace.as_deref(),
@@ -103,14 +102,14 @@ impl Target {
     }
 }
 
-/// Why a request has no route.
+/// The reason why a request has no route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
     /// The path does not exist. The response is text.
     Page,
-    /// There is no OpenAPI document of this name. The response is empty.
+    /// The OpenAPI document does not exist. The response has no body.
     Document,
-    /// The group is served but has no such resource. The response is a Status.
+    /// The group is served but does not have the resource. The response is a Status.
     Resource,
     /// The path does not support the method. The response is a Status.
     Method,
@@ -179,11 +178,17 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
     }
 }
 
+/// Returns the group of a path below `/apis`.
+pub fn group_of(info: &RequestInfo) -> Option<&str> {
+    let group = info.path.strip_prefix("/apis/")?.split('/').next();
+    group.filter(|group| !group.is_empty())
+}
+
 fn first_of(path: &str) -> &str {
     path.split_once('/').map_or(path, |(first, _)| first)
 }
 
-/// The route of a path that probes use, which also allows HEAD (API-128).
+/// Returns the route of a path that probes use, which also allows HEAD (API-128).
 fn probed(method: &Method, route: Route) -> Result<Route, Miss> {
     if method == Method::HEAD {
         return Ok(route);
@@ -231,7 +236,7 @@ fn resource(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<Ta
         .filter(|storage| is_reachable(info, &***storage) && exists(info, &***storage))
         .ok_or(Miss::Resource)?;
     let verb = verb(method, info, &**storage).ok_or(Miss::Method)?;
-    // A path for all namespaces can be read but not written (API-10).
+    // kube-apiserver routes only reads on paths for all namespaces (API-10).
     let is_everywhere = storage.resource().is_namespaced() && !info.is_below_namespace;
     let writes = matches!(verb, Verb::Create | Verb::DeleteCollection);
     if is_everywhere && writes {
@@ -250,8 +255,8 @@ fn resource(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<Ta
     })
 }
 
-/// Whether a path is about one object. A name before a subresource may be missing, which its
-/// storage refuses.
+/// Whether a path is about one object. The name before a subresource may be empty; its storage then
+/// refuses the request.
 fn is_of_one(info: &RequestInfo) -> bool {
     info.is_named || !info.subresource.is_empty()
 }
@@ -260,7 +265,7 @@ fn is_of_one(info: &RequestInfo) -> bool {
 fn is_reachable(info: &RequestInfo, storage: &dyn RestStorage) -> bool {
     let is_namespaced = storage.resource().is_namespaced();
     let names_one_without_namespace = is_namespaced && is_of_one(info) && !info.is_below_namespace;
-    // A subresource cannot be watched, so it has no old watch path.
+    // Subresources cannot be watched, so they have no deprecated watch path.
     let is_watched_part = info.is_watch_path && storage.subresource().is_some();
     info.verb != "proxy"
         && (info.rest.is_empty() || storage.connecter().is_some())
@@ -290,7 +295,7 @@ fn exists(info: &RequestInfo, storage: &dyn RestStorage) -> bool {
     }
 }
 
-/// The verb of the request, if it is supported.
+/// Returns the verb of the request, if the storage supports it.
 fn verb(method: &Method, info: &RequestInfo, storage: &dyn RestStorage) -> Option<Verb> {
     if let Some(connecter) = storage.connecter() {
         let takes = connecter.methods().contains(method);
@@ -299,7 +304,8 @@ fn verb(method: &Method, info: &RequestInfo, storage: &dyn RestStorage) -> Optio
     let (verb, is_served) = match (method, is_of_one(info)) {
         (&Method::GET, _) if info.is_watch_path => (Verb::Watch, storage.watcher().is_some()),
         _ if info.is_watch_path => return None,
-        // A list refuses in its own words to be a watch.
+        // Without a watcher it becomes a list, whose handler refuses `watch=true` with its own
+        // error.
         (&Method::GET, false) if info.verb == "watch" && storage.watcher().is_some() => {
             (Verb::Watch, true)
         }

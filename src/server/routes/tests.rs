@@ -176,7 +176,7 @@ fn paths_of_the_server_itself() {
             ("GET", "/apis/apps/v1", "resources apps v1"),
             ("GET", "/api/v1/", "resources  v1"),
             ("GET", "/openapi/v3/apis/apps/v1", "openapi apis/apps/v1"),
-            // What checks and OpenAPI answer is the same for all methods (API-128).
+            // Health and OpenAPI paths answer all methods alike (API-128).
             ("HEAD", "/readyz/ping", "Readyz ping"),
             ("POST", "/healthz", "Healthz "),
             ("OPTIONS", "/livez", "Livez "),

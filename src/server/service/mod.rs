@@ -1,15 +1,14 @@
 //! The service of one HTTP thread: it runs the filters in order, then the route, then the handler.
 //!
-//! This folder owns the path of a request from its headers to its response. A parsed HTTP request
-//! enters and a response leaves. It must not know sockets, HTTP versions or what a single verb
-//! does.
+//! This folder owns the path of a request from its headers to its response. It takes a parsed HTTP
+//! request and returns a response. It must not know sockets, HTTP versions or the details of a
+//! single verb.
 //!
 //! The order is that of http.md 1.2, because it decides which of two errors a client sees: audit
-//! id, request info, shutdown, deadline, authentication, impersonation, limits, authorization,
-//! routing. A panic in a handler becomes a 500. It ends neither the connection nor the thread.
+//! ID, request info, shutdown, deadline, authentication, impersonation, limits, authorization,
+//! routing. A panic in a handler becomes a 500; it ends neither the connection nor the thread.
 
-mod api_server;
-mod record;
+mod metrics_service;
 mod refusals;
 #[cfg(test)]
 mod tests;
@@ -20,35 +19,43 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use actors::dispatcher::LocalDispatcher;
-pub use api_server::{ApiServer, ApiServerConfig, OwnStore, RotateToken};
 use futures_util::FutureExt;
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request};
-pub use record::RequestRecord;
-use refusals::{Refused, is_served_to_the_end, not_understood, panicked, shutting_down, too_many};
+pub use metrics_service::MetricsService;
+use refusals::{
+    Refused, is_served_to_the_end, not_understood, panicked, refused_by_transport, shutting_down,
+    too_many,
+};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::auth::{Access, Attributes, Authenticated, Credentials};
-use super::body::{ConnectionFacts, HttpService, LongReads, RequestBody, ResponseBody};
+use super::api_server::ApiServer;
 use super::filters::deadline::{self, Allowed};
 use super::filters::in_flight::{self, Counted};
-use super::filters::{audit_id, authorization, impersonation, warnings};
+use super::filters::{audit_id, warnings};
 use super::generation::Generation;
-use super::handlers::{self, RequestScope};
+use super::handlers;
 use super::health::Root;
+use super::issuer_discovery::IssuerDiscovery;
 use super::metrics::{RequestLabels, RequestMeters, Running, WatchMeters};
+use super::negotiation::Handler;
+use super::request_record::RequestRecord;
+use super::request_scope::{self, RequestScope};
 use super::respond::{self, Answer};
 use super::routes::{self, Miss, Route};
-use super::service_accounts::IssuerDiscovery;
-use crate::api::decode::go_text;
 use crate::api::options::{self, Query};
 use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
+use crate::api::text::go_text;
 use crate::api::user_info::{MASTERS, UserInfo};
+use crate::auth::{Access, Attributes, Authenticated, Credentials, authorization, impersonation};
 use crate::clock;
-use crate::registry::RequestContext;
+use crate::registry::{GROUPS, RequestContext};
+use crate::transport::{
+    ConnectionFacts, HttpService, LongReads, Owner, Refusal, RequestBody, ResponseBody,
+};
 
 /// The service of one thread. Clones share it.
 #[derive(Clone)]
@@ -65,11 +72,11 @@ struct Thread {
     watches: Arc<WatchMeters>,
 }
 
-/// The user who sent a request.
+/// The authenticated user of a request.
 struct Requester {
-    /// The user whom the request is carried out as.
+    /// The user as whom the request is carried out.
     user: Arc<UserInfo>,
-    /// The user who sent the request, if that is a different one.
+    /// The user who sent the request, if it impersonates another one.
     impersonator: Option<Arc<UserInfo>>,
     /// The access of the user who sent the request.
     access: Access,
@@ -79,14 +86,15 @@ impl HttpService for Service {
     async fn call(&self, request: Request<RequestBody>) -> http::Response<ResponseBody> {
         let (mut parts, body) = request.into_parts();
         let server = &self.thread.server;
-        // kube-apiserver compresses the one document of OpenAPI v2, and metrics, all the same.
+        // With APIResponseCompression off, kube-apiserver still compresses OpenAPI v2 and metrics.
         let is_packed = |path: &str| path == "/openapi/v2" || path.starts_with("/metrics");
         if !server.features.response_compression && !is_packed(parts.uri.path()) {
             parts.headers.remove(ACCEPT_ENCODING);
         }
         let record = RequestRecord::begin(audit_id::of(&parts.headers), server);
         let answering = self.answer(&parts, body, &record);
-        let (mut answer, has_panicked) = survived(answering, &record.audit_id).await;
+        let answered = AssertUnwindSafe(answering).catch_unwind().await;
+        let (mut answer, has_panicked) = survived(answered, &record.audit_id);
         if parts.method == Method::HEAD {
             *answer.body_mut() = ResponseBody::Empty;
         }
@@ -99,9 +107,14 @@ impl HttpService for Service {
         record.answered(answer, has_panicked, server)
     }
 
-    fn user(&self, headers: &HeaderMap, facts: &ConnectionFacts) -> Option<Arc<UserInfo>> {
+    fn owner(&self, headers: &HeaderMap, facts: &ConnectionFacts) -> Option<Owner> {
         let credentials = Credentials::of(headers, facts.certificates.as_deref());
-        self.thread.server.authenticator.recognises(&credentials)
+        let user = self.thread.server.authenticator.recognises(&credentials)?;
+        Some(Owner(user.name.as_str().into()))
+    }
+
+    fn refuse(&self, refusal: Refusal) -> http::Response<ResponseBody> {
+        refused_by_transport(refusal)
     }
 
     fn drain(&self) {
@@ -117,10 +130,9 @@ impl HttpService for Service {
     }
 }
 
-/// Runs the handler and turns a panic into a response, so that neither connection nor thread ends.
-/// Tells whether it panicked.
-async fn survived(answering: impl Future<Output = Answer>, audit_id: &str) -> (Answer, bool) {
-    let answered = AssertUnwindSafe(answering).catch_unwind().await;
+/// Turns a panic of the handler into a response, so that neither the connection nor the thread
+/// ends. Also returns whether the handler panicked.
+fn survived(answered: std::thread::Result<Answer>, audit_id: &str) -> (Answer, bool) {
     match answered {
         Ok(answer) => (answer, false),
         Err(_) => (panicked(audit_id), true),
@@ -152,12 +164,15 @@ impl Service {
         };
         let labels = RequestLabels::of(info, &parts.method);
         let mut running = self.thread.requests.start(labels);
-        let filtered = self.filtered(parts, body, (info, query), record, &mut running);
+        let filtered = self.filtered(parts, body, info, query, record, &mut running);
         let answer = filtered.await.unwrap_or_else(|refused| match refused {
             Refused::Answer(answer) => *answer,
             Refused::Status(status) => {
                 let query = Query::parse(parts.uri.query().unwrap_or_default());
-                respond::refusal(&status, &handlers::refusal_form(&parts.headers, &query))
+                respond::refusal(
+                    &status,
+                    &request_scope::refusal_form(&parts.headers, &query),
+                )
             }
         });
         if let Some(bytes) = record.body_bytes.get() {
@@ -167,12 +182,13 @@ impl Service {
         answer
     }
 
-    /// Runs the filters that need to know what the request is about, and then the route.
+    /// Runs the filters that need the request info, and then the handler of the route.
     async fn filtered(
         &self,
         parts: &Parts,
         body: RequestBody,
-        (info, query): (&RequestInfo, Query),
+        info: &RequestInfo,
+        query: Query,
         record: &RequestRecord,
         running: &mut Running<'_>,
     ) -> Result<Answer, Refused> {
@@ -181,11 +197,11 @@ impl Service {
             return Err(shutting_down(parts).into());
         }
         let allowed = Allowed::of(info, &query)?;
-        let requester = self.requester(parts, (info, &query), record).await?;
+        let requester = self.requester(parts, info, &query, record).await?;
         let counted = self.admitted(info, &requester.user)?.map(Arc::new);
         let attributes = Attributes::of(&requester.user, info, &query);
         let began = Instant::now();
-        let authorized = authorization::authorize(&*server.authorizer, &attributes);
+        let authorized = authorization::authorize(&*server.authorizer, &attributes).await;
         record.authorized(authorized.is_ok());
         let is_granted = authorized.is_ok() && !requester.user.is_in(MASTERS);
         self.thread
@@ -202,7 +218,7 @@ impl Service {
             annotations: record.annotations(),
             deadline: Instant::now() + within,
         };
-        let generation = self.generation();
+        let (generation, route) = self.routed(parts, info).await?;
         let scope = RequestScope {
             server,
             generation: &generation,
@@ -215,8 +231,8 @@ impl Service {
             access: requester.access,
             counted: counted.as_ref(),
             reads: long_reads(parts),
+            handler: handler_of(&route),
         };
-        let route = routes::route(&parts.method, info, &generation.catalog)?;
         running.labels = labelled(running.labels.clone(), &route, &scope.query);
         let handling = handle(&scope, route, body);
         let answer = match allowed {
@@ -228,11 +244,42 @@ impl Service {
         Ok(self.accounted(answer, &running.labels, info, counted))
     }
 
-    /// Determines who sent the request, and as whom it is carried out.
+    /// Returns the route of a request, and the generation that has it. An unknown path that a
+    /// definition may bring is looked for again when all definitions are known (CRD-85).
+    async fn routed(
+        &self,
+        parts: &Parts,
+        info: &RequestInfo,
+    ) -> Result<(Arc<Generation>, Route), Refused> {
+        let generation = self.generation();
+        let found = routes::route(&parts.method, info, &generation.catalog);
+        let server = &self.thread.server;
+        let (Err(miss), Some(paths), Some(group)) =
+            (&found, &server.unknown_paths, routes::group_of(info))
+        else {
+            return Ok((generation, found?));
+        };
+        if is_built_in(group) {
+            return Ok((generation, found?));
+        }
+        if *miss == Miss::Method {
+            return Err(refused_custom(*miss, info, &generation));
+        }
+        paths.settled(group).await?;
+        let generation = self.generation();
+        let found = routes::route(&parts.method, info, &generation.catalog);
+        match found {
+            Ok(route) => Ok((generation, route)),
+            Err(miss) => Err(refused_custom(miss, info, &generation)),
+        }
+    }
+
+    /// Authenticates the sender and applies impersonation.
     async fn requester(
         &self,
         parts: &Parts,
-        (info, query): (&RequestInfo, &Query),
+        info: &RequestInfo,
+        query: &Query,
         record: &RequestRecord,
     ) -> Result<Requester, Refused> {
         let authenticated = self.authenticated(parts, record).await;
@@ -242,12 +289,9 @@ impl Service {
         let attributes = Attributes::of(&user, info, query);
         let authorizer = &self.thread.server.authorizer;
         let is_constrained = self.thread.server.features.constrained_impersonation;
-        let other = impersonation::impersonated(
-            &parts.headers,
-            is_constrained,
-            &attributes,
-            &**authorizer,
-        )?;
+        let other =
+            impersonation::impersonated(&parts.headers, is_constrained, &attributes, &**authorizer)
+                .await?;
         if let Some(UserInfo { name, .. }) = &other {
             let audit_id = &record.audit_id;
             tracing::debug!(audit_id, user = user.name, %name, "carried out as another user");
@@ -266,8 +310,8 @@ impl Service {
         })
     }
 
-    /// What is served now. Measurements of this thread for resources that are no longer served are
-    /// dropped, and for those that were removed and added again: their series are new.
+    /// Returns the current generation. Drops this thread's measurements of resources that are no
+    /// longer served, or that were removed and added again: those start new series.
     fn generation(&self) -> Arc<Generation> {
         let Thread {
             server,
@@ -278,13 +322,18 @@ impl Service {
         let current = server.generations.current();
         if !Arc::ptr_eq(&current, &generation.borrow()) {
             let before = Arc::clone(&generation.borrow());
+            let has_replaced = before.catalog.replacements() != current.catalog.replacements();
             let is_the_same = |group: &str, version: &str, plural: &str| {
                 let [before, now] = [&before, &current]
                     .map(|generation| generation.catalog.find(group, version, plural));
                 matches!((before, now), (Some(before), Some(now))
-                    if Arc::ptr_eq(before.definition(), now.definition()))
+                    if Arc::ptr_eq(before.definition(), now.definition())
+                        || before.definition().edition == now.definition().edition
+                            && now.definition().edition != 0)
             };
-            requests.retain(is_the_same);
+            if has_replaced {
+                requests.retain(is_the_same);
+            }
             *generation.borrow_mut() = Arc::clone(&current);
         }
         current
@@ -313,13 +362,14 @@ impl Service {
             self.thread.requests.certificate(left);
         }
         let known = authenticated.map_err(|refused| {
-            server.refused_logins.tell(parts, &refused);
+            let peer = facts.map(|facts| facts.peer);
+            server.refused_logins.log(peer, &parts.headers, &refused);
             Box::new(Status::unauthorized())
         })?;
         Ok(known)
     }
 
-    /// Counts the request against the limits. Watches do not count (API-16, API-18).
+    /// Counts the request against the limits. Long-running requests do not count (API-16, API-18).
     fn admitted(&self, info: &RequestInfo, user: &UserInfo) -> Result<Option<Counted>, Refused> {
         if info.is_long_running() {
             return Ok(None);
@@ -332,8 +382,8 @@ impl Service {
         entered.map(Some).ok_or_else(|| too_many().into())
     }
 
-    /// Records the size of responses to reads. A list that is sent in pieces counts as being
-    /// answered until its last piece.
+    /// Records the sizes of responses to reads. A list that is sent in pieces occupies its seats
+    /// until the last piece is sent.
     fn accounted(
         &self,
         answer: Answer,
@@ -349,20 +399,61 @@ impl Service {
     }
 }
 
-/// The long reads of the connection of a request.
+/// Returns the handler that kube-apiserver has for a route.
+fn handler_of(route: &Route) -> Handler {
+    match route {
+        Route::Resource(target) if target.storage.response_kind().rules().is_unstructured => {
+            Handler::Custom
+        }
+        _ => Handler::BuiltIn,
+    }
+}
+
+/// Returns whether the paths of a group are known when the server starts.
+fn is_built_in(group: &str) -> bool {
+    GROUPS.contains(&group)
+}
+
+/// Returns the refusal of a path without a route in a group that is not built in. kube-apiserver
+/// has one handler for all of them (CRD-80, CRD-83).
+fn refused_custom(miss: Miss, info: &RequestInfo, generation: &Generation) -> Refused {
+    let catalog = &generation.catalog;
+    let resource = catalog.endpoint(&info.group, &info.version, &info.resource, "");
+    let Some(resource) = resource.filter(|_| info.is_resource) else {
+        return match miss {
+            Miss::Resource => Miss::Page.into(),
+            miss => miss.into(),
+        };
+    };
+    let definition = resource.resource();
+    let is_misplaced = info.is_named != (info.verb != "create");
+    let is_everywhere = definition.is_namespaced() && !info.is_below_namespace;
+    Refused::Status(Box::new(match miss {
+        Miss::Method if is_everywhere => return Miss::Page.into(),
+        Miss::Method if info.subresource.is_empty() && is_misplaced => {
+            Status::bad_request("name must be provided")
+        }
+        Miss::Method => Status::method_not_allowed(definition, &info.verb),
+        Miss::Resource if !info.subresource.is_empty() => Status::not_found(definition, &info.name),
+        miss => return miss.into(),
+    }))
+}
+
+/// Returns the queue of long reads that all requests of the connection share.
 fn long_reads(parts: &Parts) -> LongReads {
     let facts = parts.extensions.get::<ConnectionFacts>();
     facts.map(|facts| facts.reads.clone()).unwrap_or_default()
 }
 
-/// The field manager: the given name, or the program name of the client (API-155).
+/// Returns the field manager: the one in the query, or the program name of the client (API-155).
 fn manager(parts: &Parts, query: &Query) -> String {
     let agent = parts.headers.get(http::header::USER_AGENT);
     let agent = agent.map(HeaderValue::as_bytes).unwrap_or_default();
     options::field_manager(query, &go_text(agent))
 }
 
-/// Labels for the server's own paths and for resources. Clients cannot invent label values.
+/// Adds the labels of the server's own paths and of resources. Other paths get none, so clients
+/// cannot create new label values.
 fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabels {
     match route {
         Route::Resource(target) => {

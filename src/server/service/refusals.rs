@@ -1,5 +1,6 @@
 //! Responses to requests that reach no handler.
 
+use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONNECTION, HeaderValue, RETRY_AFTER};
 use http::request::Parts;
@@ -7,26 +8,59 @@ use http::uri::PathAndQuery;
 
 use crate::api::request_info::{RequestInfo, RequestInfoError};
 use crate::api::status::Status;
-use crate::api::truncated::truncated_display;
-use crate::server::body::ConnectionFacts;
+use crate::api::text::truncation::truncated_display;
 use crate::server::health::Root;
 use crate::server::respond::{self, Answer};
 use crate::server::routes::Miss;
+use crate::transport::{ConnectionFacts, Refusal};
 
-/// The response to a panic. The panic hook of the process logs the panic itself.
+/// Responds to a panic of a handler. The panic hook of the process logs the panic itself.
 pub(super) fn panicked(audit_id: &str) -> Answer {
-    tracing::error!(audit_id, "a request made its handler panic");
+    tracing::error!(audit_id, "the handler of a request panicked");
     respond::text(
         StatusCode::INTERNAL_SERVER_ERROR,
-        "The request made the server panic. Its log says more.\n",
+        "The server panicked while handling the request. See its log for details.\n",
     )
 }
 
-/// Why a request was not answered by its handler.
+/// Responds to a request that the transport refuses. Invalid HTTP gets the texts of Go's server.
+pub(super) fn refused_by_transport(refusal: Refusal) -> Answer {
+    match refusal {
+        Refusal::TooManyConnections => {
+            again_later("Too many connections are open, please try again later.\n")
+        }
+        Refusal::TooManyUnread => again_later(
+            "Too many responses are waiting for their clients, please try again later.\n",
+        ),
+        Refusal::MissingHost => bad_request("missing required Host header"),
+        Refusal::SeveralHosts => bad_request("too many Host headers"),
+        Refusal::MalformedHost => bad_request("malformed Host header"),
+        Refusal::TransferEncoding => {
+            plain(StatusCode::NOT_IMPLEMENTED, "Unsupported transfer encoding")
+        }
+    }
+}
+
+fn again_later(text: &'static str) -> Answer {
+    let answer = plain(StatusCode::TOO_MANY_REQUESTS, text);
+    respond::with_header(answer, RETRY_AFTER, 1.into())
+}
+
+fn bad_request(reason: &str) -> Answer {
+    let text = format!("400 Bad Request: {reason}");
+    plain(StatusCode::BAD_REQUEST, text)
+}
+
+/// Builds a text response without `X-Content-Type-Options`, which Go's server leaves out here.
+fn plain(code: StatusCode, text: impl Into<Bytes>) -> Answer {
+    respond::answer(code, "text/plain; charset=utf-8", text.into())
+}
+
+/// The response to a request that was rejected before or by its handler.
 pub(super) enum Refused {
-    /// Answered with a Status.
+    /// A Status, in the form that the client accepts.
     Status(Box<Status>),
-    /// Answered in another way.
+    /// A finished response.
     Answer(Box<Answer>),
 }
 
@@ -53,10 +87,10 @@ impl From<Miss> for Refused {
     }
 }
 
-/// The most bytes of a URL that are repeated to the client.
+/// The limit on bytes of a URL that a response repeats.
 const MAX_URL_BYTES: usize = 1024;
 
-/// The response to a URL that cannot be parsed (API-3).
+/// Responds to a URL from which no request info can be derived (API-3).
 pub(super) fn not_understood(parts: &Parts, error: &RequestInfoError) -> Answer {
     let said = truncated_display(error, MAX_URL_BYTES);
     match error {
@@ -75,20 +109,20 @@ pub(super) fn not_understood(parts: &Parts, error: &RequestInfoError) -> Answer 
     }
 }
 
-/// Whether a request is served until the process exits, as those of probes and scrapers are.
+/// Whether a request is served during shutdown too. Probes and scrapers need that.
 pub(super) fn is_served_to_the_end(info: &RequestInfo) -> bool {
     !info.is_resource
         && (Root::of_path(&info.path).is_some() || info.path.trim_matches('/') == "metrics")
 }
 
-/// The response to more requests than the limits allow (API-18).
+/// Responds to a request over the in-flight limits (API-18).
 pub(super) fn too_many() -> Answer {
     let code = StatusCode::TOO_MANY_REQUESTS;
     let answer = respond::text(code, "Too many requests, please try again later.\n");
     respond::with_header(answer, RETRY_AFTER, 1.into())
 }
 
-/// The response while the daemon shuts down (http.md 1.2, row 6).
+/// Responds to a request while the daemon shuts down (http.md 1.2, row 6).
 pub(super) fn shutting_down(parts: &Parts) -> Answer {
     let code = StatusCode::TOO_MANY_REQUESTS;
     let answer = respond::text(
@@ -98,7 +132,7 @@ pub(super) fn shutting_down(parts: &Parts) -> Answer {
     let answer = respond::with_header(answer, RETRY_AFTER, 5.into());
     let facts = parts.extensions.get::<ConnectionFacts>();
     if facts.is_some_and(|facts| facts.http2) {
-        // HTTP/2 has no such header. Its connections get a GOAWAY.
+        // HTTP/2 has no `Connection` header. The transport sends a GOAWAY instead.
         return answer;
     }
     respond::with_header(answer, CONNECTION, HeaderValue::from_static("close"))

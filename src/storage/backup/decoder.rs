@@ -1,5 +1,5 @@
-//! Takes the bytes of a backup apart and checks them. Pure. The bytes may be anybody's: whatever
-//! they claim, no more memory is taken than a frame needs.
+//! Splits the bytes of a backup into its parts and checks them. Pure. The bytes are untrusted:
+//! decoding never takes more memory than one frame needs, whatever lengths they contain.
 
 use actors::engine::Revision;
 use bytes::{Buf, Bytes, BytesMut};
@@ -9,11 +9,11 @@ use sha2::{Digest, Sha256};
 use super::document::{FailureDocument, Header, Summary};
 use super::{CHECKSUM_BYTES, FORMAT, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, MAGIC, kind};
 
-/// What is wrong with a backup.
+/// The reason why bytes are not a valid backup.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum DecodeError {
-    /// The first bytes are other ones.
-    #[error("it is no backup of taffrail: it does not begin as one")]
+    /// It does not begin with the magic bytes of a backup.
+    #[error("it is not a taffrail backup: it does not begin like one")]
     NoBackup,
     /// A later version wrote it.
     #[error("its format is {0}, this version reads up to {FORMAT}: use a newer version")]
@@ -21,35 +21,35 @@ pub enum DecodeError {
     /// The store could not be read to its end.
     #[error("it is incomplete, the store could not be read: {0}")]
     Failed(String),
-    /// It ends before its end.
+    /// It ends before its last frame.
     #[error("it is cut short after {0} bytes")]
     Short(u64),
-    /// Something is behind its end.
-    #[error("something stands behind its end, at byte {0}")]
+    /// Data follows its last frame.
+    #[error("trailing data after its end, at byte {0}")]
     Long(u64),
     /// A frame can't be what it claims to be.
     #[error("it is damaged at byte {0}: {1}")]
     Damaged(u64, String),
-    /// Its bytes have changed.
-    #[error("it is damaged: its checksum is another one")]
+    /// The checksum does not match the bytes.
+    #[error("it is damaged: its checksum does not match")]
     Checksum,
 }
 
 /// A part of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// The first one.
+    /// The header, which comes first.
     Header(Header),
     /// An event.
     Event {
         /// Its revision.
         revision: Revision,
-        /// The encoded record, which was not looked at.
+        /// The encoded record. It was not decoded.
         record: Bytes,
     },
 }
 
-/// Takes a backup apart as its bytes arrive.
+/// Splits a backup into its parts as the bytes arrive.
 pub struct Decoder {
     buffer: BytesMut,
     hasher: Sha256,
@@ -88,7 +88,7 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next part that is there as a whole.
+    /// The next part that has arrived completely.
     ///
     /// # Errors
     /// [`DecodeError`]
@@ -126,7 +126,7 @@ impl Decoder {
         }
     }
 
-    /// The end, once everything was taken.
+    /// Returns the summary, once everything was read.
     ///
     /// # Errors
     /// [`DecodeError::Short`] if the backup has not ended.
@@ -180,7 +180,7 @@ impl Decoder {
                 self.state = State::Frames;
                 Ok(Some(Item::Header(document(&content, at)?)))
             }
-            (State::Header, _) => Err(damaged("the first frame is no header")),
+            (State::Header, _) => Err(damaged("the first frame is not a header")),
             (_, kind::EVENT) => {
                 if content.len() < 8 {
                     return Err(damaged("an event without a revision"));
@@ -210,7 +210,7 @@ impl Decoder {
     }
 }
 
-/// What every format's header has.
+/// The member that the header has in every format.
 #[derive(serde::Deserialize)]
 struct Format {
     format: u32,

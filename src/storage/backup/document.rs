@@ -1,4 +1,4 @@
-//! The documents of a backup: what its first and its last frame say.
+//! The JSON documents in the first and the last frame of a backup.
 
 use std::time::{Duration, SystemTime};
 
@@ -17,7 +17,7 @@ pub struct Header {
     pub time: String,
     /// The prefix of all keys.
     pub prefix: String,
-    /// The length of the file, as expected; 0 if that is not known.
+    /// The expected length of the file, or 0 if it is not known.
     pub estimated_bytes: u64,
 }
 
@@ -27,7 +27,7 @@ pub struct Header {
 pub struct Summary {
     /// The newest revision.
     pub revision: u64,
-    /// Every event after it is there.
+    /// The history after this revision is complete.
     pub compacted: u64,
     /// The number of events.
     pub events: u64,

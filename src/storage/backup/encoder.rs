@@ -9,14 +9,14 @@ use super::document::{FailureDocument, Header, Summary};
 use super::{FRAME_HEAD_BYTES, MAGIC, kind};
 use crate::storage::embedded::record::{self, RecordError};
 
-/// A backup in the making.
+/// Writes a backup.
 pub(super) struct Encoder {
     hasher: Sha256,
     events: u64,
 }
 
 impl Encoder {
-    /// Begins a backup. Answers its first bytes, too.
+    /// Begins a backup. Returns its first bytes, too.
     pub(super) fn begin(header: &Header) -> (Encoder, Bytes) {
         let mut encoder = Encoder {
             hasher: Sha256::new(),
@@ -68,7 +68,7 @@ impl Encoder {
 }
 
 fn document(bytes: &mut BytesMut, kind: u8, document: &impl Serialize) {
-    // Names and numbers always have a form in JSON.
+    // Texts and numbers can always be written as JSON.
     let text = serde_json::to_vec(document).unwrap_or_default();
     head(bytes, kind, text.len());
     bytes.put_slice(&text);

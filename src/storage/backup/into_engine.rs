@@ -16,14 +16,14 @@ use crate::storage::embedded::record::{Record, RecordError};
 /// Writes under way at the same time.
 const WRITES_MAX: usize = 128;
 
-/// Why a state was not put into an engine.
+/// The reason why a state was not written into an engine.
 #[derive(Debug, thiserror::Error)]
 pub enum IntoEngineError {
-    /// It holds something already.
+    /// The engine already has keys below the prefix.
     #[error("it holds keys below {0} already: choose an empty one, or another --etcd-prefix")]
     Occupied(String),
-    /// Somebody else writes the same keys.
-    #[error("{0} appeared while it was written: does somebody else use this store?")]
+    /// Another client writes the same keys.
+    #[error("{0} appeared during the restore: does another client use this store?")]
     Rival(Key),
     /// The engine fails.
     #[error(transparent)]
@@ -33,8 +33,8 @@ pub enum IntoEngineError {
     Damaged(Revision, RecordError),
 }
 
-/// A state on its way into an engine. The records are given twice: first all are seen, so that
-/// only the last one of each key is written.
+/// Writes the state of a backup into an engine. The caller passes the records twice: in the first
+/// pass all are seen, so that the second one writes only the last record of each key.
 pub struct IntoEngine {
     engine: Arc<dyn Engine>,
     until: Revision,
@@ -48,7 +48,7 @@ pub struct IntoEngine {
 }
 
 impl IntoEngine {
-    /// Begins with a store that holds nothing below the prefix.
+    /// Begins with an engine that has no keys below the prefix.
     ///
     /// # Errors
     /// [`IntoEngineError`]
@@ -80,7 +80,7 @@ impl IntoEngine {
         })
     }
 
-    /// Sees a record for the first time.
+    /// Takes a record in the first pass.
     ///
     /// # Errors
     /// [`IntoEngineError::Damaged`]
@@ -97,12 +97,12 @@ impl IntoEngine {
         Ok(())
     }
 
-    /// How many keys there will be.
+    /// Returns the number of keys that will be written.
     pub fn keys(&self) -> usize {
         self.last.len()
     }
 
-    /// Takes a record for the second time, and writes it if it is the state of its key.
+    /// Takes a record in the second pass, and writes it if it is the state of its key.
     ///
     /// # Errors
     /// [`IntoEngineError`]
@@ -146,8 +146,8 @@ impl IntoEngine {
         Ok(())
     }
 
-    /// The lease in this engine that stands for one of the backup; `None` if that has run out, so
-    /// that its keys are gone.
+    /// Returns the lease in this engine that replaces one of the backup, or `None` if that has
+    /// expired, so that its keys are gone.
     async fn lease(&mut self, lease: LeaseId) -> Result<Option<LeaseId>, IntoEngineError> {
         if lease == LeaseId::default() {
             return Ok(Some(lease));
@@ -167,7 +167,7 @@ impl IntoEngine {
         Ok(Some(granted.id))
     }
 
-    /// Waits for the last writes. Answers how many keys were written, and the engine's revision.
+    /// Waits for the last writes. Returns the number of written keys, and the engine's revision.
     ///
     /// # Errors
     /// [`IntoEngineError`]

@@ -1,8 +1,8 @@
 //! Backups: a whole store as one stream of bytes.
 //!
-//! This folder owns the format of the file (`FORMAT.md`), and how a store of any engine becomes
-//! one and is made of one. An export of an engine enters, checked records leave. It must not know
-//! objects, HTTP or the command line.
+//! This folder owns the format of the file (`FORMAT.md`), and converts between a store of any
+//! engine and that format: it takes an engine's export, and yields checked records. It must not
+//! know objects, HTTP or the command line.
 //!
 //! [`BackupSource`] turns an engine into the stream. [`Decoder`] takes the stream apart and checks
 //! it. [`Points`] finds the revision to go back to. [`into_engine`] puts a state into an engine

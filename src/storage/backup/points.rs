@@ -7,32 +7,32 @@ use actors::engine::Revision;
 use super::document::Summary;
 use crate::storage::embedded::record::{Record, RecordError};
 
-/// The state of a backup that is wanted.
+/// The state of a backup to restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// The newest.
     Newest,
-    /// That of a revision.
+    /// The state at a revision.
     Revision(Revision),
-    /// That of a time, by the times that events have.
+    /// The state at a time, by the times that events have.
     Time(SystemTime),
 }
 
-/// Why a backup can't be restored to a point.
+/// The reason why a backup cannot be restored to a point.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PointError {
     /// A record is damaged. Its backup is damaged, or was made of a damaged store.
     #[error("its record {0} is damaged: {1}")]
     Damaged(Revision, RecordError),
-    /// A record is missing or in another place.
-    #[error("record {found} stands where {expected} should")]
+    /// A record is missing or out of order.
+    #[error("record {found} is in the place of record {expected}")]
     Order {
         /// The revision found.
         found: Revision,
         /// The revision that should be there.
         expected: Revision,
     },
-    /// The backup's records do not fit what it says of them.
+    /// The backup's records do not match its summary.
     #[error("its history ends at revision {found} and should reach {expected}")]
     Short {
         /// The newest revision found.
@@ -43,7 +43,7 @@ pub enum PointError {
     /// A revision outside of the backup.
     #[error("revision {wanted} is not in it: it holds revisions {oldest} to {newest}")]
     NoRevision {
-        /// The revision asked for.
+        /// The requested revision.
         wanted: Revision,
         /// The oldest.
         oldest: Revision,
@@ -58,7 +58,7 @@ pub enum PointError {
     NoHistory(Revision),
 }
 
-/// What the records of a backup say about its revisions and times.
+/// The revisions and times that the records of a backup show.
 #[derive(Debug)]
 pub struct Points {
     compacted: Revision,
@@ -67,7 +67,7 @@ pub struct Points {
     reached: Revision,
     /// The time of the event at `compacted`, or of the first one of history.
     begin: Option<(Revision, SystemTime)>,
-    /// The last event up to the time asked for.
+    /// The last event up to the requested time.
     found: Option<Revision>,
     wanted: Point,
 }
@@ -129,7 +129,7 @@ impl Points {
         Ok(())
     }
 
-    /// The revision of the point, once all records were seen.
+    /// The revision of the point, after all records were seen.
     ///
     /// # Errors
     /// [`PointError`]
@@ -155,7 +155,7 @@ impl Points {
     }
 }
 
-/// A time as people write it.
+/// A time in text, for messages.
 fn text(time: SystemTime) -> String {
     jiff::Timestamp::try_from(time).map_or_else(|_| format!("{time:?}"), |time| time.to_string())
 }

@@ -14,14 +14,14 @@ use super::FORMAT;
 use super::document::Header;
 use super::encoder::Encoder;
 
-/// Bytes of a frame and of a record beside what the store counts as retained.
-const BYTES_BESIDE: u64 = 13;
-/// Pieces that wait for the reader of the stream.
+/// The bytes of a frame and a record that the store's count of retained bytes lacks.
+const OVERHEAD_BYTES: u64 = 13;
+/// The most pieces that wait for the reader of the stream.
 const PIECES_MAX: usize = 2;
-/// Backups at the same time. Each holds some megabytes and a thread.
+/// The most concurrent backups. Each takes some megabytes and a thread.
 const BACKUPS_MAX: usize = 2;
 
-/// A store that backups are made of.
+/// A store to back up.
 #[derive(Clone)]
 pub struct BackupSource {
     engine: Arc<dyn MaintenanceEngine>,
@@ -31,8 +31,8 @@ pub struct BackupSource {
 }
 
 impl BackupSource {
-    /// A store whose keys have this prefix. `writer` is the program that makes the backup, and its
-    /// version.
+    /// Creates a source from a store whose keys have this prefix. `writer` is the program that
+    /// makes the backup, and its version.
     pub fn new(engine: Arc<dyn MaintenanceEngine>, prefix: String, writer: String) -> BackupSource {
         BackupSource {
             engine,
@@ -42,8 +42,8 @@ impl BackupSource {
         }
     }
 
-    /// Begins a backup. If the store can't be read to its end, the last piece says why. `None` if
-    /// there are too many at the moment. Call it in a runtime.
+    /// Begins a backup. If the store cannot be read to its end, the last piece has the error.
+    /// Returns `None` while too many backups run. Call it in a runtime.
     pub fn begin(&self) -> Option<mpsc::Receiver<Bytes>> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
         let (pieces, received) = mpsc::channel(PIECES_MAX);
@@ -59,7 +59,7 @@ impl BackupSource {
         let stats = self.engine.stats();
         let estimated_bytes = match stats.retained_bytes {
             0 => 0,
-            bytes => bytes + stats.live_keys * BYTES_BESIDE,
+            bytes => bytes + stats.live_keys * OVERHEAD_BYTES,
         };
         Header {
             format: FORMAT,
@@ -71,7 +71,7 @@ impl BackupSource {
     }
 }
 
-/// Writes a backup until nobody reads it any more.
+/// Writes a backup until the receiver is gone.
 async fn write(
     engine: &dyn MaintenanceEngine,
     header: &Header,

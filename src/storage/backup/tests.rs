@@ -237,7 +237,7 @@ async fn a_state_is_put_into_another_engine_with_what_its_leases_have_left() {
     );
 }
 
-/// What a backup says of its revisions must be what its records say.
+/// The revisions in the header of a backup must be those of its records.
 #[test]
 fn records_that_are_missing_or_in_another_place_are_noticed() {
     let summary: Summary =

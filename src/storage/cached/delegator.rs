@@ -4,7 +4,7 @@ use actors::engine::Revision;
 
 use crate::storage::{Asked, VersionMatch};
 
-/// Who serves a list, and how recent the state must be.
+/// Whether the cache or the store serves a list, and how recent the state must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     /// The cache, once it has seen everything acknowledged before the request (LI-20, 21, 30).
@@ -13,19 +13,19 @@ pub(super) enum Route {
     AnyState,
     /// The cache, once it is not older than this (LI-23, LI-26).
     NotOlderThan(Revision),
-    /// The state at exactly this revision: from the cache when nothing changed since, otherwise
+    /// The state at exactly this revision: from the cache if nothing has changed since, otherwise
     /// from the store (LI-24, LI-27, LI-29).
     Exact(Revision),
     /// The store (LI-25, LI-28).
     Store,
 }
 
-/// The parts of a list request that matter here.
+/// The parts of a list request that decide its route.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Question {
-    /// The version.
+    /// The requested version.
     pub asked: Asked,
-    /// The match of the version.
+    /// How the version must match.
     pub version_match: Option<VersionMatch>,
     /// Whether a limit is set.
     pub limited: bool,
@@ -54,8 +54,8 @@ pub(super) fn route(question: Question) -> Route {
     }
 }
 
-/// Whether a list goes to the store while the cache is being filled. Only limited lists without
-/// selectors do, because any other list would read everything from the store (PF-30, WC-42).
+/// Returns whether a list goes to the store while the cache is being filled. Only limited lists
+/// without selectors do, because other lists would read everything from the store (PF-30, WC-42).
 pub(super) fn served_by_store_while_filling(limited: bool, has_selectors: bool) -> bool {
     limited && !has_selectors
 }

@@ -14,12 +14,12 @@ use actors::snapshot::Snapshot;
 use metrics::{Gauge, gauge};
 use parking_lot::Mutex;
 
-/// The most snapshots of one resource, for lists that are read in pages at the same time. The store
-/// serves older ones.
+/// The most snapshots of one resource, for lists that clients page through at the same time. The
+/// store serves older ones.
 const SNAPSHOTS_MAX: usize = 16;
 
-/// How long a client may take between two pages before the store must serve it: about the lifetime
-/// of a token of kube-apiserver.
+/// How long a snapshot is kept for the next page, before the store must serve it: about the
+/// lifetime of kube-apiserver's tokens.
 const KEPT_FOR: Duration = Duration::from_secs(300);
 
 /// The kept snapshots of one resource.
@@ -38,14 +38,14 @@ pub(super) struct Bounds {
 }
 
 struct Entry {
-    /// The version that the list showed.
+    /// The version of the list.
     revision: Revision,
     snapshot: Arc<Snapshot>,
     since: Instant,
 }
 
 impl KeptSnapshots {
-    /// No snapshot yet.
+    /// Creates an empty set.
     pub(super) fn new(resource: &str) -> KeptSnapshots {
         KeptSnapshots {
             snapshots: Mutex::default(),

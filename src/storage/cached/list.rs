@@ -319,7 +319,7 @@ mod tests {
                 object.set_meta("name", &name);
                 object.set_meta("namespace", namespace);
                 let key = format!("/configmaps/{namespace}/{name}");
-                let created = storage.create(&key, object, None, Origin::default());
+                let created = storage.create(&key, object.into(), Origin::default());
                 created.await.unwrap();
             }
             // The cache has caught up with this one.

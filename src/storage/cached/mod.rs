@@ -1,12 +1,11 @@
-//! The store of one resource behind its watch cache. It answers from the cache what it may, and
-//! otherwise asks the store below (CacherStorage in Kubernetes).
+//! The store of one resource with its watch cache. It serves what it may from the cache, and
+//! everything else from the store below (CacherStorage in Kubernetes).
 //!
-//! Requests for objects enter; snapshots, positions and watches of the Cacher are used, and
-//! requests to the store below leave. It must not know the engine's keys or encryption. Reads take
-//! the Cacher's published snapshot and never enter its mailbox. Two numbers of the engine say how
-//! recent a snapshot must be (docs/design.md 5): the store's revision R and the prefix's last
-//! revision L. A snapshot that has reached L shows everything up to R, so the answer's version is
-//! the larger of R and the snapshot's own.
+//! It uses snapshots, positions and watches of the Cacher, and the store below. It must not know
+//! the engine's keys or encryption. Reads take the Cacher's published snapshot and never enter its
+//! mailbox. Two numbers of the engine say how recent a snapshot must be (docs/design.md 5): the
+//! store's revision R and the prefix's last revision L. A snapshot that has reached L shows
+//! everything up to R, so the answer's version is the larger of R and the snapshot's own.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,11 +21,10 @@ use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
 use super::underlying::Underlying;
 use super::{
-    Asked, DeleteRequest, GetRequest, HistoryRequest, ListRequest, ObjectHistory, ObjectList,
-    RunningWatch, Stats, Storage, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest,
-    ValidateDeletion, WatchRequest, WriteOutcome,
+    Asked, DeleteRequest, GetRequest, HistoryRequest, ListRequest, NewObject, ObjectHistory,
+    ObjectList, RunningWatch, Stats, Storage, StorageError, StorageErrorKind, UpdateFunction,
+    UpdateRequest, ValidateDeletion, WatchRequest, WriteOutcome,
 };
-use crate::api::object::Object;
 use kept_snapshots::{Bounds, KeptSnapshots};
 
 mod delegator;
@@ -43,13 +41,13 @@ const TOO_LARGE_RETRY: u32 = 1;
 /// progress is requested where needed).
 const FUTURE_PACE: Duration = Duration::from_millis(25);
 
-/// The store of one resource behind its watch cache.
+/// The store of one resource with its watch cache.
 #[derive(Clone)]
 pub struct Cached {
-    store: Underlying,
+    store: Arc<Underlying>,
     cacher: CacherHandle,
     kept: Arc<KeptSnapshots>,
-    /// What remains of lists that are read in pages.
+    /// The number of objects that remain after a page of a list.
     counts: Arc<RemainingCounts>,
 }
 
@@ -60,12 +58,12 @@ struct Fresh {
 }
 
 impl Cached {
-    /// Puts a cache in front of a store.
-    pub fn new(store: Underlying, cacher: CacherHandle) -> Cached {
+    /// Adds a cache to a store.
+    pub fn new(store: impl Into<Arc<Underlying>>, cacher: CacherHandle) -> Cached {
         Cached {
             kept: Arc::new(KeptSnapshots::new(cacher.resource())),
             counts: Arc::default(),
-            store,
+            store: store.into(),
             cacher,
         }
     }
@@ -110,7 +108,7 @@ impl Cached {
         Ok(shown(self.published()?, position))
     }
 
-    /// Whether the cache can be told to catch up with the store (LI-32).
+    /// Whether the cache can be asked to catch up with the store (LI-32).
     fn can_catch_up(&self) -> bool {
         self.store.engine.feed_progress() != FeedProgress::Seldom
     }
@@ -207,8 +205,9 @@ impl Cached {
     }
 
     /// One object: from the cache where it can be recent enough, otherwise from the store. An unset
-    /// version is as consistent as a read of the store, by the same wait as for lists. Where the
-    /// position must be asked for, the object is read from the store instead (ST-23).
+    /// version is as consistent as a read of the store, by the same wait as for lists. If the
+    /// engine would have to be asked for its position, the object is read from the store instead
+    /// (ST-23).
     async fn get_object(
         &self,
         request: GetRequest,
@@ -241,7 +240,7 @@ impl Cached {
         }
     }
 
-    /// Whether a version is newer than the cache and the cache cannot be told to catch up (LI-32).
+    /// Whether a version is newer than the cache and the cache cannot be asked to catch up (LI-32).
     fn is_beyond_reach(&self, wanted: Revision) -> bool {
         let shows = self.current().map(|snapshot| snapshot.revision);
         !self.can_catch_up() && shows.is_none_or(|shows| shows < wanted)
@@ -286,7 +285,7 @@ impl Cached {
         }
         let ends = request.bookmarks && request.send_initial_events == Some(true);
         let fresh = match (request.asked, request.send_initial_events) {
-            // The cache cannot be told to catch up, so the store is read for this client (LI-32).
+            // The cache cannot be asked to catch up, so the store is read for this client (LI-32).
             (Asked::Unset, Some(true)) if !self.can_catch_up() => {
                 self.read_through(request).await?
             }
@@ -363,11 +362,10 @@ impl Storage for Cached {
     fn create<'s>(
         &'s self,
         key: &'s str,
-        object: Object,
-        ttl: Option<u64>,
+        new: NewObject,
         origin: Origin,
     ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
-        self.store.create(key, object, ttl, origin)
+        self.store.create(key, new, origin)
     }
 
     fn delete<'s>(
@@ -466,7 +464,7 @@ impl Storage for Cached {
         let Some(snapshot) = self.current().filter(|_| self.is_always_fresh()) else {
             return false;
         };
-        // Such an engine knows of each write that was acknowledged.
+        // Such an engine knows each write that was acknowledged.
         let position = self.store.engine.known(self.prefix());
         let has_none = || {
             let prefix = self.store.keys.below(prefix);

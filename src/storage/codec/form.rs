@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{MediaType, NEVER_STORED, protobuf, type_members, write_object, yaml};
 use crate::api::object::Object;
-use crate::api::resource::{ConversionStrategy, ResourceDefinition};
+use crate::api::resource::{Conversion, ResourceDefinition};
 
 /// A kind in a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl TypeName {
 }
 
 impl TypeName {
-    /// The type that an object says.
+    /// The type that an object claims to have.
     pub(super) fn said(members: &Map<String, Value>) -> TypeName {
         let text = |name| members.get(name).and_then(Value::as_str);
         TypeName {
@@ -56,7 +56,7 @@ pub struct StoredForm {
     pub served: TypeName,
     /// The types that the same objects may have been stored as, and how they are converted: all
     /// versions, in all groups that share the key prefix (SF-45).
-    pub read: Vec<(TypeName, ConversionStrategy)>,
+    pub read: Vec<(TypeName, Conversion)>,
 }
 
 impl StoredForm {
@@ -73,36 +73,47 @@ impl StoredForm {
         *found == self.stored || self.read.iter().any(|(name, _)| name == found)
     }
 
-    fn conversion(&self, of: &TypeName) -> ConversionStrategy {
+    /// The conversion of a type. `None` for one that differs from the common form in its type
+    /// only.
+    fn conversion(&self, of: &TypeName) -> Option<&Conversion> {
         let mut read = self.read.iter();
         let found = read.find(|(name, _)| name == of);
-        found.map_or(ConversionStrategy::TypeOnly, |(_, conversion)| *conversion)
+        let conversion = found.map(|(_, conversion)| conversion);
+        conversion.filter(|conversion| !conversion.is_type_only())
     }
 
-    /// Converts an object of a type that was stored into what is served, but for its type.
-    pub(super) fn to_served(&self, found: &TypeName, object: &mut Object) {
-        if *found != self.served {
-            self.conversion(found).to_hub(object);
-            self.conversion(&self.served).from_hub(object);
+    /// Converts an object of one type into the form of another one.
+    fn convert(&self, from: &TypeName, to: &TypeName, object: &mut Object) {
+        if let Some(from) = self.conversion(from) {
+            from.convert_to_hub(object);
+        }
+        if let Some(to) = self.conversion(to) {
+            to.convert_from_hub(object);
         }
     }
 
-    /// Whether objects of this type differ from those served in their type only.
+    /// Converts an object of a type that was stored to the served version, except for its type.
+    pub(super) fn to_served(&self, found: &TypeName, object: &mut Object) {
+        if *found != self.served {
+            self.convert(found, &self.served, object);
+        }
+    }
+
+    /// Whether objects of this type differ from the served ones only in their type.
     pub(super) fn is_type_only(&self, found: &TypeName) -> bool {
         *found == self.served
-            || self.conversion(found).is_type_only() && self.conversion(&self.served).is_type_only()
+            || self.conversion(found).is_none() && self.conversion(&self.served).is_none()
     }
 
     /// The bytes to store.
     pub(super) fn encode(&self, object: &Object, definition: &ResourceDefinition) -> Vec<u8> {
         let converted;
-        let (from, to) = (self.conversion(&self.served), self.conversion(&self.stored));
-        let object = if self.served == self.stored || from.is_type_only() && to.is_type_only() {
+        let is_same = self.is_type_only(&self.stored);
+        let object = if is_same {
             object
         } else {
             let mut object = object.clone();
-            from.to_hub(&mut object);
-            to.from_hub(&mut object);
+            self.convert(&self.served, &self.stored, &mut object);
             converted = object;
             &converted
         };

@@ -1,7 +1,7 @@
-//! Encodes objects into stored bytes and decodes them. The canonical JSON form (KV-22, KV-25) is
-//! stored; the wire form is what caches keep. Where another form is configured, `form.rs` writes
-//! it. `recognise.rs` reads every form (KV-23). Objects and bytes enter and leave. The codec must
-//! not know keys' prefixes, encryption or engines.
+//! Encodes objects into stored bytes and decodes them. Stored objects have the canonical JSON form
+//! (KV-22, KV-25); caches keep the wire form. If another form is configured, `form.rs` writes it.
+//! `recognise.rs` reads every form (KV-23). The codec must not know keys' prefixes, encryption or
+//! engines.
 //!
 //! Canonical means compact JSON with `kind`, `apiVersion` and `metadata` first, in this order, and
 //! every other member sorted by name, without `metadata.resourceVersion` and `metadata.selfLink`
@@ -17,17 +17,20 @@ use actors::object::{
     Attributes, CachedObject, Decode, DecodeError, TypeMembers, WireParts, revision_member,
 };
 use bytes::Bytes;
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-use crate::api::deep;
-use crate::api::go_json::{is_deeper_than, write_text, write_value};
+use crate::api::decode::keep_texts;
+use crate::api::deep::{self, is_deeper_than};
+use crate::api::go_json::{write_text, write_value};
 use crate::api::object::Object;
 use crate::api::resource::{FormerVersion, ResourceDefinition};
 use fields::FieldCollector;
 
+mod checks;
 mod fields;
 mod form;
 mod media_type;
@@ -42,7 +45,7 @@ pub(in crate::storage) use recognise::is_stored_form;
 /// Members of `metadata` that are never stored.
 const NEVER_STORED: [&str; 2] = ["resourceVersion", "selfLink"];
 
-/// The beginning of an object behind its type.
+/// The beginning of an object after its type.
 const METADATA: &[u8] = b"\"metadata\":";
 
 /// Encodes and decodes the objects of one resource.
@@ -135,7 +138,7 @@ impl Codec {
     ) -> Result<CachedObject, DecodeError> {
         match &self.form {
             None => self.decode(key, revision, &Bytes::from(self.encode(object))),
-            // As it would be read back from any stored form.
+            // As it would be read from any stored form.
             Some(_) => self
                 .served(key, revision, object)
                 .map_err(|reason| fault(key, revision, reason)),
@@ -155,7 +158,7 @@ impl Codec {
             })
     }
 
-    /// Decodes stored bytes of any form into what is served.
+    /// Decodes stored bytes of any form into the served version.
     ///
     /// # Errors
     /// [`DecodeError`] when they are not an object of the resource.
@@ -165,11 +168,29 @@ impl Codec {
         revision: Revision,
         value: &[u8],
     ) -> Result<CachedObject, DecodeError> {
-        if let Some(object) = self.canonical(key, revision, value) {
-            return Ok(object);
+        self.read(key, revision, value).map(|(object, _)| object)
+    }
+
+    /// Decodes an object, and returns whether the defaults of its own version were applied (KV-27).
+    fn read(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &[u8],
+    ) -> Result<(CachedObject, bool), DecodeError> {
+        let read = match self.canonical(key, revision, value) {
+            Some(object) => (object, false),
+            None => deep::retry_with_room(|| self.decode_uncanonical(key, revision, value))
+                .map_err(|reason| fault(key, revision, reason))?,
+        };
+        match read {
+            (object, false) if self.definition.behaviour.completes_stored() => {
+                // The time is for kinds whose defaults depend on it.
+                let completed = self.filled_in(key, &object, Timestamp::UNIX_EPOCH)?;
+                Ok((completed.unwrap_or(object), true))
+            }
+            read => Ok(read),
         }
-        deep::retry_with_room(|| self.decode_uncanonical(key, revision, value))
-            .map_err(|reason| fault(key, revision, reason))
     }
 
     fn decode_uncanonical(
@@ -177,35 +198,52 @@ impl Codec {
         key: &Key,
         revision: Revision,
         value: &[u8],
-    ) -> Result<CachedObject, String> {
+    ) -> Result<(CachedObject, bool), String> {
         let json = protobuf::found_in(value)
             .map(|message| self.json_of_protobuf(&message))
             .transpose()?;
         if let Some(json) = &json
             && let Some(object) = self.canonical(key, revision, json)
         {
-            return Ok(object);
+            return Ok((object, false));
         }
         let value = json.as_deref().unwrap_or(value);
-        let mut object = self.recognise(value)?;
+        let (mut object, is_filled) = self.recognise(value)?;
         object.set_type(&self.definition.kind, &self.definition.api_version());
-        self.served(key, revision, &object)
+        let object = self.served(key, revision, &object)?;
+        Ok((object, is_filled))
     }
 
-    /// The stored form of the object in a value that is of another version than the one that is
-    /// stored. `None` for other values.
-    pub fn renewed(&self, key: &Key, revision: Revision, value: &[u8]) -> Option<Vec<u8>> {
-        if value.starts_with(&self.head) {
+    /// Returns the stored form of the object in a value, if the value has another version than the
+    /// configured one, or lacks defaults. Returns `None` for other values.
+    pub fn renewed(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &[u8],
+        now: Timestamp,
+    ) -> Option<Vec<u8>> {
+        let is_other = !value.starts_with(&self.head) && self.is_of_other_version(value);
+        if !is_other && !self.definition.behaviour.has_defaults() {
             return None;
         }
-        let found = deep::retry_with_room(|| self.type_of(value)).ok()?;
-        let stored = self.form.as_ref().map(|form| &form.stored);
-        let is_other = self.former(&found).is_some() && stored != Some(&found);
-        let read = is_other.then(|| self.decode_stored(key, revision, value));
-        read?.ok().map(|object| self.stored_form(&object))
+        let (object, is_filled) = self.read(key, revision, value).ok()?;
+        if is_other {
+            return Some(self.stored_form(&object));
+        }
+        let lacks = !is_filled && !self.is_complete(&object);
+        let filled = lacks.then(|| self.filled_in(key, &object, now).ok());
+        filled?.flatten().map(|object| self.stored_form(&object))
     }
 
-    /// The type that a value of any form says.
+    /// Returns whether a value has a former version of its kind that is not the configured one.
+    fn is_of_other_version(&self, value: &[u8]) -> bool {
+        let found = deep::retry_with_room(|| self.type_of(value));
+        let stored = self.form.as_ref().map(|form| &form.stored);
+        found.is_ok_and(|found| self.former(&found).is_some() && stored != Some(&found))
+    }
+
+    /// Returns the type in a value of any form.
     fn type_of(&self, value: &[u8]) -> Result<TypeName, String> {
         if let Some(message) = protobuf::found_in(value) {
             return protobuf::type_of(&message);
@@ -215,26 +253,26 @@ impl Codec {
         recognise::recognise(value, media_type).map(|members| TypeName::said(&members))
     }
 
-    /// Protobuf as canonical JSON: of the type served, if its own differs from that in the type
-    /// only.
+    /// Protobuf as canonical JSON. If its type differs from the served one only in name, the JSON
+    /// has the served type.
     fn json_of_protobuf(&self, message: &[u8]) -> Result<Vec<u8>, String> {
         let served = TypeName::of(&self.definition);
         let found = protobuf::type_of(message)?;
         if let Some(former) = self.former(&found) {
-            return protobuf::decode(message, &found, &found, former.object_type);
+            return protobuf::decode(message, &found, &found, &former.object_type);
         }
         if !self.is_known(&found) {
             return Err(self.other_type(&found));
         }
         let is_type_only = match &self.form {
             Some(form) => form.is_type_only(&found),
-            None => self.definition.conversion.is_type_only(),
+            None => self.definition.is_type_only(),
         };
         let shown = if is_type_only { &served } else { &found };
-        protobuf::decode(message, &found, shown, self.definition.object_type)
+        protobuf::decode(message, &found, shown, self.definition.object_type())
     }
 
-    /// The former version that a type is, if it is one.
+    /// The definition of a former version, if the type is one.
     fn former(&self, found: &TypeName) -> Option<&FormerVersion> {
         self.definition
             .former_version(&found.kind, &found.api_version)
@@ -247,29 +285,30 @@ impl Codec {
             || self.may_have_been_served(found)
     }
 
-    /// Decodes stored bytes of any form, into the version served but for its type.
-    fn recognise(&self, value: &[u8]) -> Result<Object, String> {
+    /// Decodes stored bytes of any form into the served version, except for its type.
+    /// Says whether the object was filled in as its own version is.
+    fn recognise(&self, value: &[u8]) -> Result<(Object, bool), String> {
         let form = self.form.as_deref();
         let media_type = form.map_or(MediaType::Json, |form| form.media_type);
         let members = recognise::recognise(value, media_type)?;
         let found = TypeName::said(&members);
         if let Some(former) = self.former(&found) {
             let mut object = former.read(members, &self.definition)?;
-            object.keep_texts(value, self.definition.object_type);
-            return Ok(object);
+            keep_texts(&mut object, value, self.definition.object_type());
+            return Ok((object, true));
         }
         if !self.is_known(&found) {
             return Err(self.other_type(&found));
         }
         let mut object = Object::of(members);
-        object.keep_texts(value, self.definition.object_type);
+        keep_texts(&mut object, value, self.definition.object_type());
         if let Some(form) = form {
             form.to_served(&found, &mut object);
         }
-        Ok(object)
+        Ok((object, false))
     }
 
-    /// Why a value of this type does not belong to the resource.
+    /// Returns the reason why a value of this type does not belong to the resource.
     fn other_type(&self, found: &TypeName) -> String {
         format!("it is a {found}, not a {}", TypeName::of(&self.definition))
     }
@@ -281,39 +320,22 @@ impl Codec {
             .api_version
             .rsplit_once('/')
             .map_or("", |(group, _)| group);
-        self.definition.conversion.is_type_only()
+        self.definition.is_type_only()
             && found.kind == self.definition.kind
             && group == self.definition.group
             && !self.definition.knows_its_versions()
     }
 
-    /// A cached object as a tree, including its `resourceVersion`, with what it is written anew of.
+    /// A cached object as a tree, including its `resourceVersion`, with the texts that are needed
+    /// to write it again.
     ///
     /// # Errors
     /// As [`object_of`].
     pub fn object_of(&self, cached: &CachedObject) -> Result<Object, DecodeError> {
         let wire = cached.wire();
         let mut object = read(cached, &wire)?;
-        object.keep_texts(&wire, self.definition.object_type);
+        keep_texts(&mut object, &wire, self.definition.object_type());
         Ok(object)
-    }
-
-    /// Checks that the fields of an object that others have stored have the types of its kind.
-    ///
-    /// # Errors
-    /// [`DecodeError`] when one has another type, or a text that is none.
-    pub fn check_types(&self, key: &Key, object: &CachedObject) -> Result<(), DecodeError> {
-        let Some((schema, id)) = self.definition.object_type.found() else {
-            return Ok(());
-        };
-        let checked = crate::api::protobuf::check_json(schema, id, &object.wire());
-        checked.map_err(|error| {
-            // No part of the value, which may be a secret.
-            let at = error.column();
-            let reason =
-                format!("the field at byte {at} of its JSON is not of the type of its kind");
-            fault(key, object.revision, reason)
-        })
     }
 
     /// The attributes and offsets of stored bytes. `None` when they are not canonical.
@@ -338,7 +360,8 @@ impl Codec {
         attributes: &Attributes,
     ) -> Option<CachedObject> {
         let at = self.head.len();
-        // All objects that are served have a name, so bytes with empty metadata are none.
+        // All objects that are served have a name, so bytes with empty metadata are not one of
+        // them.
         let is_served = !self.definition.verbs.is_empty();
         if value.get(at) == Some(&b'}') && is_served && revision != Revision::ZERO {
             return None;
@@ -356,8 +379,8 @@ impl Codec {
         CachedObject::new(key, revision, wire, attributes)
     }
 
-    /// The cached form of an object that this codec has just encoded. The object is looked at, not
-    /// its bytes.
+    /// The cached form of an object that this codec has just encoded. It reads the attributes from
+    /// the object, not from its bytes.
     ///
     /// # Errors
     /// As [`Codec::decode_stored`].
@@ -369,6 +392,15 @@ impl Codec {
         plain: &Bytes,
     ) -> Result<CachedObject, DecodeError> {
         let is_canonical = self.form.is_none() && plain.starts_with(&self.head);
+        if is_canonical && self.definition.behaviour.completes_stored() {
+            let mut completed = object.clone();
+            self.definition
+                .fill_in_stored(&mut completed, Timestamp::UNIX_EPOCH);
+            if completed.0 != object.0 {
+                let served = self.served(key, revision, &completed);
+                return served.map_err(|reason| fault(key, revision, reason));
+            }
+        }
         let attributes = match is_canonical {
             true => self.attributes_of(object),
             false => None,
@@ -381,18 +413,19 @@ impl Codec {
         }
     }
 
-    /// What selectors ask about, of an object. `None` if its metadata has other types than that of
-    /// an object, which decoding refuses.
+    /// The values that selectors compare, read from an object. `None` if its metadata has other
+    /// types than that of an object, which decoding refuses.
     fn attributes_of(&self, object: &Object) -> Option<Attributes> {
         let head = Head::deserialize(&object.0).ok()?;
-        let mut collected = FieldCollector::new(&self.definition.selectable_fields);
+        let mut collected = FieldCollector::new(self.definition.behaviour.selectable_fields());
         let fields = collected.collect(&object.0).ok()?;
         Some(head.metadata.attributes(fields))
     }
 
-    /// What selectors ask about, and whether the metadata has a member that is never stored.
+    /// The values that selectors compare, and whether the metadata has a member that is never
+    /// stored.
     fn attributes(&self, value: &[u8]) -> Result<(Attributes, bool), serde_json::Error> {
-        let mut collected = FieldCollector::new(&self.definition.selectable_fields);
+        let mut collected = FieldCollector::new(self.definition.behaviour.selectable_fields());
         let head: Head = serde_json::from_slice(value)?;
         let fields = collected.collect(&mut serde_json::Deserializer::from_slice(value))?;
         let metadata = head.metadata;
@@ -420,8 +453,8 @@ fn fault(key: &Key, revision: Revision, reason: String) -> DecodeError {
     }
 }
 
-/// A cached object as a tree to look at, including its `resourceVersion`. What is written again is
-/// read by [`Codec::object_of`].
+/// A cached object as a tree for reading, including its `resourceVersion`. To write an object
+/// again, read it by [`Codec::object_of`].
 ///
 /// # Errors
 /// [`DecodeError`] when the wire form is not a JSON object. Decoding has excluded that.
@@ -440,7 +473,7 @@ pub fn metadata_object_of(cached: &CachedObject) -> Result<Object, DecodeError> 
 }
 
 /// Members of a cached object's metadata, by the type that reads them. The metadata comes first in
-/// what is cached, so nothing behind it is read. `None` if it can't be read so.
+/// a cached object, so nothing after it is read. `None` if it does not have this type.
 pub fn metadata_of<M: DeserializeOwned>(cached: &CachedObject) -> Option<M> {
     let members = cached.item_body().strip_prefix(METADATA)?;
     M::deserialize(&mut serde_json::Deserializer::from_slice(members)).ok()

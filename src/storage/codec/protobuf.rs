@@ -16,9 +16,9 @@ use crate::api::resource::ResourceDefinition;
 use crate::api::schema::{ObjectType, Schema, StructId};
 
 /// The bytes of an object of a type, given as canonical JSON. They stay JSON if the resource has no
-/// form in protobuf.
+/// protobuf form.
 pub(super) fn encode(json: Vec<u8>, stored: &TypeName, definition: &ResourceDefinition) -> Vec<u8> {
-    let Some((schema, id)) = struct_of(stored, definition.object_type) else {
+    let Some((schema, id)) = struct_of(stored, definition.object_type()) else {
         return json;
     };
     let mut raw = Vec::with_capacity(json.len());
@@ -52,7 +52,7 @@ pub(super) fn found_in(value: &[u8]) -> Option<Cow<'_, [u8]>> {
 /// The type of an object in protobuf.
 ///
 /// # Errors
-/// Why it is none, in one phrase.
+/// Why it is not protobuf of an object, in one phrase.
 pub(super) fn type_of(value: &[u8]) -> Result<TypeName, String> {
     let envelope = Envelope::read(value).map_err(unreadable)?;
     Ok(TypeName {
@@ -61,16 +61,16 @@ pub(super) fn type_of(value: &[u8]) -> Result<TypeName, String> {
     })
 }
 
-/// An object in protobuf of a type as canonical JSON, which says that it is of another type. `of`
-/// is the type by which it is read if its own is not known.
+/// An object in protobuf as canonical JSON with the type `shown`. `of` is the type by which it is
+/// read if its own is not known.
 ///
 /// # Errors
-/// Why it is no object, in one phrase.
+/// Why it is not an object, in one phrase.
 pub(super) fn decode(
     value: &[u8],
     found: &TypeName,
     shown: &TypeName,
-    of: ObjectType,
+    of: &ObjectType,
 ) -> Result<Vec<u8>, String> {
     let envelope = Envelope::read(value).map_err(unreadable)?;
     let (schema, id) =
@@ -83,9 +83,9 @@ pub(super) fn decode(
     object_json(schema, id, shown, Texts::Lossy).map_err(unreadable)
 }
 
-/// The struct of a type. Versions that are not known are read and written by the one served, from
-/// which they differ in their type only.
-fn struct_of(name: &TypeName, of: ObjectType) -> Option<(&'static Schema, StructId)> {
+/// The struct of a type. Unknown versions are read and written as the served one, from which they
+/// differ only in their type.
+fn struct_of<'s>(name: &TypeName, of: &'s ObjectType) -> Option<(&'s Schema, StructId)> {
     let (schema, served) = of.found()?;
     let id = schema.object_kind(&name.api_version, &name.kind);
     let id = id.unwrap_or(served);

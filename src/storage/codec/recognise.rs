@@ -1,8 +1,8 @@
 //! Recognises the form of a stored value, whatever form is configured (KV-23).
 //!
-//! Protobuf was recognised before. It tries the configured form, then the form that the bytes
-//! resemble, then base64 around either.
-//! Errors never repeat a part of the value, because it may be a secret.
+//! Protobuf was recognised before. This module tries the configured form, then the form that the
+//! bytes resemble, then base64 around either. Errors never repeat a part of the value, because it
+//! may be a secret.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -73,15 +73,15 @@ fn plain(value: &[u8], configured: MediaType) -> Result<Map<String, Value>, Stri
 fn read(value: &[u8], form: MediaType) -> Result<Map<String, Value>, String> {
     let tree = match form {
         MediaType::Json | MediaType::Protobuf => {
-            deep::from_json(value).map_err(|error| format!("it is no JSON: {error}"))?
+            deep::from_json(value).map_err(|error| format!("it is not valid JSON: {error}"))?
         }
         MediaType::Yaml => {
-            decode_stored_yaml(value).map_err(|error| format!("it is no YAML: {error}"))?
+            decode_stored_yaml(value).map_err(|error| format!("it is not valid YAML: {error}"))?
         }
     };
     match tree {
         Value::Object(members) => Ok(members),
-        _ => Err("it is no object".to_owned()),
+        _ => Err("it is not an object".to_owned()),
     }
 }
 

@@ -30,7 +30,7 @@ mod tests {
     fn members(value: Value) -> Map<String, Value> {
         match value {
             Value::Object(members) => members,
-            other => panic!("{other} is no object"),
+            other => panic!("{other} is not an object"),
         }
     }
 

@@ -26,7 +26,7 @@ struct Known {
     pass: BTreeSet<String>,
     /// The number of complete passes.
     passes: u64,
-    /// Why the log's path can't be looked at now. That is no damage.
+    /// Why the log's path cannot be checked at the moment. That does not count as damage.
     hidden: Option<String>,
 }
 
@@ -57,7 +57,8 @@ impl Damage {
         metrics::damaged(known.all.len());
     }
 
-    /// Whether the log's path could be looked at. One that could not is told until it can.
+    /// Records whether the log's path could be checked. A failure is logged once, until a check
+    /// succeeds.
     pub fn looked(&self, file: &str, looked: Result<(), String>) {
         let mut known = self.0.lock();
         match (&looked, &known.hidden) {
@@ -131,7 +132,7 @@ impl Damage {
 mod tests {
     use super::*;
 
-    /// Rights that were gone for a while are no damage, and heal at the next look.
+    /// Missing file permissions do not count as damage, and are found restored at the next check.
     #[test]
     fn a_path_that_can_not_be_looked_at_is_told_until_it_can() {
         let damage = Damage::default();

@@ -9,7 +9,7 @@ use super::metrics;
 
 /// How long an answer of the file system is used.
 const CHECK_EVERY: Duration = Duration::from_millis(10);
-/// After so many written bytes the file system is asked again, however soon.
+/// After this many written bytes the free space is checked again, however soon.
 const CHECK_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Tracks the free space. The writer owns it.
@@ -47,7 +47,7 @@ impl DiskSpace {
         if stale || self.written_bytes >= CHECK_BYTES {
             self.asked = Some(now);
             self.written_bytes = 0;
-            // If the file system cannot tell, the store writes until it refuses.
+            // If the file system cannot say, the store writes until it refuses.
             let free_bytes = self.disk.free_bytes().ok();
             if let Some(free_bytes) = free_bytes {
                 metrics::disk_space(free_bytes, self.reserve_bytes);

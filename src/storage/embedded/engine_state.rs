@@ -12,7 +12,7 @@ use super::damage::Damage;
 use super::disk::{DataFile, Disk};
 use super::error::Failure;
 use super::options::EmbeddedOptions;
-use super::schema::{Meta, Totals};
+use super::schema::{Edition, Meta, Totals};
 use super::store::Store;
 use super::store_id::StoreId;
 
@@ -35,9 +35,19 @@ pub struct EngineState {
     health: Mutex<(Health, bool)>,
     totals: Mutex<Totals>,
     compacted: AtomicU64,
+    /// The revision as of which all values are of today's edition; [`NO_EDITION`] if they are not.
+    edition_as_of: AtomicU64,
     file_bytes: AtomicU64,
     closed: AtomicBool,
     finished: watch::Sender<bool>,
+}
+
+/// The values may be of any edition.
+const NO_EDITION: u64 = u64::MAX;
+
+/// Another edition than today's is forgotten when the store is opened.
+fn as_of(edition: Option<Edition>) -> u64 {
+    edition.map_or(NO_EDITION, |edition| edition.as_of.0)
 }
 
 impl EngineState {
@@ -61,10 +71,30 @@ impl EngineState {
             health: Mutex::new((Health::Serving, false)),
             totals: Mutex::new(totals),
             compacted: AtomicU64::new(meta.compacted.0),
+            edition_as_of: AtomicU64::new(as_of(meta.edition)),
             file_bytes: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             finished: watch::Sender::new(false),
         }
+    }
+
+    /// Whether another edition of the program may have written the value of a revision. One that
+    /// has written all that are alive has written those that were superseded later, too.
+    pub fn may_be_of_other_edition(&self, revision: Revision) -> bool {
+        match self.edition_as_of.load(Ordering::Acquire) {
+            NO_EDITION => true,
+            as_of => revision.0 <= as_of && self.compacted().0 < as_of,
+        }
+    }
+
+    /// Whether all values that are alive are of today's edition.
+    pub fn has_edition(&self) -> bool {
+        self.edition_as_of.load(Ordering::Acquire) != NO_EDITION
+    }
+
+    /// Publishes the edition of all values, once it is durable.
+    pub fn set_edition(&self, edition: Option<Edition>) {
+        self.edition_as_of.store(as_of(edition), Ordering::Release);
     }
 
     /// The log's path, for messages.
@@ -168,7 +198,7 @@ impl EngineState {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Marks the engine as closed. Answers whether it was closed before.
+    /// Marks the engine as closed. Returns whether it was closed before.
     pub fn set_closed(&self) -> bool {
         self.closed.swap(true, Ordering::AcqRel)
     }

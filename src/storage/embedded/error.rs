@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use actors::engine::{EngineError, Revision};
 
-use super::disk::Holder;
+use super::holder::Holder;
 
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -97,15 +97,15 @@ pub enum OpenError {
     },
     /// The file with the store's ID is damaged.
     #[error(
-        "{file} is damaged: it holds {what} instead of a store's name; if {log} beside it is whole, \
+        "{file} is damaged: it holds {what} instead of a store's name; if {log} next to it is whole, \
          remove this file and start again, otherwise restore the directory from a backup"
     )]
     StoreId {
         /// The file.
         file: String,
-        /// The log beside it.
+        /// The log in the same directory.
         log: String,
-        /// What it holds.
+        /// A description of the content found.
         what: String,
     },
     /// The file was written by a newer version.

@@ -1,9 +1,9 @@
 //! Reads the whole log for a backup, in short transactions, so that it pins no pages and writers
 //! and compaction go on.
 //!
-//! What compaction removes meanwhile does no harm. A record goes only when an event up to the
-//! compacted revision has superseded it. The export says at its end what is compacted by then, and
-//! promises nothing before that.
+//! Compaction may run meanwhile without harm. It removes a record only when an event up to the
+//! compacted revision has superseded it. The export says at its end how far the store is compacted
+//! by then, and promises nothing before that.
 
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use redb::StorageBackend;
 
-/// What a database may still do.
+/// The access that a database still has to its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Access {
     /// Everything.
@@ -48,7 +48,7 @@ impl Fence {
     }
 }
 
-/// A database's file behind the fence.
+/// A database's file, guarded by the fence.
 #[derive(Clone, Debug)]
 pub struct Fenced {
     inner: Arc<dyn StorageBackend>,
@@ -68,7 +68,7 @@ impl Fenced {
     ) -> io::Result<T> {
         let access = self.fence.access.read();
         if !is_allowed(*access) {
-            return Err(io::Error::other("the database has been opened anew"));
+            return Err(io::Error::other("the database was opened again"));
         }
         work()
     }

@@ -91,8 +91,8 @@ impl LeaseClock {
         LeaseTime(record.deadline).min(longest)
     }
 
-    /// How far the wall clock was behind the newest stored time at the start, if that is more than
-    /// an adjustment. Until it has caught up, time without a daemon does not count.
+    /// Returns how far the wall clock was before the newest stored time at the start, if that is
+    /// more than an adjustment. Until it has caught up, time without a daemon does not count.
     pub fn lag(&self) -> Option<Duration> {
         match Jump::between(self.begun_at, self.wall_at) {
             Some(Jump::Back(by)) => Some(by),

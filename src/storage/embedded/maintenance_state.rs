@@ -1,4 +1,4 @@
-//! What maintenance remembers between two steps.
+//! The state that maintenance keeps between two steps.
 
 use super::defrag::Defrag;
 

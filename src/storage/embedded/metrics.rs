@@ -159,7 +159,7 @@ pub(super) fn sizes(totals: Totals, compacted: Revision, file_bytes: u64) {
     gauge!(FILE_BYTES).set(file_bytes as f64);
 }
 
-/// What the file system has told.
+/// Publishes the disk space that the file system reports.
 pub(super) fn disk_space(free_bytes: u64, reserve_bytes: u64) {
     gauge!(FREE_BYTES).set(free_bytes as f64);
     gauge!(RESERVE_BYTES).set(reserve_bytes as f64);

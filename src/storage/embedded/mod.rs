@@ -1,26 +1,27 @@
 //! The embedded engine: an event log and its indexes in one redb file on this machine.
 //!
-//! Owns the data directory. Mutations, reads, feeds, leases and maintenance enter through the
-//! engine traits of `actors`; events and values leave. It knows keys and bytes. It must not know
-//! objects, resources or encryption.
+//! Owns the data directory. It implements the engine traits of `actors`: mutations, reads, feeds,
+//! leases and maintenance. It knows keys and bytes. It must not know objects, resources or
+//! encryption.
 //!
-//! | module | what it does |
+//! | module | purpose |
 //! |---|---|
 //! | [`writer`] | the one thread that writes; requests that wait share a commit and its sync |
 //! | [`write_txn`] | one write transaction, which keeps all tables consistent |
 //! | [`journal`] | the files in which changes are durable before redb is |
-//! | [`applier`] | the thread that gives redb what the journal has |
+//! | [`applier`] | the thread that applies the journal's changes to redb |
 //! | [`readers`] | a few threads that read; each read is one short transaction |
 //! | [`pages`] | checks each page that redb reads from its file |
-//! | [`verify`], [`damage`] | the thread that looks for damage, and what it has found |
-//! | [`export`], [`restore`] | reads the whole log for a backup; makes a store of one |
+//! | [`verify`], [`damage`] | the thread that looks for damage, and the damage found |
+//! | [`export`], [`restore`] | reads the whole log for a backup; makes a store from one |
 //! | [`defrag`] | gives space back: copies the log into a smaller file |
-//! | [`store`], [`fence`] | one opening of the database, and what it may still do to its file |
+//! | [`store`], [`fence`] | one opening of the database, and its access to the file |
 //! | [`schema`], [`record`] | tables and records; `FORMAT.md` specifies both to the byte |
 //! | [`disk`] | all access to the file system, so that tests can replace it by one that fails |
-//! | [`engine_state`] | what the threads and the engine share |
+//! | [`engine_state`] | the state that the threads and the engine share |
 
 mod applier;
+mod apply_queue;
 mod damage;
 mod defrag;
 pub mod disk;
@@ -29,6 +30,7 @@ mod engine_state;
 mod error;
 mod export;
 mod fence;
+mod holder;
 mod journal;
 mod lease_clock;
 mod maintenance_state;
@@ -477,6 +479,16 @@ impl MaintenanceEngine for EmbeddedEngine {
 }
 
 impl Engine for EmbeddedEngine {
+    fn may_be_of_other_edition(&self, revision: Revision) -> bool {
+        self.state.may_be_of_other_edition(revision)
+    }
+
+    fn note_edition(&self, as_of: Revision) -> BoxFuture<'_, Result<(), EngineError>> {
+        self.writer
+            .ask(move |reply| WriterRequest::NoteEdition(as_of, reply))
+            .boxed()
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         self.writer.close(&self.readers);
         self.state.finished().boxed()

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant, SystemTime};
 use actors::engine::Revision;
 use actors::watchdog::Watchdog;
 
-/// Tells the time. Tests provide their own.
+/// Reads the wall clock. Tests provide their own.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// Tells how long the process has been up. Never goes back.
+/// Reads how long the process has been up. Never goes back.
 pub type Uptime = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 /// Settings of an embedded engine. Every default suits a small machine.
@@ -46,7 +46,7 @@ pub struct EmbeddedOptions {
     pub value_bytes_max: usize,
     /// The largest key. Default 4 KiB.
     pub key_bytes_max: usize,
-    /// Bytes of new events that are kept for feeds. A feed that falls further behind reads the log.
+    /// Bytes of new events that are kept for feeds. A feed that needs older events reads the log.
     /// Default 4 MiB.
     pub tail_bytes_max: usize,
     /// Bytes of values in one answer to a range without a limit. Default 1 MiB.
@@ -72,6 +72,10 @@ pub struct EmbeddedOptions {
     pub reopen_pause_max: Duration,
     /// Whether the directory must hold a store already. Otherwise one is created. Default false.
     pub must_exist: bool,
+    /// The edition of the program: a number that is raised when it would write other values for the
+    /// same objects. The store remembers whether all its values are of it. `None` neither knows
+    /// nor changes that. Default `None`.
+    pub edition: Option<u32>,
     /// Acknowledged revisions may be missing from this one on; `None` refuses such a store.
     pub accept_loss: Option<Revision>,
     /// Watches the threads of the engine. Default: nobody does.
@@ -111,6 +115,7 @@ impl EmbeddedOptions {
             verdict_wait: Duration::from_secs(2),
             reopen_pause_max: Duration::from_secs(1),
             must_exist: false,
+            edition: None,
             accept_loss: None,
             watchdog: Watchdog::default(),
             clock: Arc::new(SystemTime::now),

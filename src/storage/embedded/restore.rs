@@ -1,8 +1,8 @@
 //! Makes a new store of the records of a backup.
 //!
 //! The store is built under the name of a defragmented copy, which the next opening removes, and
-//! takes the log's place when it is complete and durable. So a restore that is cut off leaves no
-//! store behind.
+//! takes the log's place when it is complete and durable. So an interrupted restore leaves no
+//! store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct RestorePlan {
     pub revision: Revision,
 }
 
-/// A store in the making.
+/// An unfinished store.
 pub struct Restore {
     disk: Arc<dyn Disk>,
     store: Store,
@@ -51,8 +51,8 @@ pub struct Restore {
     _unfinished: Unfinished,
 }
 
-/// The file of a store in the making. It goes when this is dropped, unless it has taken the log's
-/// place.
+/// The file of an unfinished store. It is removed when this is dropped, unless it has taken the
+/// log's place.
 struct Unfinished(Arc<dyn Disk>);
 
 impl Drop for Unfinished {
@@ -156,7 +156,7 @@ impl Restore {
         Ok(())
     }
 
-    /// Makes the store durable and puts it in its place. Answers how many keys it has.
+    /// Makes the store durable and puts it in its place. Returns how many keys it has.
     ///
     /// # Errors
     /// [`RestoreError::Failed`]

@@ -41,6 +41,7 @@ mod name {
     pub(super) const SCRUBBED: &str = "scrubbed";
     pub(super) const LEASES: &str = "leases";
     pub(super) const JOURNAL: &str = "journal";
+    pub(super) const EDITION: &str = "edition";
 }
 
 /// Revision, create revision, version, bytes of the record.
@@ -209,7 +210,7 @@ pub struct LeaseTotals {
     pub time_nanos: u64,
 }
 
-/// The end of the timeline. It tells when the next row is due.
+/// The end of the timeline. It decides when the next row is due.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LastMark {
     /// The time of its last row.
@@ -219,11 +220,33 @@ pub struct LastMark {
 }
 
 /// A row of [`TIMELINE`] as a mark.
-pub fn mark(revision: u64, (time_nanos, superseded_bytes): (u64, u64)) -> TimelineMark {
+pub fn mark(revision: u64, row: (u64, u64)) -> TimelineMark {
+    let (time_nanos, superseded_bytes) = row;
     TimelineMark {
         revision: Revision(revision),
         time: SystemTime::UNIX_EPOCH + Duration::from_nanos(time_nanos),
         superseded_bytes,
+    }
+}
+
+/// The edition of the program that might have written all values that are alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edition {
+    /// The number of the edition.
+    pub number: u32,
+    /// The revision as of which this is so. Values that were superseded before may be of others.
+    pub as_of: Revision,
+}
+
+impl Edition {
+    const BYTES: usize = 12;
+
+    fn from_bytes(bytes: [u8; Edition::BYTES]) -> Edition {
+        let [a, b, c, d, as_of @ ..] = bytes;
+        Edition {
+            number: u32::from_le_bytes([a, b, c, d]),
+            as_of: Revision(u64::from_le_bytes(as_of)),
+        }
     }
 }
 
@@ -244,6 +267,8 @@ pub struct Meta {
     pub leases: LeaseTotals,
     /// The epoch of the journal whose groups the database may lack. 0 when it lacks nothing.
     pub journal: Epoch,
+    /// The edition of all values, if they are of one. Stores of older versions have no such row.
+    pub edition: Option<Edition>,
 }
 
 impl Meta {
@@ -257,6 +282,7 @@ impl Meta {
             scrubbed: Revision::ZERO,
             leases: LeaseTotals::default(),
             journal: 0,
+            edition: None,
         }
     }
 
@@ -297,6 +323,7 @@ impl Meta {
                 true => u64::from_le_bytes(row(&table, name::JOURNAL)?),
                 false => 0,
             },
+            edition: read_edition(&table)?,
         }))
     }
 
@@ -341,6 +368,9 @@ impl Meta {
         }
         if has_journal(self.format) {
             write_row(table, &journal_row(self.journal))?;
+        }
+        if let Some(edition) = self.edition {
+            write_row(table, &edition_row(edition))?;
         }
         Ok(())
     }
@@ -472,6 +502,31 @@ fn format_row(format: u32) -> MetaRow {
 
 fn journal_row(epoch: Epoch) -> MetaRow {
     MetaRow::new(name::JOURNAL, &epoch.to_le_bytes())
+}
+
+/// The row of the edition.
+pub fn edition_row(edition: Edition) -> MetaRow {
+    let number = edition.number.to_le_bytes();
+    let as_of = edition.as_of.0.to_le_bytes();
+    MetaRow::new(name::EDITION, &[&number[..], &as_of].concat())
+}
+
+/// Removes the row of the edition.
+///
+/// # Errors
+/// When the database fails.
+pub fn remove_edition(transaction: &WriteTransaction) -> Result<(), Failure> {
+    transaction.open_table(META)?.remove(name::EDITION)?;
+    Ok(())
+}
+
+/// Reads the row of the edition. A store without it has values of any.
+fn read_edition(
+    table: &impl ReadableTable<&'static str, &'static [u8]>,
+) -> Result<Option<Edition>, Failure> {
+    let is_there = table.get(name::EDITION)?.is_some();
+    let read = is_there.then(|| row(table, name::EDITION).map(Edition::from_bytes));
+    read.transpose()
 }
 
 /// Reads the row about all leases. Format 1 has none.

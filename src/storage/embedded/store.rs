@@ -12,7 +12,7 @@ use redb::{
     ReadableTableMetadata, StorageBackend, WriteTransaction,
 };
 
-use super::applier::{ApplyQueue, Work};
+use super::apply_queue::{ApplyQueue, Work};
 use super::disk::{DataFile, Disk, FileId};
 use super::error::Failure;
 use super::fence::{Fence, Fenced};
@@ -21,8 +21,8 @@ use super::options::EmbeddedOptions;
 use super::pages::{self, CheckedPages, Header};
 use super::record::LeaseRecord;
 use super::schema::{
-    self, ATTACHED, EVENTS, LEASES, LIVE, LastMark, Meta, SUPERSEDED, TIMELINE, decode_event,
-    has_heads, has_leases, missing_event,
+    self, ATTACHED, EVENTS, Edition, LEASES, LIVE, LastMark, Meta, SUPERSEDED, TIMELINE,
+    decode_event, has_heads, has_leases, missing_event,
 };
 use super::store_id::{self, StoreId};
 use super::write_txn::{Scrub, WriteTxn};
@@ -44,9 +44,9 @@ pub struct Store {
     fence: Arc<Fence>,
     /// The file's identity. A rename does not change it.
     id: Option<FileId>,
-    /// Whether the writer was told that this database is broken.
+    /// Whether the writer was notified that this database is broken.
     alarmed: AtomicBool,
-    /// What the journal has and the database lacks.
+    /// The changes that the journal has and the database lacks.
     unapplied: Arc<ApplyQueue>,
     /// The file's path, for messages.
     file: RwLock<String>,
@@ -66,7 +66,7 @@ pub type Alarm = Arc<dyn Fn(&Arc<Store>, &Failure) + Send + Sync>;
 /// The rows of leases, by number.
 pub type LeaseRows = BTreeMap<LeaseId, LeaseRecord>;
 
-/// What opening a store has found.
+/// The findings of opening a store.
 #[derive(Clone, Debug)]
 pub struct Opened {
     /// Table `meta`.
@@ -112,9 +112,18 @@ impl Store {
                 let what = format!("it is store {}", store_id::to_hex(&meta.store));
                 return Err(store_id::gone(&what, &name));
             }
-            (Some(meta), _) => self.complete(meta, disk, options, accepted)?,
+            (Some(meta), _) => {
+                let meta = self.complete(meta, disk, options, accepted)?;
+                self.forget_edition(meta, options)?
+            }
             (None, Some(name)) => return Err(store_id::gone("it has no tables", &name)),
-            (None, None) => self.create(Meta::new(uuid::Uuid::new_v4().into_bytes()))?,
+            (None, None) => self.create(Meta {
+                edition: options.edition.map(|number| Edition {
+                    number,
+                    as_of: Revision::ZERO,
+                }),
+                ..Meta::new(uuid::Uuid::new_v4().into_bytes())
+            })?,
         };
         let last_mark = self.verify(&meta)?;
         Ok(Opened {
@@ -159,7 +168,19 @@ impl Store {
         }
     }
 
-    /// Begins again behind revisions that are lost and were acknowledged. No revision is given out
+    /// Forgets the edition of the values if another one is about to write.
+    fn forget_edition(&self, mut meta: Meta, options: &EmbeddedOptions) -> Result<Meta, Failure> {
+        let is_other = |edition: Edition| options.edition.is_some_and(|own| own != edition.number);
+        if meta.edition.is_some_and(is_other) {
+            let transaction = self.write()?;
+            schema::remove_edition(&transaction)?;
+            self.checkpoint(transaction, 0)?;
+            meta = Meta::of(&self.read()?)?;
+        }
+        Ok(meta)
+    }
+
+    /// Begins again after revisions that are lost and were acknowledged. No revision is given out
     /// twice, and nobody resumes a watch at a state that is gone: all history is compacted.
     fn forget_lost(
         &self,
@@ -198,7 +219,7 @@ impl Store {
             %remaining,
             lost_up_to = %lost.max(remaining.next()),
             %revision,
-            "revisions are lost, as --accept-loss allows: the store goes on behind them"
+            "revisions are lost, as --accept-loss allows: the store goes on after them"
         );
         Meta::of(&self.read()?)
     }
@@ -386,7 +407,7 @@ impl Store {
         Ok(self.database.begin_write()?)
     }
 
-    /// What the journal has and the database lacks.
+    /// The changes that the journal has and the database lacks.
     pub fn unapplied(&self) -> &Arc<ApplyQueue> {
         &self.unapplied
     }
@@ -440,12 +461,12 @@ impl Store {
         Ok(transaction.commit()?)
     }
 
-    /// What this opening may still do with its file.
+    /// Limits what this opening may still do with its file.
     pub fn fence(&self) -> &Fence {
         &self.fence
     }
 
-    /// Claims the alarm of this broken database. Answers `false` if it was raised already.
+    /// Claims the alarm of this broken database. Returns `false` if it was raised already.
     pub fn claim_alarm(&self) -> bool {
         !self.alarmed.swap(true, Ordering::AcqRel)
     }
@@ -488,7 +509,7 @@ fn missing(newest: Revision, acknowledged: Revision) -> Option<Loss> {
     })
 }
 
-/// Checks that a loss was accepted which begins behind this revision.
+/// Checks that the operator accepted a loss that begins after this revision.
 fn check_accepted(
     remaining: Revision,
     loss: &Loss,

@@ -1,5 +1,5 @@
-//! The ID of the store that a directory holds, in a small file beside the log. A missing or emptied
-//! log is therefore never taken for a new store.
+//! The ID of the store that a directory holds, in a small file next to the log. A missing or
+//! emptied log is therefore never taken for a new store.
 //!
 //! The order of writing makes every crash harmless. The file is written after the log with all its
 //! tables is durable, and before anything is served. Without the file nobody was promised anything,
@@ -21,7 +21,7 @@ pub type StoreId = [u8; 16];
 const WORD: &str = "store ";
 /// The length of redb's magic number; see [`is_unfinished`].
 const MAGIC_BYTES: usize = 9;
-/// What creating a database writes before its first transaction: one page.
+/// The bytes that redb writes to create a database, before its first transaction: one page.
 const HEADER_BYTES: u64 = 4096;
 /// The bytes of one read.
 const CHUNK_BYTES: u64 = 64 * 1024;
@@ -71,8 +71,8 @@ pub fn read(disk: &dyn Disk) -> Result<Option<StoreId>, OpenError> {
 /// Stores durably which store the directory holds.
 ///
 /// # Errors
-/// When the file cannot be written. A full disk is no error: the existing store must open, and the
-/// file is written at the next opening.
+/// When the file cannot be written. A full disk is not an error: the existing store must open, and
+/// the file is written at the next opening.
 pub fn write(disk: &dyn Disk, name: &StoreId) -> Result<(), OpenError> {
     let text = format!("{WORD}{}\n", to_hex(name));
     match disk.set_store_id(text.as_bytes()).map_err(Failure::from) {
@@ -125,7 +125,7 @@ pub fn check_existing(disk: &dyn Disk, directory: &Path) -> Result<(), OpenError
 /// The failure of a log that does not hold its store.
 pub fn gone(what: &str, name: &StoreId) -> Failure {
     Failure::Corrupt(format!(
-        "{what}, and the file {:?} beside it says that this directory holds store {}",
+        "{what}, and the file {:?} next to it says that this directory holds store {}",
         DataFile::StoreId.name(),
         to_hex(name)
     ))
@@ -140,7 +140,7 @@ pub fn gone(what: &str, name: &StoreId) -> Failure {
 pub fn is_unfinished(backend: &dyn StorageBackend) -> Result<bool, Failure> {
     let length = backend.len()?;
     let mut chunk = vec![0; CHUNK_BYTES as usize];
-    // The magic number, and everything behind the header's page.
+    // The magic number, and everything after the header's page.
     let mut places = vec![(0, length.min(MAGIC_BYTES as u64))];
     let mut offset = HEADER_BYTES;
     while offset < length {

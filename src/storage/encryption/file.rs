@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::files::given;
 
-/// Thousands of keys fit. A larger file is a mistake.
+/// A file with thousands of keys is smaller. A larger one is a mistake.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The content of the file. The text is wiped from memory when dropped.
@@ -16,7 +16,7 @@ pub(super) struct Contents {
     pub(super) text: Zeroizing<String>,
     /// Its SHA-256 as metrics show it: `sha256:0a1b…` (ME-53).
     pub(super) digest: String,
-    /// The file's mode and what to do about it, if others than its owner can read it.
+    /// The file's mode and the remedy, if others than its owner can read it.
     pub(super) open_mode: Option<(u32, String)>,
 }
 

@@ -42,8 +42,8 @@ impl Default for Generations {
 }
 
 impl Generations {
-    /// The current generation. Hold it from before a value is encrypted until the outcome of the
-    /// write is known.
+    /// Returns the current generation. Hold it from before a value is encrypted until the outcome
+    /// of the write is known.
     pub(super) fn hold(&self) -> Arc<Generation> {
         self.current.load_full()
     }
@@ -65,12 +65,13 @@ impl Generations {
         self.current.load().number
     }
 
-    /// Waits until nobody holds an earlier generation. Answers with the number of the current one.
+    /// Waits until all holds of earlier generations are released. Returns the number of the current
+    /// one.
     pub(super) async fn settled(&self) -> u64 {
         loop {
             let ended = self.ended.notified();
             tokio::pin!(ended);
-            // From here on no notification is missed.
+            // From here on no notification is lost.
             ended.as_mut().enable();
             if let Some(number) = self.number_if_settled() {
                 return number;

@@ -17,7 +17,7 @@ const WRITING: &str = "to_storage";
 /// The status of a failure without a gRPC code. No failure here has one.
 const FAILED: &str = "unknown-non-grpc";
 
-/// Gives every metric of encryption its unit and help text.
+/// Registers the unit and help text of the encryption metrics.
 pub fn describe() {
     describe_histogram!(
         SECONDS,

@@ -1,11 +1,10 @@
 //! Encryption at rest, in Kubernetes' own configuration and format. kube-apiserver and Taffrail can
 //! read each other's values.
 //!
-//! The configuration file and plain or stored bytes enter; stored or plain bytes leave. The rest of
-//! storage uses the traits [`Transformer`] and [`TransformerSource`]. This folder must not know
-//! engines, and of objects only whether bytes look like a stored one. [`Encryption`] hands out a
-//! transformer for each resource and replaces its content when the file changes. [`config`] parses
-//! the file, [`rules`] chooses the providers of a resource, [`prefix_transformers`] chooses
+//! The rest of storage uses the traits [`Transformer`] and [`TransformerSource`]. This folder must
+//! not know engines, and of objects only whether bytes look like a stored one. [`Encryption`] hands
+//! out a transformer for each resource and replaces its content when the file changes. [`config`]
+//! parses the file, [`rules`] chooses the providers of a resource, [`prefix_transformers`] chooses
 //! provider and key of a value, and [`ciphers`] has one file for each cipher.
 
 mod ciphers;
@@ -69,7 +68,8 @@ struct ActiveConfig {
     handed_out: BTreeMap<(String, String), Arc<ResourceTransformer>>,
 }
 
-/// Why a configuration cannot be used: one line for the operator (SF-32). Never shows a secret.
+/// The reason why a configuration cannot be used: one line for the operator (SF-32). Never shows a
+/// secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--{SETTING}={}: {phase}: {problem}", .path.display())]
 pub struct EncryptionError {
@@ -78,7 +78,7 @@ pub struct EncryptionError {
     problem: String,
 }
 
-/// What failed.
+/// The phase that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Parsing,
@@ -103,7 +103,7 @@ impl Encryption {
     /// Loads the configuration from a file.
     ///
     /// # Errors
-    /// [`EncryptionError`] with everything that is wrong with it.
+    /// [`EncryptionError`] with all errors of the file.
     pub fn load(path: &Path) -> Result<Encryption, EncryptionError> {
         let contents = contents_of(path)?;
         let active = ActiveConfig {
@@ -132,13 +132,13 @@ impl Encryption {
         self.config.generations.number()
     }
 
-    /// Waits until no write is under way that an earlier configuration has encrypted. Answers with
-    /// the generation of the current configuration.
+    /// Waits until all writes that an earlier configuration has encrypted have ended. Returns the
+    /// generation of the current configuration.
     pub async fn settled(&self) -> u64 {
         self.config.generations.settled().await
     }
 
-    /// Resources that the configuration names and that are not served. They may be misspelt.
+    /// Returns resources in the configuration that are not served. They may be misspelt.
     pub fn unknown_resources(&self) -> Vec<String> {
         let active = self.config.active.lock();
         let is_unknown = |name: &&config::ResourceName| {
@@ -149,7 +149,7 @@ impl Encryption {
         names.map(ToString::to_string).collect()
     }
 
-    /// Warns of resources that the configuration names in vain. Call it once all resources have
+    /// Warns of resources in the configuration that are not served. Call it once all resources have
     /// their transformers. A reload calls it by itself.
     pub fn warn_of_unknown_resources(&self) {
         for resource in self.unknown_resources() {
@@ -248,7 +248,7 @@ impl Transformer for ResourceTransformer {
         let Some(transformers) = &**transformers else {
             return Identity.transform_to_storage(key, plain);
         };
-        /// Prefixes, nonce and tag together are shorter, unless key names are long.
+        /// The prefixes, nonce and tag together are shorter, unless key names are long.
         const ADDED: usize = 128;
         let mut stored = Vec::with_capacity(plain.len() + ADDED);
         let written = transformers.write(key, &plain, &mut stored);

@@ -17,14 +17,14 @@ use crate::storage::transformer::ENCRYPTED;
 
 /// Transforms values that have one prefix. The prefix itself is handled by the caller.
 pub(super) trait ValueTransformer: Send + Sync {
-    /// The plain form of a payload, and whether the value is stale and should be rewritten.
+    /// Returns the plain form of a payload, and whether the value is stale and should be rewritten.
     fn read(&self, key: &Key, payload: &Bytes) -> Result<(Bytes, bool), Fault>;
 
     /// Appends the stored form of `plain`.
     fn write(&self, key: &Key, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault>;
 }
 
-/// Why a value cannot be transformed, for the operator. Each level adds its prefix in front.
+/// The reason why a value cannot be transformed, for the operator. Each level prepends its prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault(pub(super) String);
 
@@ -66,7 +66,7 @@ impl ValueTransformer for PrefixTransformers {
                     self.metrics.has_read(index, started);
                     return Ok((plain, is_stale || index > 0));
                 }
-                // Identity has an empty prefix, so every value seems to be its own.
+                // Identity has an empty prefix, so it matches every value.
                 Err(_) if prefix.is_empty() => {}
                 Err(Fault(fault)) => {
                     self.metrics.failed_to_read(Some(prefix));
@@ -107,8 +107,8 @@ impl ValueTransformer for Ciphered {
     fn read(&self, key: &Key, payload: &Bytes) -> Result<(Bytes, bool), Fault> {
         let plain = self.0.decrypt(key.as_bytes(), payload);
         let plain = plain.and_then(|plain| {
-            // The text that a wrong key yields must not pass for a damaged object. A damaged object
-            // may be deleted, and a rewrite under another key would destroy the value.
+            // A text that results from a wrong key must not pass for a damaged object: a damaged
+            // object may be deleted, and a rewrite under another key would destroy the value.
             match self.0.authenticates() || is_stored_form(&plain) {
                 true => Ok(plain),
                 false => Err(CipherError::Unauthentic("changed")),

@@ -55,7 +55,7 @@ impl Encryption {
         let Some(path) = &self.config.path else {
             return Ok(Reload::NotConfigured);
         };
-        // Held to the end, so that of two reloads the one that read the file later wins.
+        // Held to the end, so that the reload that read the file last wins.
         let _checking = self.config.checking.lock();
         let known = self.config.active.lock().digest.clone();
         let loaded = contents_of(path).and_then(|contents| {
@@ -82,7 +82,8 @@ impl Encryption {
             let transformers = rules.transformers_for(group, plural);
             transformer.transformers.store(Arc::new(transformers));
         }
-        // Begins the generation last. Whoever holds it cannot write with an old key any more.
+        // The new generation begins last, so that a write that holds it cannot use an old key any
+        // more.
         self.config.generations.begin();
         publish_digest(&active.digest, 0.0);
         publish_digest(&digest, 1.0);
@@ -95,8 +96,8 @@ impl Encryption {
     }
 }
 
-/// The new content of a file, once two checks in a row agree. A file that is being written may look
-/// complete and lack keys.
+/// Returns the new content of a file, once two checks in a row agree. A file that is being written
+/// may look complete and lack keys.
 fn changed(
     path: &Path,
     known: &str,
@@ -113,7 +114,7 @@ fn changed(
         }
         contents = next;
     }
-    let problem = "it keeps changing; once it stays as it is, have it reloaded".to_owned();
+    let problem = "it keeps changing; reload it when it no longer changes".to_owned();
     Err(EncryptionError::new(path, Phase::Parsing, problem))
 }
 
@@ -133,7 +134,7 @@ pub async fn follow(encryption: Encryption, period: Duration) {
                 %error,
                 "the encryption configuration was not reloaded; keeping the previous one"
             ),
-            // The runtime ends.
+            // The runtime is ending.
             Err(_) => return,
         }
     }
@@ -171,7 +172,8 @@ mod tests {
         }
     }
 
-    /// Checks these texts one after the other. Answers the accepted text and how many were read.
+    /// Checks these texts one after the other. Returns the accepted text and the number of texts
+    /// that were read.
     fn taken(texts: &[&str]) -> (Option<String>, usize) {
         let mut checks = texts.iter().map(|text| contents(text));
         let mut count = 1;

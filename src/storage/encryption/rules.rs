@@ -11,7 +11,7 @@ pub(super) struct Rules {
     rules: Vec<(ResourceName, Vec<ReadyProvider>)>,
 }
 
-/// Why a parsed configuration is not valid as a whole.
+/// The reason why a parsed configuration is not valid as a whole.
 #[derive(Debug)]
 pub(super) enum RulesError {
     /// A resource that an earlier rule covers already (EN-15).
@@ -32,10 +32,10 @@ impl fmt::Display for RulesError {
         match self {
             RulesError::Masked { path, resource, by } => write!(
                 f,
-                "{path}: {resource} is masked by {by} in an element before; put the more \
+                "{path}: {resource} is masked by {by} in an earlier element; put the more \
                  special rule first"
             ),
-            RulesError::Key(path) => write!(f, "{path}: the cipher does not take this key"),
+            RulesError::Key(path) => write!(f, "{path}: the cipher does not accept this key"),
         }
     }
 }

@@ -211,7 +211,7 @@ fn a_resource_has_its_own_rule_before_its_groups_and_that_for_all_en_14() {
             .transform_to_storage(&key(), b"plain".to_vec())
             .unwrap();
         assert_eq!(stored, "plain", "{plural}.{group}");
-        // What has no rule is not read, when it is encrypted (EN-3).
+        // Encrypted values of a resource without a rule are not read (EN-3).
         assert!(
             transformer
                 .transform_from_storage(&key(), &written(&encryption))
@@ -271,7 +271,7 @@ fn a_file_that_can_not_be_used_is_told_in_one_line_sf_32() {
     std::fs::write(&path, " \n").unwrap();
     assert_eq!(refusal(), "it is empty");
     std::fs::write(&path, b"\xff").unwrap();
-    assert_eq!(refusal(), "it is no text in UTF-8");
+    assert_eq!(refusal(), "it is not valid UTF-8");
     std::fs::write(&path, vec![b' '; (1 << 20) + 1]).unwrap();
     assert_eq!(refusal(), "it is longer than 1048576 bytes");
     std::fs::write(

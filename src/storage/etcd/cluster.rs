@@ -20,6 +20,7 @@ use super::options::EtcdOptions;
 use super::page_sizes::PageSizes;
 use super::progress_requests::ProgressRequests;
 use super::servers::{CallKind, Servers};
+use super::shared_streams::{SharedStreams, SharedWatch};
 
 /// The shared parts of the engine.
 pub(super) struct Cluster {
@@ -28,11 +29,14 @@ pub(super) struct Cluster {
     pub(super) current_revision: CurrentRevision,
     pub(super) page_sizes: PageSizes,
     pub(super) idle_watches: IdleWatches,
-    pub(super) progress_requests: ProgressRequests,
+    pub(super) progress_requests: Arc<ProgressRequests>,
+    pub(super) shared_streams: SharedStreams,
     pub(super) compaction: Mutex<CompactRounds>,
     /// The size of etcd's database; 0 while unknown.
     pub(super) database_bytes: AtomicI64,
     pub(super) closed: watch::Sender<bool>,
+    /// The engine's.
+    pub(super) runtime: Handle,
     /// The prefix of all keys.
     pub(super) root: String,
     /// The key that probes read. Nobody writes it (KV-5).
@@ -47,22 +51,32 @@ impl Cluster {
         let probe_key = format!("{}health", options.root);
         let read = reader_of_revision(&servers, &state, &probe_key);
         let rounds = CompactRounds::new(options.compaction_interval, Instant::now());
+        let closed = watch::Sender::new(false);
+        let progress_requests = Arc::<ProgressRequests>::default();
         Cluster {
-            current_revision: CurrentRevision::new(read, runtime),
+            current_revision: CurrentRevision::new(read, runtime.clone()),
+            shared_streams: SharedStreams::new(
+                Arc::clone(&servers),
+                Arc::clone(&state),
+                Arc::clone(&progress_requests),
+                closed.subscribe(),
+                runtime.clone(),
+            ),
             servers,
             state,
             page_sizes: PageSizes::default(),
             idle_watches: IdleWatches::default(),
-            progress_requests: ProgressRequests::default(),
+            progress_requests,
             compaction: Mutex::new(rounds),
             database_bytes: AtomicI64::new(0),
-            closed: watch::Sender::new(false),
+            closed,
+            runtime,
             root: options.root.clone(),
             probe_key,
         }
     }
 
-    /// Opens a watch of the prefix after a revision.
+    /// Opens a watch of the prefix after a revision, on a stream of its own.
     ///
     /// # Errors
     /// The errors of [`EtcdWatch::open`].
@@ -72,11 +86,35 @@ impl Cluster {
         after: Revision,
     ) -> Result<EtcdWatch, EngineError> {
         let (watch, revision) = EtcdWatch::open(&self.servers, &self.state, prefix, after).await?;
-        if revision < after {
-            // Either the member lags behind or the cluster was rolled back. This read shows which.
+        self.check_revision(revision, after).await?;
+        Ok(watch)
+    }
+
+    /// Opens a watch of the prefix after a revision, on a stream that it shares. `None` if it may
+    /// not share one.
+    ///
+    /// # Errors
+    /// When the member does not open it.
+    pub(super) async fn shared_watch(
+        &self,
+        prefix: &Prefix,
+        after: Revision,
+    ) -> Result<Option<SharedWatch>, EngineError> {
+        if !self.shared_streams.takes(after) {
+            return Ok(None);
+        }
+        let (watch, revision) = self.shared_streams.open(prefix, after).await?;
+        self.check_revision(revision, after).await?;
+        Ok(Some(watch))
+    }
+
+    /// Looks why a member that opened a watch is at an earlier revision than the watch. Either it
+    /// lags behind or the cluster was rolled back. A linearizable read shows which.
+    async fn check_revision(&self, shown: Revision, after: Revision) -> Result<(), EngineError> {
+        if shown < after {
             self.current_revision.read().await?;
         }
-        Ok(watch)
+        Ok(())
     }
 
     /// Refuses a revision after which events are compacted.

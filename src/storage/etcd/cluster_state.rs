@@ -1,10 +1,10 @@
-//! What etcd's answers have shown of the cluster: its ID, its revision and raft term, and what is
-//! compacted.
+//! The state of the cluster that etcd's answers have shown: its ID, its revision and raft term, and
+//! how far it is compacted.
 //!
-//! A cluster that is behind what it has shown before has lost data: it was restored from a backup,
-//! or another cluster answers at the same address. Then a new epoch begins, and everything
-//! remembered of the old one is void. A restored cluster may have grown past that point again. Then
-//! the newest event seen shows it, because another event has its revision.
+//! A cluster at an earlier revision or term than it has shown before has lost data: it was restored
+//! from a backup, or another cluster answers at the same address. Then a new epoch begins, and
+//! everything remembered of the old one is void. A restored cluster may have grown past that point
+//! again. Then the newest event seen shows it, because another event has its revision.
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ pub(super) fn number(revision: Revision) -> i64 {
     i64::try_from(revision.0).unwrap_or(i64::MAX)
 }
 
-/// What was known when a request was sent. Its answer cannot be older.
+/// The state that was known when a request was sent. Its answer cannot be older.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KnownBefore {
     epoch: u64,
@@ -121,7 +121,7 @@ pub(super) struct LastEvent {
     change: LastChange,
 }
 
-/// What the event did to its key.
+/// The event's effect on its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastChange {
     /// It put the value of this version. The key was created at that revision.
@@ -183,7 +183,7 @@ impl LastEvent {
 }
 
 impl ClusterState {
-    /// What is known before a request is sent.
+    /// The state that is known before a request is sent.
     pub(super) fn known(&self) -> KnownBefore {
         let state = self.inner.lock();
         KnownBefore {
@@ -226,7 +226,7 @@ impl ClusterState {
         });
     }
 
-    /// Learns from an answer of a member that may lag behind.
+    /// Learns from the response of a member that may lag.
     pub(super) fn learn(&self, header: Header, known: KnownBefore) {
         self.change(known.epoch, |state| state.learn(header));
     }
@@ -283,7 +283,7 @@ impl ClusterState {
         drop(state);
         tracing::error!(
             %reason,
-            "etcd has lost revisions that it had shown: every cache is filled anew and every watch \
+            "etcd has lost revisions that it had shown: every cache is filled again and every watch \
              ends; clients that hold newer versions may see old ones again"
         );
         // The old word stays, because dashboards read the metric.
@@ -408,7 +408,7 @@ mod tests {
         assert_eq!((state.epoch(), state.revision()), (1, Revision(9)));
         assert_eq!(*epochs.borrow_and_update(), 1);
         assert_eq!(state.compacted(), Revision::ZERO);
-        // What was sent before says nothing of the new epoch.
+        // A response to an earlier request says nothing about the new epoch.
         state.learn_linearizable(header(12), under_way, now());
         state.learn_progress(Revision(30), 0);
         assert_eq!((state.epoch(), state.revision()), (1, Revision(9)));

@@ -71,7 +71,8 @@ impl Cluster {
 
     /// The outcome of a commit that was answered with NOSPACE. A server that knows of it refuses
     /// before it compares. A server that notices it while it writes gives the same answer and has
-    /// written. The key tells which. `before` is a revision seen before the transaction was sent.
+    /// written. The key shows which of them answered. `before` is a revision seen before the
+    /// transaction was sent.
     async fn without_space(
         &self,
         text: String,
@@ -170,7 +171,8 @@ fn outcome(
             create_revision: found.create_revision,
             version: found.version,
         },
-        // etcd never answers this. Whatever does has also said that the transaction succeeded.
+        // etcd never answers this. A server that does has still said that the transaction
+        // succeeded.
         (_, None) => {
             let text = "etcd answered a transaction incompletely".to_owned();
             return Err(EngineError::OutcomeUnknown(text));

@@ -11,7 +11,7 @@ use actors::engine::Revision;
 /// The key. It is below no prefix (KV-5, PF-24).
 pub(super) const COMPACT_REV_KEY: &str = "compact_rev_key";
 
-/// What this daemon knows of the key, and when its next round is due.
+/// This daemon's knowledge of the key, and when its next round is due.
 #[derive(Debug)]
 pub(super) struct CompactRounds {
     interval: Duration,
@@ -43,7 +43,7 @@ impl CompactRounds {
         }
     }
 
-    /// What to write now, if a round is due.
+    /// The next write, if a round is due.
     pub(super) fn attempt(&mut self, now: Instant, epoch: u64) -> Option<Attempt> {
         self.enter(epoch);
         let due = self.next.filter(|next| *next <= now)?;
@@ -55,7 +55,7 @@ impl CompactRounds {
         })
     }
 
-    /// The write succeeded. Answers the revision to compact to, if there is one yet (OP-13, OP-17).
+    /// The write succeeded. Returns the revision to compact to, if there is one yet (OP-13, OP-17).
     pub(super) fn won(&mut self, now_at: Revision, epoch: u64) -> Option<Revision> {
         self.enter(epoch);
         self.version += 1;

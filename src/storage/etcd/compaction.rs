@@ -13,7 +13,7 @@ use super::compact_rounds::{Attempt, COMPACT_REV_KEY, compacted};
 use super::servers::CallKind;
 
 impl Cluster {
-    /// Makes a round if one is due, and compacts if it is this daemon's turn. Answers the newest
+    /// Makes a round if one is due, and compacts if it is this daemon's turn. Returns the newest
     /// compacted revision. The compaction happens at once, because all who follow the key assume
     /// that it is done.
     pub(super) async fn compact_round(&self) -> Result<Revision, EngineError> {

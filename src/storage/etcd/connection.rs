@@ -144,7 +144,7 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         state.wake_writer();
     }
 
-    /// Sends the waiting bytes. Answers whether they were the last and the socket is shut down.
+    /// Sends the waiting bytes. Returns whether they were the last and the socket is shut down.
     fn poll_send(&self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let mut state = self.state.lock();
         ready!(state.writer.poll_out(context))?;
@@ -165,7 +165,7 @@ async fn after_others() {
         return;
     }
     // With several workers each would first look for work elsewhere, which may take long. So this
-    // runs behind the tasks that wait already, on whichever worker is first.
+    // runs after the tasks that wait already, on whichever worker is first.
     let mut is_second = false;
     poll_fn(|context| match std::mem::replace(&mut is_second, true) {
         true => Poll::Ready(()),
@@ -259,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    /// What was handed to the socket, write by write.
+    /// The bytes passed to the socket, write by write.
     #[derive(Clone, Default)]
     struct Writes {
         taken: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -411,7 +411,7 @@ mod tests {
         let (near, mut far): (DuplexStream, DuplexStream) = duplex(1024);
         let (reader, writer) = tokio::io::split(near);
         let mut connection = Connection::new(reader, writer);
-        // What is under way, what may wait, and one more.
+        // One byte more than may be sent and wait.
         let much: Vec<u8> = (0..3 * WAITING_MAX).map(|at| at as u8).collect();
         let whole = {
             let much = much.clone();

@@ -47,7 +47,7 @@ impl CurrentRevision {
         }
     }
 
-    /// Answers with the result of a read that is sent after this call.
+    /// Returns the result of a read that is sent after this call.
     ///
     /// # Errors
     /// When no server answers.

@@ -4,20 +4,21 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use actors::engine::{EngineError, Event, Prefix, Revision};
+use etcd_client::proto::PbWatchResponse;
 use etcd_client::{WatchOptions, WatchRequestSender, WatchResponse, WatchResponseStream};
 
 use super::call_error::CallError;
 use super::cluster_state::{ClusterState, Header, KnownBefore, number, revision};
 use super::events::Assembler;
 use super::servers::Servers;
+use super::stream_count::StreamCount;
 use super::version::learn_version;
 
 /// How long etcd may take to create a watch.
-const CREATE_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const CREATE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The watch ID in an answer to a progress request that is about all watches of its stream. Each
-/// stream has only one watch.
-const ALL_WATCHES: i64 = -1;
+/// The watch ID in an answer to a progress request: it is about all watches of its stream.
+pub(super) const ALL_WATCHES: i64 = -1;
 
 /// A message of etcd on a stream.
 #[derive(Debug)]
@@ -36,14 +37,15 @@ pub(super) struct EtcdWatch {
     responses: WatchResponseStream,
     assembler: Assembler,
     after: Revision,
-    /// What was known when it was opened. Its messages belong to that epoch.
+    /// The state that was known when the watch was opened. Its messages belong to that epoch.
     known: KnownBefore,
     /// The number of the member it is on.
     member: usize,
+    _count: StreamCount,
 }
 
 impl EtcdWatch {
-    /// Opens a watch of the prefix after a revision and waits until etcd has created it. Answers
+    /// Opens a watch of the prefix after a revision and waits until etcd has created it. Returns
     /// with the store's revision too, which is below `after` where the member lags behind.
     ///
     /// # Errors
@@ -63,13 +65,7 @@ impl EtcdWatch {
         }
         let mut client = member.watch.clone();
         let opening = async {
-            let (key, end) = range_of(prefix);
-            let options = WatchOptions::new()
-                .with_range(end)
-                .with_start_revision(number(after).saturating_add(1))
-                .with_prev_key()
-                .with_progress_notify()
-                .with_fragment();
+            let (key, options) = create_request(prefix, after);
             let stream = client.watch(key, Some(options)).await;
             let (requests, mut responses) = stream.map_err(|e| CallError::of(&e))?.split();
             let created = responses.message().await.map_err(|e| CallError::of(&e))?;
@@ -77,7 +73,6 @@ impl EtcdWatch {
             Ok::<_, CallError>((requests, responses, created))
         };
         let opened = tokio::time::timeout(CREATE_TIMEOUT, opening).await;
-        let silent = || CallError::Unknown("no answer to a watch".to_owned());
         let (requests, responses, created) = match opened.unwrap_or_else(|_| Err(silent())) {
             Ok(opened) => opened,
             Err(error) => {
@@ -86,7 +81,7 @@ impl EtcdWatch {
             }
         };
         if created.canceled() {
-            return Err(canceled(&created, after));
+            return Err(canceled(&created.0, after));
         }
         let header = Header::from(created.header());
         state.learn(header, known);
@@ -99,6 +94,7 @@ impl EtcdWatch {
             after,
             known,
             member: number_of_member,
+            _count: StreamCount::own(),
         };
         Ok((watch, header.revision))
     }
@@ -144,7 +140,7 @@ impl EtcdWatch {
             }
         };
         if response.canceled() {
-            return Err(canceled(&response, self.after));
+            return Err(canceled(&response.0, self.after));
         }
         self.parse(response)
     }
@@ -179,13 +175,49 @@ pub(super) fn range_of(prefix: &Prefix) -> (Vec<u8>, Vec<u8>) {
     (first, prefix.end().unwrap_or_else(nul))
 }
 
-fn canceled(response: &WatchResponse, after: Revision) -> EngineError {
-    if response.compact_revision() > 0 {
+/// The key and the options of a watch of a prefix after a revision. It begins a revision early,
+/// with events that are passed over: etcd answers no request for progress on a stream with a watch
+/// that begins in the future, as one after the newest revision does.
+pub(super) fn create_request(prefix: &Prefix, after: Revision) -> (Vec<u8>, WatchOptions) {
+    let first = after.max(Revision(1));
+    let (key, end) = range_of(prefix);
+    let options = WatchOptions::new()
+        .with_range(end)
+        .with_start_revision(number(first))
+        .with_prev_key()
+        .with_progress_notify()
+        .with_fragment();
+    (key, options)
+}
+
+/// The error of a member that does not create a watch in time.
+pub(super) fn silent() -> CallError {
+    CallError::Unknown("no answer to a watch".to_owned())
+}
+
+/// The error of a watch after a revision that etcd has ended.
+pub(super) fn canceled(response: &PbWatchResponse, after: Revision) -> EngineError {
+    if response.compact_revision > 0 {
         return EngineError::Compacted {
             requested: after,
-            compacted: revision(response.compact_revision()),
+            compacted: revision(response.compact_revision),
         };
     }
-    let why = response.cancel_reason();
+    let why = &response.cancel_reason;
     EngineError::Unavailable(format!("etcd ended a watch: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_after_the_newest_revision_is_not_in_the_future() {
+        for (after, first) in [(7, 7), (1, 1), (0, 1)] {
+            let (_, options) = create_request(&Prefix::new("/r/"), Revision(after));
+            let options = format!("{options:?}");
+            let expected = format!("start_revision: {first},");
+            assert!(options.contains(&expected), "{after}: {options}");
+        }
+    }
 }

@@ -101,7 +101,7 @@ fn after(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
 
-/// The put that a key has its value from. etcd does not tell when it was and who made it.
+/// The put that a key has its value from. etcd does not record when it happened or who made it.
 fn put(item: KeyValue) -> Event {
     Event {
         revision: item.revision,

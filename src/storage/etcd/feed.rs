@@ -1,5 +1,8 @@
-//! Feeds: a task reads a watch of etcd, requests progress when a reader waits, and passes whole
-//! revisions to the reader.
+//! Feeds: whole revisions of a watch of etcd for its reader.
+//!
+//! Most feeds read a watch on a shared stream. Each other one has a task, which reads a stream of
+//! its own and requests progress when a reader waits. Progress that reaches its reader shows that
+//! it has caught up. Then it goes on from there on a shared stream.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,28 +10,23 @@ use std::time::Duration;
 use actors::engine::{EngineError, Event, Feed, FeedItem, Prefix, Revision};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::cluster::Cluster;
 use super::cluster_state::ClusterState;
 use super::etcd_watch::{EtcdWatch, WatchMessage};
-use super::progress_requests::ProgressRequest;
+use super::last_event_check::check_last_event;
+use super::progress_pace::ProgressPace;
+use super::progress_requests::RequestedProgress;
+use super::shared_streams::SharedWatch;
 use super::task::Task;
+use super::watch_queue::QueueEnd;
 
 /// The messages that are read ahead of the reader. The rest stays in etcd.
 const MESSAGES_AHEAD: usize = 16;
 /// The most events of waiting messages that are passed on together.
 const JOINED_EVENTS: usize = 512;
-/// When an unanswered request for progress is repeated (WC-30): etcd drops it while it catches up.
-const REPEAT_AFTER: Duration = Duration::from_millis(100);
-/// The pause after an answer that was not recent enough. The member may lag behind, and what a
-/// reader waits for may never come.
-const PAUSE_AFTER_ANSWER: Duration = Duration::from_millis(10);
-/// How often a silent feed requests progress, so that bookmarks of idle resources move (PF-17).
-const IDLE_INTERVAL: Duration = Duration::from_secs(10);
-/// A feed is dead after it has requested progress for this long without any message.
-const DEAD_AFTER: Duration = Duration::from_secs(30);
 /// The KiB of values that are read ahead of the reader. One message may be larger.
 const KIB_AHEAD: usize = 4 << 10;
 
@@ -40,9 +38,27 @@ type Delivery = (
 
 /// The port's feed.
 struct EtcdFeed {
+    cluster: Arc<Cluster>,
+    prefix: Prefix,
+    source: Source,
+}
+
+/// Where the messages of a feed come from.
+enum Source {
+    Shared(SharedWatch),
+    /// It changes to another stream.
+    Moving(oneshot::Receiver<Result<Source, EngineError>>),
+    Own(Box<OwnStream>),
+    /// It could not move.
+    Ended(EngineError),
+}
+
+/// A watch with a stream of its own.
+struct OwnStream {
     messages: mpsc::Receiver<Delivery>,
     /// Received and not passed on yet.
     next: Option<Delivery>,
+    epoch: u64,
     _task: Task,
 }
 
@@ -55,60 +71,85 @@ pub(super) async fn open(
     prefix: Prefix,
     after: Revision,
 ) -> Result<Box<dyn Feed>, EngineError> {
-    cluster.check_last_event().await?;
-    let watch = cluster.watch(&prefix, after).await?;
-    let (sender, messages) = mpsc::channel(MESSAGES_AHEAD);
-    let feed = FeedTask {
-        epochs: cluster.state.epochs(),
-        requested: cluster.progress_requests.subscribe(&prefix),
-        closed: cluster.closed.subscribe(),
-        state: Arc::clone(&cluster.state),
-        watch,
-        delivered: after,
-        pending: None,
-        silent_since: Instant::now(),
-        has_delivered: false,
-        room: Arc::new(Semaphore::new(KIB_AHEAD)),
-    };
-    let task = Task::of(tokio::spawn(async move {
-        // The reader has received the reason for the end, or has gone away.
-        if let Err(error) = feed.run(&sender).await {
-            let _ = sender.send((Err(error), None)).await;
-        }
-    }));
+    let epoch = cluster.state.epoch();
+    let source = Source::open(&cluster, &prefix, after, epoch).await?;
     Ok(Box::new(EtcdFeed {
-        messages,
-        next: None,
-        _task: task,
+        cluster,
+        prefix,
+        source,
     }))
 }
 
-/// The task behind a feed.
+impl Source {
+    /// Opens a watch after a revision of an epoch, on a shared stream if it is recent.
+    async fn open(
+        cluster: &Cluster,
+        prefix: &Prefix,
+        after: Revision,
+        epoch: u64,
+    ) -> Result<Source, EngineError> {
+        match cluster.shared_watch(prefix, after).await? {
+            Some(watch) if watch.epoch() == epoch => Ok(Source::Shared(watch)),
+            Some(_) => Err(epoch_ended(&cluster.state, after)),
+            None => OwnStream::open(cluster, prefix, after, epoch).await,
+        }
+    }
+}
+
+impl OwnStream {
+    /// Opens a stream after a revision of an epoch. It ends at once if another one has begun.
+    async fn open(
+        cluster: &Cluster,
+        prefix: &Prefix,
+        after: Revision,
+        epoch: u64,
+    ) -> Result<Source, EngineError> {
+        let watch = cluster.watch(prefix, after).await?;
+        check_last_event(&cluster.servers, &cluster.state).await?;
+        let (sender, messages) = mpsc::channel(MESSAGES_AHEAD);
+        let wake = Arc::default();
+        let feed = FeedTask {
+            epochs: cluster.state.epochs(),
+            requested: cluster.progress_requests.subscribe(prefix, &wake),
+            wake,
+            closed: cluster.closed.subscribe(),
+            state: Arc::clone(&cluster.state),
+            watch,
+            epoch,
+            delivered: after,
+            pace: ProgressPace::new(Instant::now()),
+            room: Arc::new(Semaphore::new(KIB_AHEAD)),
+        };
+        let task = Task::of(tokio::spawn(async move {
+            // The reader has received the reason for the end, or has gone away.
+            if let Err(error) = feed.run(&sender).await {
+                let _ = sender.send((Err(error), None)).await;
+            }
+        }));
+        Ok(Source::Own(Box::new(OwnStream {
+            messages,
+            next: None,
+            epoch,
+            _task: task,
+        })))
+    }
+}
+
+/// The task of a watch with a stream of its own.
 struct FeedTask {
     state: Arc<ClusterState>,
     watch: EtcdWatch,
-    /// What readers of the prefix wait for.
-    requested: Option<watch::Receiver<ProgressRequest>>,
+    /// The epoch of the revision that the reader goes on from.
+    epoch: u64,
+    /// The progress that readers of the prefix wait for.
+    requested: Arc<RequestedProgress>,
+    wake: Arc<Notify>,
     epochs: watch::Receiver<u64>,
     closed: watch::Receiver<bool>,
     /// Everything up to this revision was delivered or is before the start.
     delivered: Revision,
-    /// The newest request for progress sent to etcd.
-    pending: Option<PendingRequest>,
-    silent_since: Instant,
-    /// Whether anything was delivered. The first message shows that the feed works.
-    has_delivered: bool,
+    pace: ProgressPace,
     room: Arc<Semaphore>,
-}
-
-/// A request for progress sent to etcd.
-#[derive(Clone, Copy)]
-struct PendingRequest {
-    sent_at: Instant,
-    /// The revision that readers waited for.
-    up_to: Revision,
-    /// Whether any message came since.
-    is_answered: bool,
 }
 
 /// Why the task woke up.
@@ -122,19 +163,20 @@ enum Wake {
 
 impl FeedTask {
     async fn run(mut self, sender: &mpsc::Sender<Delivery>) -> Result<(), EngineError> {
-        let epoch = self.watch.epoch();
-        if *self.epochs.borrow_and_update() != epoch {
-            return Err(self.epoch_ended());
+        let current = *self.epochs.borrow_and_update();
+        if current != self.epoch || self.watch.epoch() != self.epoch {
+            return Err(epoch_ended(&self.state, self.delivered));
         }
         loop {
             let wake = self.wait().await?;
             if matches!(wake, Wake::EpochEnded) {
-                return Err(self.epoch_ended());
+                return Err(epoch_ended(&self.state, self.delivered));
             }
             if let Wake::Message(message) = wake {
-                self.silent_since = Instant::now();
-                if let Some(pending) = &mut self.pending {
-                    pending.is_answered = true;
+                match &message {
+                    // It asks a busy watch, too, whether that has caught up.
+                    Some(WatchMessage::Events(_)) => self.pace.is_alive(Instant::now()),
+                    Some(WatchMessage::Progress(_)) | None => self.pace.answered(Instant::now()),
                 }
                 if let Some(message) = message
                     && !self.deliver(message, sender).await
@@ -142,30 +184,24 @@ impl FeedTask {
                     return Ok(());
                 }
             }
-            let waits = self.pending.is_some_and(|pending| !pending.is_answered);
-            if waits && self.silent_since.elapsed() > DEAD_AFTER {
+            let now = Instant::now();
+            if self.pace.is_dead(now) {
                 self.watch.switch_member();
                 let text = "etcd has been silent on a watch".to_owned();
                 return Err(EngineError::Unavailable(text));
             }
-            let now = Instant::now();
-            if self.is_due(now) {
+            let wanted = self.wanted(now);
+            if self.pace.due_at(wanted, now) <= now {
                 self.watch.request_progress().await?;
-                self.pending = Some(PendingRequest {
-                    sent_at: now,
-                    up_to: self.wanted(now).unwrap_or_default(),
-                    is_answered: false,
-                });
+                self.pace.requested(wanted, now);
             }
         }
     }
 
-    /// Passes a message to the reader. Answers whether the reader still exists.
+    /// Passes a message to the reader. Returns whether the reader still exists.
     async fn deliver(&mut self, message: WatchMessage, sender: &mpsc::Sender<Delivery>) -> bool {
-        // Only messages of etcd count as learnt. The start of the feed is only what its reader
-        // said.
-        let (state, epoch) = (&self.state, self.watch.epoch());
-        let is_first = !std::mem::replace(&mut self.has_delivered, true);
+        // Only messages of etcd count as known. The start of the feed is only what its reader said.
+        let (state, epoch) = (&self.state, self.epoch);
         let bytes: usize = match &message {
             WatchMessage::Events(events) => {
                 if let Some(newest) = events.last() {
@@ -176,9 +212,6 @@ impl FeedTask {
             }
             WatchMessage::Progress(revision) => {
                 state.learn_progress(*revision, epoch);
-                if *revision <= self.delivered && !is_first {
-                    return true;
-                }
                 self.delivered = self.delivered.max(*revision);
                 0
             }
@@ -187,77 +220,54 @@ impl FeedTask {
         let room = Arc::clone(&self.room).acquire_many_owned(kib).await.ok();
         let has_reader = sender.send((Ok(message), room)).await.is_ok();
         // The time until there was room does not count.
-        self.silent_since = Instant::now();
+        self.pace.is_alive(Instant::now());
         has_reader
     }
 
     async fn wait(&mut self) -> Result<Wake, EngineError> {
-        let next = self.next_wake();
-        let requested = async {
-            let is_changed = match &mut self.requested {
-                Some(requested) => requested.changed().await.is_ok(),
-                None => false,
-            };
-            // Without requests there is no reason to wake up.
-            if !is_changed {
-                std::future::pending::<()>().await;
-            }
-        };
+        let now = Instant::now();
+        let due = self.pace.due_at(self.wanted(now), now);
+        let next = due.max(now + Duration::from_millis(1));
         tokio::select! {
             biased;
             _ = self.closed.changed() => Err(EngineError::Closed),
             _ = self.epochs.changed() => Ok(Wake::EpochEnded),
             message = self.watch.next() => message.map(Wake::Message),
-            () = requested => Ok(Wake::Requested),
+            () = self.wake.notified() => Ok(Wake::Requested),
             () = tokio::time::sleep_until(next) => Ok(Wake::Timer),
         }
     }
 
-    /// The error of a feed whose cluster was rolled back, or is another one by now.
-    fn epoch_ended(&self) -> EngineError {
-        EngineError::Compacted {
-            requested: self.delivered,
-            compacted: self.state.revision(),
-        }
-    }
-
-    /// The revision that readers wait for beyond what was delivered, where etcd tells progress.
+    /// The revision that readers wait for beyond what was delivered, if etcd reports progress.
     fn wanted(&self, now: Instant) -> Option<Revision> {
-        let requested = self
-            .requested
-            .as_ref()
-            .map(|requested| *requested.borrow())?;
-        let wanted = requested.beyond(self.delivered, now)?;
+        let wanted = self.requested.beyond(self.delivered, now)?;
         self.watch.supports_progress().then_some(wanted)
-    }
-
-    /// When to request progress. An answer under way may be enough for every reader. A member whose
-    /// answers are not true is asked too, to see that the watch is alive.
-    fn due_at(&self, now: Instant) -> Instant {
-        let idle = || match self.pending {
-            Some(pending) if !pending.is_answered => pending.sent_at + IDLE_INTERVAL,
-            _ => self.silent_since + IDLE_INTERVAL,
-        };
-        match (self.wanted(now), self.pending) {
-            (None, _) => idle(),
-            (Some(_), None) => now,
-            (Some(_), Some(pending)) if !pending.is_answered => pending.sent_at + REPEAT_AFTER,
-            (Some(up_to), Some(pending)) if up_to > pending.up_to => now,
-            (Some(_), Some(pending)) => pending.sent_at + PAUSE_AFTER_ANSWER,
-        }
-    }
-
-    fn is_due(&self, now: Instant) -> bool {
-        self.due_at(now) <= now
-    }
-
-    fn next_wake(&self) -> Instant {
-        let now = Instant::now();
-        self.due_at(now).max(now + Duration::from_millis(1))
     }
 }
 
-impl EtcdFeed {
+/// The error of a feed whose cluster was rolled back, or is another one by now.
+fn epoch_ended(state: &ClusterState, delivered: Revision) -> EngineError {
+    EngineError::Compacted {
+        requested: delivered,
+        compacted: state.revision(),
+    }
+}
+
+impl OwnStream {
+    async fn next(&mut self) -> Result<FeedItem, EngineError> {
+        let message = match self.next.take() {
+            Some(message) => message,
+            None => {
+                let received = self.messages.recv().await;
+                received.unwrap_or((Err(EngineError::Closed), None))
+            }
+        };
+        Ok(match message.0? {
+            WatchMessage::Events(events) => FeedItem::Events(self.join(events).into()),
+            WatchMessage::Progress(revision) => FeedItem::Progress(revision),
+        })
+    }
+
     /// The events of the first message and of those that wait after it, as one batch.
     fn join(&mut self, first: Vec<Event>) -> Vec<Event> {
         let mut events = first;
@@ -275,21 +285,74 @@ impl EtcdFeed {
     }
 }
 
+impl EtcdFeed {
+    /// Changes to a stream that is opened on the engine's thread, while the reader waits. The
+    /// events go on from those of an epoch, so the stream must belong to it too.
+    fn move_on<O, F>(&mut self, open: O)
+    where
+        O: FnOnce(Arc<Cluster>, Prefix) -> F,
+        F: Future<Output = Result<Source, EngineError>> + Send + 'static,
+    {
+        let opening = open(Arc::clone(&self.cluster), self.prefix.clone());
+        let (sender, moving) = oneshot::channel();
+        self.cluster.runtime.spawn(async move {
+            // The reader may have gone away.
+            let _ = sender.send(opening.await);
+        });
+        self.source = Source::Moving(moving);
+    }
+}
+
+/// The events of the first message of a shared watch and of those that wait after it.
+fn join_shared(watch: &SharedWatch, first: Vec<Event>) -> Vec<Event> {
+    let mut events = first;
+    while events.len() < JOINED_EVENTS
+        && let Some(more) = watch.queue.next_events()
+    {
+        events.extend(more);
+    }
+    events
+}
+
 impl Feed for EtcdFeed {
     fn next(&mut self) -> BoxFuture<'_, Result<FeedItem, EngineError>> {
         async move {
-            let message = match self.next.take() {
-                Some(message) => message,
-                None => self
-                    .messages
-                    .recv()
-                    .await
-                    .unwrap_or((Err(EngineError::Closed), None)),
-            };
-            Ok(match message.0? {
-                WatchMessage::Events(events) => FeedItem::Events(self.join(events).into()),
-                WatchMessage::Progress(revision) => FeedItem::Progress(revision),
-            })
+            loop {
+                match &mut self.source {
+                    Source::Own(own) => {
+                        let (item, epoch) = (own.next().await?, own.epoch);
+                        if let FeedItem::Progress(after) = item
+                            && self.cluster.shared_streams.takes(after)
+                        {
+                            self.move_on(async move |cluster, prefix| {
+                                Source::open(&cluster, &prefix, after, epoch).await
+                            });
+                        }
+                        return Ok(item);
+                    }
+                    Source::Moving(moving) => {
+                        let opened = moving.await.unwrap_or(Err(EngineError::Closed));
+                        self.source = opened.unwrap_or_else(Source::Ended);
+                    }
+                    Source::Ended(error) => return Err(error.clone()),
+                    Source::Shared(watch) => match watch.queue.next().await {
+                        Ok(WatchMessage::Events(events)) => {
+                            let events = join_shared(watch, events);
+                            return Ok(FeedItem::Events(events.into()));
+                        }
+                        Ok(WatchMessage::Progress(revision)) => {
+                            return Ok(FeedItem::Progress(revision));
+                        }
+                        Err(QueueEnd::Failed(error)) => return Err(error),
+                        Err(QueueEnd::Overrun(after)) => {
+                            let epoch = watch.epoch();
+                            self.move_on(async move |cluster, prefix| {
+                                OwnStream::open(&cluster, &prefix, after, epoch).await
+                            });
+                        }
+                    },
+                }
+            }
         }
         .boxed()
     }

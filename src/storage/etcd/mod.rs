@@ -1,9 +1,8 @@
 //! The etcd engine, for several daemons on one store.
 //!
-//! It owns the connections to etcd, and what etcd's answers have shown of the cluster. Calls of the
-//! engine port enter. Requests to etcd, answers and feeds leave. It must not know objects or HTTP,
-//! and it keeps no values. Keys and values have the layout of Kubernetes, so a kube-apiserver can
-//! run beside this daemon or replace it.
+//! It owns the connections to etcd, and the state of the cluster that etcd's answers have shown. It
+//! must not know objects or HTTP, and it keeps no values. Keys and values have the layout of
+//! Kubernetes, so a kube-apiserver can run next to this daemon or replace it.
 //!
 //! Feeds, ranges and background tasks run on a thread of their own, and callers wait for it. Reads
 //! and writes of one key use a connection of the calling thread, because a thread hand-over costs
@@ -13,9 +12,14 @@
 //!   no effect. `connection` sends what tasks write in one poll of the runtime as one write.
 //! - `reads`, `commit`, `leases` and `compaction` are the calls. `compact_rounds` agrees with all
 //!   other daemons of the cluster on which one compacts.
-//! - `etcd_watch`, `feed` and `history` turn etcd's watches into the port's feeds and chunks of
-//!   history, always whole revisions. `progress_requests` asks the watches for progress when a
-//!   reader waits. `idle_watches` keeps watches of history for the next chunk.
+//! - `shared_streams` places the watches of feeds on streams that they share. `shared_stream`
+//!   drives one, `watch_table` finds the watch of each message, and `watch_queue` is between the
+//!   stream and a reader. `etcd_watch` is a watch with a stream of its own. `stream_count` measures
+//!   how many streams there are.
+//! - `last_event_check` looks whether a stream belongs to the cluster that was known.
+//! - `feed` and `history` turn these watches into the port's feeds and chunks of history, always
+//!   whole revisions. `progress_requests` are those of readers, and `progress_pace` decides when
+//!   etcd is asked. `idle_watches` keeps watches of history for the next chunk.
 //! - `export` reads the state of one revision for a backup.
 //! - `current_revision` reads the current revision once for all who ask at the same time.
 //! - `cluster_state` remembers the cluster and how far it was. It begins a new epoch when another
@@ -28,6 +32,7 @@ mod cluster_state;
 mod commit;
 mod compact_rounds;
 mod compaction;
+mod connect_error;
 mod connection;
 mod current_revision;
 mod etcd_watch;
@@ -36,16 +41,24 @@ mod export;
 mod feed;
 mod history;
 mod idle_watches;
+mod last_event_check;
 mod leases;
 mod options;
 mod page_sizes;
 mod probe;
+mod progress_pace;
 mod progress_requests;
 mod reads;
 mod servers;
+mod shared_stream;
+mod shared_streams;
+mod stream_count;
 mod task;
 mod tls;
+mod tls_files;
 mod version;
+mod watch_queue;
+mod watch_table;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -57,18 +70,21 @@ use actors::engine::{
     Maintenance, MaintenanceEngine, Mutation, Outcome, Position, Prefix, RangeRequest,
     RangeResponse, Retention, Revision,
 };
+use actors::threads;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, Runtime};
 
 use cluster::Cluster;
+pub use connect_error::ConnectError;
 use export::EtcdExport;
-pub use options::{ConnectError, EtcdOptions, TlsFiles};
+pub use options::EtcdOptions;
 pub use probe::{Probe, ServerProbe};
 use servers::Servers;
 use task::Task;
 pub use tls::ClientTls;
+pub use tls_files::TlsFiles;
 
 use super::RunToCompletion;
 
@@ -89,13 +105,15 @@ impl EtcdEngine {
     /// # Errors
     /// [`ConnectError`] for mistakes that waiting does not repair.
     pub fn open(options: EtcdOptions) -> Result<Arc<EtcdEngine>, ConnectError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = threads::inherited(&mut builder)
             .worker_threads(1)
             .thread_name("etcd")
             .enable_all()
             .build()?;
         let handle = runtime.handle().clone();
         let _entered = handle.enter();
+        stream_count::describe();
         let servers = Servers::prepare(&options)?;
         let cluster = Arc::new(Cluster::new(&options, servers, handle.clone()));
         handle.spawn(options.watchdog.probe("etcd".to_owned()));

@@ -14,8 +14,8 @@ const FIRST_PAGE: u64 = 256;
 const PAGE_KEYS_MAX: u64 = 10_000;
 /// The most that a page may grow over the previous one, because the next values may be larger.
 const GROWTH: u64 = 4;
-/// The most prefixes that are remembered, of resources and of their namespaces. Beyond them all are
-/// learnt anew.
+/// The most prefixes that are remembered, of resources and of their namespaces. When there are
+/// more, all are forgotten and learnt again.
 const PREFIXES_MAX: usize = 4096;
 
 /// The last page of each prefix.
@@ -57,7 +57,7 @@ impl PageSizes {
         self.remember(prefix, bytes as u64 / keys, keys);
     }
 
-    /// Learns that this many keys exceeded one message. Answers how many to ask for next; `None`
+    /// Learns that this many keys exceeded one message. Returns how many to ask for next; `None`
     /// when it was one key.
     pub(super) fn too_large(&self, prefix: &Prefix, keys: u64) -> Option<u64> {
         if keys <= 1 {
@@ -78,7 +78,7 @@ impl PageSizes {
 }
 
 fn size(item: &KeyValue) -> usize {
-    // Numbers and tags beside key and value.
+    // Numbers and tags, in addition to key and value.
     item.key.as_bytes().len() + item.value.len() + 32
 }
 

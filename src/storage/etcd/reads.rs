@@ -9,7 +9,7 @@ use etcd_client::GetOptions;
 
 use super::call_error::CallError;
 use super::cluster::Cluster;
-use super::cluster_state::{Header, KnownBefore, LastEvent, number};
+use super::cluster_state::{Header, KnownBefore, number};
 use super::etcd_watch::range_of;
 use super::events::key_value;
 use super::servers::CallKind;
@@ -89,46 +89,6 @@ impl Cluster {
                 Err(error) => return Err(self.read_error(error, request.at).await),
             }
         }
-    }
-
-    /// Checks that the newest event seen is still in the log. A feed that is reopened asks for
-    /// this: the cluster may have been restored meanwhile and reached the same revision again.
-    ///
-    /// # Errors
-    /// When etcd does not answer.
-    pub(super) async fn check_last_event(&self) -> Result<(), EngineError> {
-        let Some(last) = self.state.last_event() else {
-            return Ok(());
-        };
-        for at in last.read_at() {
-            self.check_last_event_at(&last, at).await?;
-        }
-        Ok(())
-    }
-
-    async fn check_last_event_at(&self, last: &LastEvent, at: Revision) -> Result<(), EngineError> {
-        let known = self.state.known();
-        let answer = self.servers.call(CallKind::READ, |member| {
-            let (mut kv, key) = (member.kv(), last.key.as_bytes().to_vec());
-            let options = options(At::Revision(at), false).with_keys_only();
-            async move { kv.get(key, Some(options)).await }
-        });
-        let answer = match answer.await {
-            Ok(answer) => answer,
-            // The revision is compacted, so nothing can be checked.
-            Err(CallError::Compacted) => return Ok(()),
-            // The cluster was rolled back. An answer with its revision shows it.
-            Err(CallError::FutureRevision) => {
-                return self.current_revision.read().await.map(|_| ());
-            }
-            Err(error) => return Err(error.into_read_error()),
-        };
-        let header = Header::from(answer.header());
-        let found = self.take(answer, known, false).items;
-        if !last.agrees(at, found.first()) {
-            self.state.contradict(last, header, known.epoch());
-        }
-        Ok(())
     }
 
     /// Reads one range. If a member lags behind the requested revision, another read goes to its

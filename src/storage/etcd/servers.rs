@@ -26,8 +26,9 @@ use tonic::transport::Endpoint;
 use tower::ServiceExt;
 
 use super::call_error::{self, CallError};
+use super::connect_error::ConnectError;
 use super::connection::Connection;
-use super::options::{ConnectError, EtcdOptions};
+use super::options::EtcdOptions;
 use super::tls::ClientTls;
 
 /// The largest message: a page of a list, a batch of events. etcd accepts values of 1.5 MiB by
@@ -66,13 +67,13 @@ const VERSION_KNOWN_FOR: Duration = Duration::from_secs(5);
 pub(super) struct ProgressSupport(Mutex<Option<(bool, Instant)>>);
 
 impl ProgressSupport {
-    /// Learns what the member's version implies. Answers whether that is new.
+    /// Learns what the member's version implies. Returns whether that is new.
     pub(super) fn learn(&self, is_supported: bool) -> bool {
         let before = self.0.lock().replace((is_supported, Instant::now()));
         before.is_none_or(|(before, _)| before != is_supported)
     }
 
-    /// What the member's version implies. `None` while it is unknown.
+    /// Whether the member supports progress requests, by its version. `None` while that is unknown.
     pub(super) fn get(&self) -> Option<bool> {
         self.0.lock().map(|(is_supported, _)| is_supported)
     }

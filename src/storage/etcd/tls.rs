@@ -20,7 +20,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::options::{ConnectError, Pem, TlsFiles};
+use super::connect_error::ConnectError;
+use super::tls_files::{Pem, TlsFiles};
 
 /// How a client of HTTP/2 begins (RFC 9113, 3.4). Servers send their settings when they have read
 /// it, or before.
@@ -50,7 +51,7 @@ impl ClientTls {
         }))
     }
 
-    /// Reads the files again. Answers whether they have changed. Connections go on with what they
+    /// Reads the files again. Returns whether they have changed. Connections go on with what they
     /// began with.
     ///
     /// # Errors
@@ -74,7 +75,7 @@ impl ClientTls {
     /// A connection that the server of this name has accepted.
     ///
     /// # Errors
-    /// The server can't be believed, or doesn't believe this client. Nothing was asked of it.
+    /// The server is not trusted, or does not trust this client. No request was sent.
     pub(super) async fn connect<S>(&self, server: &str, socket: S) -> io::Result<Accepted<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,

@@ -9,7 +9,7 @@ use super::servers::Member;
 /// How long a server may take to answer.
 pub(super) const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Asks a server for its version once. Answers whether it answered.
+/// Asks a server for its version once. Returns whether it answered.
 pub(super) async fn learn_version(member: &Member) -> bool {
     match version_of(member).await {
         Ok(version) => {

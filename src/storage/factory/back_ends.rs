@@ -19,7 +19,7 @@ pub struct BackEnd {
     pub servers: Vec<String>,
 }
 
-/// All back ends. Each set of servers is one, whatever its order.
+/// Returns all back ends. Each set of servers is one, in whatever order they are listed.
 pub(super) fn back_ends<'s>(
     base: &[String],
     overrides: impl Iterator<Item = &'s [String]>,
@@ -39,11 +39,11 @@ pub(super) fn back_ends<'s>(
     all
 }
 
-/// The name of the back end with these servers.
-pub(super) fn name_of(all: &[BackEnd], servers: &[String]) -> String {
+/// Returns the name of the back end with these servers, if it exists.
+pub(super) fn name_of(all: &[BackEnd], servers: &[String]) -> Option<String> {
     let servers = sorted(servers);
     let known = all.iter().find(|known| known.servers == servers);
-    known.map_or_else(|| BASE.to_owned(), |known| known.name.clone())
+    known.map(|known| known.name.clone())
 }
 
 fn sorted(servers: &[String]) -> Vec<String> {

@@ -6,10 +6,10 @@ use super::decision::Decision;
 use super::error::FactoryError;
 use super::options::{GroupResource, VersionOverride, named};
 use super::versions;
-use crate::api::resource::{FieldPath, ResourceDefinition};
+use crate::api::resource::{ConversionStrategy, FieldPath, ResourceDefinition};
 use crate::storage::codec::TypeName;
 
-/// All storage versions that do not exist, and all resources that cannot be converted.
+/// Returns all errors: storage versions that do not exist, and resources that cannot be converted.
 pub(super) fn faults(decision: &Decision<'_>) -> Vec<FactoryError> {
     let versions = decision.options.versions.iter();
     let unknown = versions.filter_map(|one| check_one(decision, one).err());
@@ -18,8 +18,8 @@ pub(super) fn faults(decision: &Decision<'_>) -> Vec<FactoryError> {
     unknown.chain(unconverted).collect()
 }
 
-/// Refuses a row that is stored as a type that nothing converts it into, and a row that differs
-/// from the version in caches in what caches and keys depend on.
+/// Refuses a row that cannot be converted into the type that it is stored as, and a row that
+/// differs from the hub in properties that caches and keys depend on.
 pub(super) fn check_row(
     decision: &Decision<'_>,
     definition: &Arc<ResourceDefinition>,
@@ -53,9 +53,10 @@ pub(super) fn check_same_objects(
             difference,
         })
     };
-    let converts = |row: &ResourceDefinition| row.conversion.is_supported();
+    let converts =
+        |row: &ResourceDefinition| row.rules().conversion != ConversionStrategy::Unsupported;
     let paths = |row: &ResourceDefinition| -> Vec<Vec<FieldPath>> {
-        let fields = row.selectable_fields.iter();
+        let fields = row.behaviour.selectable_fields().iter();
         fields.map(|field| field.paths.clone()).collect()
     };
     match definition {

@@ -1,9 +1,9 @@
-//! The table of resources and the options, and what they say about a resource. Pure.
+//! The table of resources and the options, and the decisions that follow from both. Pure.
 
 use std::sync::Arc;
 
 use super::options::{GroupResource, StorageOptions};
-use crate::api::resource::{ConversionStrategy, ResourceDefinition};
+use crate::api::resource::{Conversion, ConversionStrategy, ResourceDefinition};
 use crate::storage::codec::TypeName;
 
 /// Groups that share the key prefix of a resource, in order of preference. The first served one
@@ -22,6 +22,9 @@ const COHABITING: &[(&str, &[&str])] = &[
 /// The table of resources and the options, for decisions about both.
 pub(super) struct Decision<'d> {
     pub(super) options: &'d StorageOptions,
+    /// The resources that the daemon starts with. They determine the back ends.
+    pub(super) table: &'d [Arc<ResourceDefinition>],
+    /// The resources to decide about.
     pub(super) definitions: &'d [Arc<ResourceDefinition>],
 }
 
@@ -43,7 +46,7 @@ impl<'d> Decision<'d> {
     /// The rows of a stored resource: all versions of the chosen resource, then those of the
     /// resources that share its key prefix.
     pub(super) fn versions(&self, chosen: &GroupResource) -> Vec<&'d Arc<ResourceDefinition>> {
-        let mut cohabitants = self.cohabitants(chosen);
+        let mut cohabitants = cohabitants(chosen);
         cohabitants.sort_by_key(|one| one != chosen);
         let rows = cohabitants.iter().flat_map(|one| self.rows(one));
         rows.collect()
@@ -54,7 +57,7 @@ impl<'d> Decision<'d> {
         &self,
         chosen: &GroupResource,
         served: &ResourceDefinition,
-    ) -> Vec<(TypeName, ConversionStrategy)> {
+    ) -> Vec<(TypeName, Conversion)> {
         let versions = self.versions(chosen).into_iter();
         versions
             .flat_map(|row| types_of(row))
@@ -64,7 +67,8 @@ impl<'d> Decision<'d> {
 
     /// Whether a value of a stored type can be read as what a row serves.
     pub(super) fn converts(&self, stored: &TypeName, served: &ResourceDefinition) -> bool {
-        let is_convertible = |row: &ResourceDefinition| row.conversion.is_supported();
+        let is_convertible =
+            |row: &ResourceDefinition| row.rules().conversion != ConversionStrategy::Unsupported;
         let mut known = self.definitions.iter().flat_map(|row| types_of(row));
         let mut conversion = || known.find(|(name, _)| name == stored);
         TypeName::of(served) == *stored
@@ -75,38 +79,38 @@ impl<'d> Decision<'d> {
         self.definitions.iter().any(|row| row.group == group)
     }
 
-    /// The resource in all groups that share its key prefix, including itself.
-    pub(super) fn cohabitants(&self, resource: &GroupResource) -> Vec<GroupResource> {
-        let shared = COHABITING.iter().find(|(name, groups)| {
-            *name == resource.resource && groups.contains(&resource.group.as_str())
-        });
-        match shared {
-            Some((name, groups)) => groups
-                .iter()
-                .map(|group| GroupResource::new(group, name))
-                .collect(),
-            None => vec![resource.clone()],
-        }
-    }
-
-    /// The one of these groups that decides (SF-41).
+    /// Returns the resource among those that share its keys that decides for all (SF-41).
     pub(super) fn chosen(&self, resource: &GroupResource) -> GroupResource {
-        let mut cohabitants = self.cohabitants(resource).into_iter();
+        let mut cohabitants = cohabitants(resource).into_iter();
         let served = cohabitants.find(|one| self.has_group(&one.group));
         served.unwrap_or_else(|| resource.clone())
     }
 }
 
+/// The resource in all groups that share its key prefix, including itself.
+pub(super) fn cohabitants(resource: &GroupResource) -> Vec<GroupResource> {
+    let shared = COHABITING.iter().find(|(name, groups)| {
+        *name == resource.resource && groups.contains(&resource.group.as_str())
+    });
+    match shared {
+        Some((name, groups)) => groups
+            .iter()
+            .map(|group| GroupResource::new(group, name))
+            .collect(),
+        None => vec![resource.clone()],
+    }
+}
+
 /// The types that objects of a row may be stored as: its own, and those that are not served.
-fn types_of(row: &ResourceDefinition) -> impl Iterator<Item = (TypeName, ConversionStrategy)> + '_ {
-    let unserved = row.unserved.iter().map(|(version, conversion)| {
+fn types_of(row: &ResourceDefinition) -> impl Iterator<Item = (TypeName, Conversion)> + '_ {
+    let unserved = row.rules().unserved.iter().map(|unserved| {
         let name = TypeName {
             kind: row.kind.clone(),
-            api_version: format!("{}/{version}", row.group),
+            api_version: format!("{}/{}", row.group, unserved.version),
         };
-        (name, *conversion)
+        (name, Conversion::of_unserved(row, unserved))
     });
-    [(TypeName::of(row), row.conversion)]
+    [(TypeName::of(row), Conversion::of(row))]
         .into_iter()
         .chain(unserved)
 }

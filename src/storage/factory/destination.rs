@@ -1,5 +1,5 @@
-//! Decides where and how each resource is stored. Pure: options and the table of resources enter,
-//! one row for each resource leaves.
+//! Decides where and how each resource is stored. Pure: maps options and the table of resources to
+//! one row for each resource.
 
 use std::ptr;
 
@@ -49,16 +49,20 @@ impl Decision<'_> {
         )
     }
 
-    /// The overrides that name the servers of at least one resource.
+    /// Returns the overrides that decide the servers of at least one resource.
     pub(super) fn deciding(&self) -> Vec<&ResourceOverride> {
-        let rows = self.definitions.iter();
-        let resources = rows.map(|row| GroupResource::of(row));
+        let table = Decision {
+            definitions: self.table,
+            ..*self
+        };
+        let rows = self.table.iter();
+        let resources = rows.map(|row| table.chosen(&GroupResource::of(row)));
         resources
-            .filter_map(|resource| self.servers_of(&self.chosen(&resource)))
+            .filter_map(|chosen| self.servers_of(&chosen))
             .collect()
     }
 
-    /// The override that names the servers of a resource, if there is one.
+    /// Returns the override that decides the servers of a resource, if there is one.
     fn servers_of(&self, chosen: &GroupResource) -> Option<&ResourceOverride> {
         let own = self.overrides_of(chosen).into_iter();
         own.rev().find(|one| one.servers.is_some())
@@ -85,7 +89,8 @@ impl Decision<'_> {
         let memory_version = GroupVersion::of(versions::hub(self, &chosen).unwrap_or(definition));
         Ok(Destination {
             back_end: match servers {
-                Some(servers) => name_of(&self.back_ends(), servers),
+                Some(servers) => name_of(&self.back_ends(), servers)
+                    .ok_or_else(|| FactoryError::NoEngine(servers.join(",")))?,
                 None => BASE.to_owned(),
             },
             keys: Keys::new(&self.options.root, prefix.unwrap_or(default_prefix))?,

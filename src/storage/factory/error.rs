@@ -19,7 +19,7 @@ pub enum FactoryError {
     Version {
         /// The entry.
         entry: String,
-        /// What is wrong, and which versions exist.
+        /// The problem, and which versions exist.
         problem: String,
     },
     /// The resource would be stored as a type that it cannot be converted into.
@@ -42,7 +42,7 @@ pub enum FactoryError {
         version: TypeName,
         /// The version that is stored and cached.
         hub: TypeName,
-        /// What differs.
+        /// How they differ.
         difference: &'static str,
     },
     /// Several errors, one line each (SF-30).

@@ -1,9 +1,9 @@
 //! Decides where and how each resource is stored: back end, key prefix, codec and transformer. Like
 //! Kubernetes' storage factory, it is the only place that decides this.
 //!
-//! The configuration ([`options`]) and the table of resources enter; a [`StoragePlan`] for each
-//! stored resource leaves. All versions of a resource, and groups that share its keys, are one
-//! stored resource with one cache. It must not know HTTP or strategies. Everything except
+//! From the configuration ([`options`]) and the table of resources it makes a [`StoragePlan`] for
+//! each stored resource. All versions of a resource, and groups that share its keys, are one stored
+//! resource with one cache. It must not know HTTP or strategies. Everything except
 //! [`StorageFactory::plans`] works without engines, so that `taffrail storage table` can print the
 //! result. [`decision`], [`versions`] and [`destination`] decide, [`checks`] and [`warnings`] find
 //! mistakes in the configuration.
@@ -21,7 +21,7 @@ mod versions;
 mod warnings;
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use back_ends::{BASE, BackEnd, Engines};
 pub use destination::Destination;
@@ -30,7 +30,7 @@ pub use options::{DEFAULT_ROOT, GroupResource, GroupVersion, StorageOptions};
 pub use plan::StoragePlan;
 
 use super::StoredResource;
-use super::codec::{Codec, StoredForm, TypeName};
+use super::codec::{Codec, MediaType, StoredForm, TypeName};
 use super::transformer::TransformerSource;
 use super::underlying::StoredDecoder;
 use crate::api::resource::ResourceDefinition;
@@ -44,7 +44,7 @@ pub struct StorageFactory {
 }
 
 impl Decision<'_> {
-    /// The version that caches hold of the stored resource of a row, and the form it is stored in.
+    /// Returns the hub version of the row's stored resource, and the form in which it is stored.
     fn form<'d>(
         &'d self,
         definition: &'d Arc<ResourceDefinition>,
@@ -78,25 +78,54 @@ impl Decision<'_> {
             hub: hub.clone(),
             versions: versions.clone(),
             stored_as: form.stored.clone(),
+            shows_hash: true,
         };
-        // All that is stored together is encrypted by the rules of the one that decides.
-        let GroupResource {
-            group,
-            resource: name,
-        } = &requested(&destination.chosen);
         let codec = Codec::new(hub.clone()).stored_as(form);
-        let transformer = transformers.transformer_for(group, name);
-        let engine = engines.engine(&destination.back_end)?;
-        let decoder = StoredDecoder::measured_as(measured_as(hub), codec, transformer);
-        let decoder = decoder.shared(engine.is_shared());
         Ok(StoragePlan {
-            resource: Arc::new(resource),
             versions,
-            engine,
-            decoder: Arc::new(decoder),
-            destination,
+            ..made(
+                resource,
+                codec,
+                destination,
+                engines,
+                transformers,
+                self.options,
+            )?
         })
     }
+}
+
+/// The plan of a stored resource without versions.
+fn made(
+    resource: StoredResource,
+    codec: Codec,
+    destination: Destination,
+    engines: &Engines,
+    transformers: &dyn TransformerSource,
+    options: &StorageOptions,
+) -> Result<StoragePlan, FactoryError> {
+    // Everything that is stored together is encrypted by the rules of the deciding resource.
+    let GroupResource {
+        group,
+        resource: name,
+    } = &requested(&destination.chosen);
+    let transformer = transformers.transformer_for(group, name);
+    let engine = engines.engine(&destination.back_end)?;
+    let (of_group, plural) = measured_as(&resource.hub);
+    let decoder = StoredDecoder::measured_as(of_group, plural, codec, transformer);
+    let of = engine.clone();
+    let decoder = decoder
+        .shared(engine.is_shared())
+        .lacking_defaults(move |revision| of.may_be_of_other_edition(revision))
+        .with_clock(options.clock);
+    Ok(StoragePlan {
+        resource: Arc::new(resource),
+        versions: Vec::new(),
+        engine,
+        decoder: Arc::new(decoder),
+        destination,
+        store: OnceLock::new(),
+    })
 }
 
 impl StorageFactory {
@@ -127,6 +156,7 @@ impl StorageFactory {
     fn decision_of<'d>(&'d self, definitions: &'d [Arc<ResourceDefinition>]) -> Decision<'d> {
         Decision {
             options: &self.options,
+            table: &self.definitions,
             definitions,
         }
     }
@@ -145,7 +175,7 @@ impl StorageFactory {
         self.decision().destination(resource)
     }
 
-    /// What encodes and decodes the objects of a resource, without its encryption.
+    /// The codec for the objects of a resource, without its encryption.
     ///
     /// # Errors
     /// As [`StorageFactory::destination`].
@@ -193,7 +223,7 @@ impl StorageFactory {
     ) -> Result<Vec<StoragePlan>, FactoryError> {
         let decision = self.decision();
         let mut planned = HashSet::new();
-        // The first version that is served makes the plan for all.
+        // The first served version plans for all.
         let first = |row: &&Arc<ResourceDefinition>| {
             let chosen = decision.chosen(&GroupResource::of(row));
             planned.insert(chosen.to_string())
@@ -203,14 +233,21 @@ impl StorageFactory {
         plans.collect()
     }
 
+    /// Returns the resources that decide together with a version how it is stored: its own, and
+    /// those of other groups that share its keys.
+    pub fn cohabitants(&self, definition: &ResourceDefinition) -> Vec<GroupResource> {
+        decision::cohabitants(&GroupResource::of(definition))
+    }
+
     /// The name of the stored resource that a version belongs to, if it is served in addition to
-    /// others ([`StoredResource::name`]).
+    /// others ([`StoredResource::name`]). Of the others only its cohabitants matter, and which of
+    /// their groups are served.
     pub fn stored_resource_name(
         &self,
         definition: &Arc<ResourceDefinition>,
-        served: &[Arc<ResourceDefinition>],
+        beside: &[Arc<ResourceDefinition>],
     ) -> String {
-        let definitions = with(served, definition);
+        let definitions = with(beside, definition);
         let decision = self.decision_of(&definitions);
         decision.chosen(&GroupResource::of(definition)).to_string()
     }
@@ -227,21 +264,45 @@ impl StorageFactory {
         checks::check_same_objects(&resource.hub, definition)
     }
 
-    /// The plan of the stored resource of a version that is served in addition to others.
+    /// Plans the stored resource of a version that is served in addition to others. Of those, only
+    /// the ones that [`StorageFactory::stored_resource_name`] names matter.
     ///
     /// # Errors
-    /// As [`StorageFactory::plans`], and when nothing converts what it serves into what it stores.
+    /// Those of [`StorageFactory::plans`], and a version that cannot be converted into the one that
+    /// is stored.
     pub fn plan(
         &self,
         definition: &Arc<ResourceDefinition>,
-        served: &[Arc<ResourceDefinition>],
+        beside: &[Arc<ResourceDefinition>],
         engines: &Engines,
         transformers: &dyn TransformerSource,
     ) -> Result<StoragePlan, FactoryError> {
-        let definitions = with(served, definition);
+        let definitions = with(beside, definition);
         let decision = self.decision_of(&definitions);
         checks::check_row(&decision, definition)?;
         decision.plan(definition, engines, transformers)
+    }
+
+    /// Plans the storage of a custom resource: always JSON, in the version `resource.hub`, whatever
+    /// versions are served (CRD-116).
+    ///
+    /// # Errors
+    /// Those of [`StorageFactory::plans`].
+    pub fn plan_custom(
+        &self,
+        resource: StoredResource,
+        engines: &Engines,
+        transformers: &dyn TransformerSource,
+    ) -> Result<StoragePlan, FactoryError> {
+        let definitions = [resource.hub.clone()];
+        let decision = self.decision_of(&definitions);
+        let destination = Destination {
+            media_type: MediaType::Json,
+            ..decision.destination(&GroupResource::of(&resource.hub))?
+        };
+        let codec = Codec::new(resource.hub.clone());
+        let options = &self.options;
+        made(resource, codec, destination, engines, transformers, options)
     }
 
     /// The parts of the configuration without effect, one line each.

@@ -1,5 +1,6 @@
-//! The options of the storage factory: what an operator decides about how resources are stored.
+//! The options of the storage factory: the operator's decisions about how resources are stored.
 
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -154,6 +155,8 @@ pub struct StorageOptions {
     pub overrides: Vec<ResourceOverride>,
     /// The configured storage versions.
     pub versions: Vec<VersionOverride>,
+    /// The clock. Its time is shown where a stored object lacks one (KV-30).
+    pub clock: fn() -> Timestamp,
 }
 
 impl Default for StorageOptions {
@@ -166,6 +169,7 @@ impl Default for StorageOptions {
             watch_cache_sizes: BTreeMap::new(),
             overrides: Vec::new(),
             versions: Vec::new(),
+            clock: || Timestamp::UNIX_EPOCH,
         }
     }
 }

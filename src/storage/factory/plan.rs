@@ -1,7 +1,8 @@
 //! The plan of how one stored resource is kept. It is made before any actor runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use actors::cacher::CacherHandle;
 use actors::engine::Engine;
 use actors::lessor::{LeaseReuse, LessorHandle};
 use actors::supervisor::{ActorSystem, CacherSpec};
@@ -21,6 +22,8 @@ pub struct StoragePlan {
     pub(super) destination: Destination,
     pub(super) engine: Arc<dyn Engine>,
     pub(super) decoder: Arc<StoredDecoder>,
+    /// The store without its cache, once it was made.
+    pub(super) store: OnceLock<Arc<Underlying>>,
 }
 
 impl StoragePlan {
@@ -60,14 +63,22 @@ impl StoragePlan {
         }
     }
 
-    /// Builds the storage: behind its Cacher if it has a watch cache and there is one,
-    /// otherwise directly over the engine.
+    /// Builds the storage: over its Cacher if it has a watch cache and the Cacher exists, otherwise
+    /// directly over the engine.
     pub fn build(&self, actor_system: &ActorSystem) -> ResourceStorage {
+        let cacher = actor_system.cacher(&self.resource.name);
+        self.build_over(actor_system, cacher)
+    }
+
+    /// Builds the storage as [`StoragePlan::build`] does, over this Cacher.
+    pub fn build_over(
+        &self,
+        actor_system: &ActorSystem,
+        cacher: Option<CacherHandle>,
+    ) -> ResourceStorage {
         let destination = &self.destination;
         let store = self.store(actor_system);
-        let cacher = actor_system
-            .cacher(&self.resource.name)
-            .filter(|_| destination.is_cached);
+        let cacher = cacher.filter(|_| destination.is_cached);
         tracing::debug!(
             resource = %destination.requested,
             back_end = destination.back_end,
@@ -80,7 +91,7 @@ impl StoragePlan {
         );
         let storage: Arc<dyn Storage> = match cacher {
             Some(cacher) => Arc::new(Cached::new(store, cacher)),
-            None => Arc::new(store),
+            None => store,
         };
         let codec = self.decoder.codec.clone();
         let dry_run = DryRun::new(storage.clone(), codec, destination.keys.clone());
@@ -97,10 +108,18 @@ impl StoragePlan {
             resource: self.resource.name.clone(),
             back_end: self.destination.back_end.clone(),
             store: self.store(actor_system),
+            engine: self.engine.clone(),
         }
     }
 
-    fn store(&self, actor_system: &ActorSystem) -> Underlying {
+    fn store(&self, actor_system: &ActorSystem) -> Arc<Underlying> {
+        let store = self
+            .store
+            .get_or_init(|| Arc::new(self.new_store(actor_system)));
+        Arc::clone(store)
+    }
+
+    fn new_store(&self, actor_system: &ActorSystem) -> Underlying {
         let lessor = actor_system.lessor(&self.destination.back_end);
         Underlying::new(
             self.engine.clone(),

@@ -1,4 +1,4 @@
-//! What is stored where, as what.
+//! Where each resource is stored, and in which form.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use super::options::{ResourceOverride, VersionOverride};
 use super::*;
 use crate::api::object::Object;
-use crate::api::resource::{ConversionStrategy, ResourceScope, SelectableField};
+use crate::api::resource::{ConversionStrategy, Declared, ResourceScope, Rules, SelectableField};
 use crate::storage::codec::{MediaType, object_of};
 use crate::storage::transformer::{Identity, Transformer};
 
@@ -24,10 +24,15 @@ fn rows(rows: &[(&str, &str, &str)]) -> Vec<Arc<ResourceDefinition>> {
 /// Versions that differ in their type only.
 fn convertible(rows: Vec<Arc<ResourceDefinition>>) -> Vec<Arc<ResourceDefinition>> {
     let convertible = |row: Arc<ResourceDefinition>| {
-        Arc::new(ResourceDefinition {
+        let rules = Rules {
             conversion: ConversionStrategy::TypeOnly,
-            ..ResourceDefinition::clone(&row)
-        })
+            ..row.rules().clone()
+        };
+        let declared = Declared {
+            rules,
+            ..Declared::default()
+        };
+        Arc::new(ResourceDefinition::clone(&row).with(declared))
     };
     rows.into_iter().map(convertible).collect()
 }
@@ -398,8 +403,8 @@ fn servers_that_keep_nothing_are_warned_of_and_are_no_back_end_op_23() {
         [
             "etcd-servers-overrides: jobs.batch: no such resource is served",
             "etcd-servers-overrides: events: it is given more than once; the last one counts",
-            "etcd-servers-overrides: events.events.k8s.io: it is kept with /events; name that one",
-            "etcd-servers-overrides: *.autoscaling: every resource of the group has others of its own",
+            "etcd-servers-overrides: events.events.k8s.io: it is stored with /events; name that one",
+            "etcd-servers-overrides: *.autoscaling: every resource of the group has an override of its own",
         ]
     );
     let back_ends = factory.back_ends().into_iter();
@@ -417,7 +422,7 @@ fn servers_that_keep_nothing_are_warned_of_and_are_no_back_end_op_23() {
     assert!(table.iter().all(known));
 }
 
-/// Tells what it was asked for by failing with it.
+/// Fails with the resource that it was asked for.
 struct Asked;
 
 impl TransformerSource for Asked {
@@ -462,6 +467,37 @@ fn plans_have_the_engine_of_their_back_end_and_the_transformer_of_whom_they_name
         };
         assert_eq!(engine, expected, "{}", plan.resource().name);
     }
+}
+
+/// OP-23: what the daemon starts with decides which back ends there are. A resource that is planned
+/// alone, or that comes later, neither renumbers them nor gets another one's.
+#[test]
+fn a_resource_that_comes_later_finds_the_back_ends_that_there_are() {
+    let options = StorageOptions {
+        overrides: vec![
+            kept_by("apps", "deployments", &["http://a"]),
+            kept_by("", options::ALL_OF_GROUP, &["http://b"]),
+            kept_by("example.com", "gadgets", &["http://c"]),
+        ],
+        ..StorageOptions::default()
+    };
+    let factory = factory(options);
+    let engine = || MemoryEngine::new();
+    let engines = Engines::of(engine())
+        .with("override-0", engine())
+        .with("override-1", engine());
+    let plan = |group: &str, plural: &str| {
+        let row = rows(&[(group, "v1", plural)]).remove(0);
+        let plan = factory.plan(&row, &[], &engines, &Identity);
+        plan.map(|plan| plan.destination().back_end.clone())
+    };
+    assert_eq!(plan("", "masterleases").unwrap(), "override-1");
+    assert_eq!(plan("example.com", "widgets").unwrap(), BASE);
+    let refused = plan("example.com", "gadgets").unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "there is no engine for the back end http://c"
+    );
 }
 
 #[test]
@@ -548,7 +584,14 @@ fn versions_that_differ_in_keys_or_caches_are_refused() {
     let scope = differing(&|row| row.scope = ResourceScope::Cluster);
     let why = "only one of them is namespaced";
     assert_eq!(scope, format!("{together}{why}"));
-    let fields = differing(&|row| row.selectable_fields = vec![SelectableField::flag("spec.a")]);
+    let fields = differing(&|row| {
+        let declared = Declared {
+            rules: row.rules().clone(),
+            selectable_fields: vec![SelectableField::flag("spec.a")],
+            ..Declared::default()
+        };
+        row.behaviour = Arc::new(declared);
+    });
     assert_eq!(fields, format!("{together}their selectable fields differ"));
 }
 

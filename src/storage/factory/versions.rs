@@ -46,8 +46,8 @@ pub(super) fn of(decision: &Decision<'_>, chosen: &GroupResource) -> Option<Grou
         .or_else(|| versions_of(decision, chosen).into_iter().next())
 }
 
-/// The version of a stored resource that caches hold: the one that is stored if it is served and
-/// has the common form, else the first one that has, else the first one.
+/// Returns the hub of a stored resource: the storage version if it is served and has the common
+/// form, else the first version that has it, else the first one.
 pub(super) fn hub<'d>(
     decision: &Decision<'d>,
     chosen: &GroupResource,
@@ -99,9 +99,9 @@ pub(super) fn is_known(
 pub(super) fn versions_of(decision: &Decision<'_>, resource: &GroupResource) -> Vec<GroupVersion> {
     let versions = decision.versions(resource).into_iter();
     let unserved = |row: &ResourceDefinition| {
-        let names = row.unserved.iter().map(|(version, _)| GroupVersion {
+        let names = row.rules().unserved.iter().map(|unserved| GroupVersion {
             group: row.group.clone(),
-            version: (*version).to_owned(),
+            version: unserved.version.clone(),
         });
         names.collect::<Vec<_>>()
     };

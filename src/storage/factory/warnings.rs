@@ -26,7 +26,7 @@ pub(super) fn of(decision: &Decision<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Overrides whose servers keep nothing.
+/// Returns warnings of overrides whose servers store nothing.
 fn overrides(decision: &Decision<'_>) -> Vec<String> {
     let deciding = decision.deciding();
     let all = decision.options.overrides.iter().enumerate();
@@ -43,7 +43,7 @@ fn overrides(decision: &Decision<'_>) -> Vec<String> {
         .collect()
 }
 
-/// Why an override has no effect.
+/// Returns the reason why an override has no effect.
 fn idle(decision: &Decision<'_>, one: &ResourceOverride, later: &[ResourceOverride]) -> String {
     let resource = &one.resource;
     let is_all = resource.resource == ALL_OF_GROUP;
@@ -59,8 +59,8 @@ fn idle(decision: &Decision<'_>, one: &ResourceOverride, later: &[ResourceOverri
     }
     let chosen = decision.chosen(resource);
     match is_all {
-        true => "every resource of the group has others of its own".to_owned(),
-        false => format!("it is kept with {}; name that one", named(&chosen)),
+        true => "every resource of the group has an override of its own".to_owned(),
+        false => format!("it is stored with {}; name that one", named(&chosen)),
     }
 }
 

@@ -1,6 +1,5 @@
 //! The metrics of storage. They have Kubernetes' names where they measure the same (storage.md
-//! 5.4). Durations and counts enter; series leave. This folder must not know keys, objects or
-//! engines.
+//! 5.4). This folder must not know keys, objects or engines.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;

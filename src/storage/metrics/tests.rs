@@ -1,4 +1,4 @@
-//! What a store counts, seen on the page that shows it.
+//! The counts of a store, as the metrics page shows them.
 
 use std::sync::Arc;
 
@@ -32,8 +32,8 @@ impl Store {
     fn new(transformer: Arc<dyn Transformer>) -> Store {
         let engine = MemoryEngine::new();
         let codec = Codec::new(configmaps());
-        let named = ("requested.io", "things");
-        let decoder = Arc::new(StoredDecoder::measured_as(named, codec, transformer));
+        let decoder = StoredDecoder::measured_as("requested.io", "things", codec, transformer);
+        let decoder = Arc::new(decoder);
         let keys = Keys::new("/registry", "configmaps").unwrap();
         let lessor = LessorHandle::new(engine.clone(), LeaseReuse::default());
         let storage = Underlying::new(engine.clone(), keys, decoder.clone(), lessor, None);
@@ -70,7 +70,7 @@ impl Store {
         object.set_meta("name", name);
         object.set_meta("namespace", "d");
         let key = format!("/configmaps/d/{name}");
-        let created = self.storage.create(&key, object, None, Origin::default());
+        let created = self.storage.create(&key, object.into(), Origin::default());
         created.await.unwrap();
     }
 
@@ -194,7 +194,7 @@ fn what_was_decoded_in_vain_is_counted_whoever_asks_me_18() {
                 .decode(&key("b"), Revision(1), &value)
                 .is_err()
         );
-        // A cache tries the same value again and again, which tells nobody anything.
+        // A cache retries the same value, which must not count again.
         let again = store.decoder.decode_again(&key("b"), Revision(1), &value);
         assert!(again.is_err());
     });

@@ -11,7 +11,7 @@ use super::rewritten_store::RewrittenStore;
 use crate::storage::underlying::RewrittenPage;
 use crate::storage::{Storage, StorageError, StorageErrorKind};
 
-/// What one pass has found.
+/// The findings of one pass.
 #[derive(Default)]
 pub(super) struct Pass {
     number: u32,
@@ -33,7 +33,7 @@ impl Pass {
         self.unreadable.append(&mut page.unreadable);
     }
 
-    /// Whether today's first key has encrypted every value that can be read.
+    /// Returns whether the current first key has encrypted every readable value.
     pub(super) fn is_clean(&self) -> bool {
         self.stale == 0
     }
@@ -90,7 +90,8 @@ impl Pass {
         Ok(pass)
     }
 
-    /// The revision at which this pass reads a store. All stores of a back end have the same.
+    /// Returns the revision at which this pass reads a store. All stores of a back end have the
+    /// same one.
     async fn revision(&mut self, one: &RewrittenStore) -> Result<Revision, RewriteError> {
         if let Some(revision) = self.revisions.get(&one.back_end) {
             return Ok(*revision);

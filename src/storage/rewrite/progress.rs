@@ -1,8 +1,8 @@
-//! What a rewrite reports while it runs, and why it fails.
+//! Reports the progress of a rewrite, and why it fails.
 
 use serde::{Deserialize, Serialize};
 
-/// How far a rewrite has come. Each value is one line of JSON in the answer of the endpoint.
+/// The progress of a rewrite. Each value is one line of JSON in the response of the endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     tag = "step",
@@ -52,7 +52,7 @@ pub enum RewriteProgress {
     },
 }
 
-/// A back end whose values are all under today's keys.
+/// A back end whose values are all encrypted with the current keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Covered {
@@ -62,12 +62,12 @@ pub struct Covered {
     pub resources: u64,
     /// The revision at which they were last read.
     pub revision: u64,
-    /// Whether others may write to it too. Then its history holds old values until the back end
-    /// itself compacts them.
+    /// Whether other servers may write to it too. Then its history has old values until the back
+    /// end itself compacts them.
     pub is_shared: bool,
 }
 
-/// Why a rewrite fails.
+/// The reason why a rewrite fails.
 pub(super) struct RewriteError {
     pub(super) reason: String,
     /// Some of the values that cannot be read.
@@ -83,8 +83,8 @@ impl RewriteError {
         }
     }
 
-    /// The receiver of the progress has gone away.
+    /// Returns the error for a receiver that has gone away.
     pub(super) fn unheard() -> RewriteError {
-        RewriteError::of("nobody listens any more")
+        RewriteError::of("the client has gone away")
     }
 }

@@ -17,18 +17,18 @@ use crate::storage::encryption::Encryption;
 /// Progress reports that may wait for the receiver.
 const REPORTS_MAX: usize = 16;
 
-/// After so many passes another daemon must be writing with an old key.
+/// If this many passes are not enough, another daemon must be writing with an old key.
 const PASSES_MAX: u32 = 20;
 
-/// How long the rewrite waits for writes that an earlier configuration has encrypted. No write
-/// takes longer.
+/// How long the rewrite waits for writes that an earlier configuration has encrypted. Writes end
+/// sooner.
 const SETTLE_MAX: Duration = Duration::from_secs(120);
 
 /// The pause before the next pass while values remain whose lease has expired: the first one and
 /// the longest one. Each is twice as long as the one before.
 const EXPIRY_PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(15)];
 
-/// How many unreadable values are named.
+/// The most unreadable values that are named.
 const NAMED_MAX: usize = 20;
 
 /// Rewrites the values of all stores.
@@ -36,13 +36,13 @@ const NAMED_MAX: usize = 20;
 pub struct Rewriter {
     encryption: Encryption,
     stores: RewrittenStores,
-    /// By back end, where the daemon keeps the history itself.
+    /// The compactors of the back ends whose history the daemon keeps itself.
     compactors: BTreeMap<String, CompactorHandle>,
 }
 
 impl Rewriter {
-    /// A rewriter of these stores. `compactors` are those of the back ends whose history the
-    /// daemon keeps itself.
+    /// Creates a rewriter of these stores. `compactors` are those of the back ends whose history
+    /// the daemon keeps itself.
     pub fn new(
         encryption: Encryption,
         stores: RewrittenStores,
@@ -55,8 +55,8 @@ impl Rewriter {
         }
     }
 
-    /// Starts the rewrite in a task of its own and reports its progress. The rewrite ends early
-    /// when the receiver is dropped. Two rewrites at a time are harmless.
+    /// Starts the rewrite in a task of its own and reports its progress. The rewrite ends early if
+    /// the receiver is dropped. Two rewrites at a time do no harm.
     pub fn start(self: Arc<Self>, origin: Origin) -> Receiver<RewriteProgress> {
         let (progress, reports) = mpsc::channel(REPORTS_MAX);
         tokio::spawn(async move {
@@ -116,19 +116,19 @@ impl Rewriter {
         })
     }
 
-    /// Waits until no write is under way that an earlier configuration has encrypted. Answers with
-    /// the generation of the current configuration.
+    /// Waits until all writes that an earlier configuration has encrypted have ended. Returns the
+    /// generation of the current configuration.
     async fn settled(&self) -> Result<u64, RewriteError> {
         let settled = tokio::time::timeout(SETTLE_MAX, self.encryption.settled()).await;
         settled.map_err(|_| {
             RewriteError::of(
-                "writes that began under an earlier encryption configuration do not end",
+                "writes that began under an earlier encryption configuration have not ended",
             )
         })
     }
 
-    /// Fails when values remain that a pass cannot rewrite: values that cannot be read, and
-    /// encrypted values that belong to no served resource.
+    /// Fails if values remain that a pass cannot rewrite: values that cannot be read, and encrypted
+    /// values that belong to no served resource.
     async fn check_rest(
         &self,
         pass: &Pass,
@@ -146,15 +146,15 @@ impl Rewriter {
         let named = pass.unreadable.iter().take(NAMED_MAX);
         Err(RewriteError {
             reason: format!(
-                "{}; everything else is under today's keys",
+                "{}; everything else is encrypted with the current keys",
                 reasons.join("; ")
             ),
             unreadable: named.cloned().collect(),
         })
     }
 
-    /// Reloads the configuration, because its file decides. An operator who changed the file and
-    /// forgot the reload would otherwise be told to remove a key that still writes.
+    /// Reloads the configuration, because the file decides. Otherwise an operator who changed the
+    /// file and forgot the reload would remove a key that still writes.
     async fn reload(&self) -> Result<(), RewriteError> {
         let encryption = self.encryption.clone();
         let reload = tokio::task::spawn_blocking(move || encryption.reload()).await;
@@ -176,6 +176,11 @@ impl Rewriter {
         let mut covered = Vec::new();
         let is_encrypted = self.encryption.is_configured();
         for (back_end, revision) in pass.revisions {
+            let mut of_back_end = stores.iter().filter(|one| one.back_end == back_end);
+            if let Some(one) = of_back_end.next() {
+                let noted = one.engine.note_edition(revision).await;
+                noted.map_err(RewriteError::of)?;
+            }
             let compactor = self.compactors.get(&back_end);
             let kept = stores.iter().filter(|one| one.back_end == back_end);
             covered.push(Covered {
@@ -197,8 +202,8 @@ impl Rewriter {
                 .map_err(|_| RewriteError::unheard())?;
             let report = compactor.purge(revision).await.map_err(|error| {
                 RewriteError::of(format!(
-                    "everything is under today's keys, but history holds older values still, as \
-                     it can't be purged: {error}"
+                    "everything is encrypted with the current keys, but history still has older \
+                     values, as it can't be purged: {error}"
                 ))
             })?;
             compacted = compacted.or(Some(report.compacted.0));

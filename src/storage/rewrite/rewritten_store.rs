@@ -1,7 +1,9 @@
 //! The stores that a rewrite goes through.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use actors::engine::Engine;
 use parking_lot::Mutex;
 
 use crate::storage::underlying::Underlying;
@@ -13,32 +15,32 @@ pub struct RewrittenStore {
     /// The back end that keeps it.
     pub back_end: String,
     /// The store itself.
-    pub store: Underlying,
+    pub store: Arc<Underlying>,
+    /// The engine of the back end.
+    pub engine: Arc<dyn Engine>,
 }
 
 /// The stores of all resources that are served now. Clones share the same list.
 #[derive(Clone, Default)]
 pub struct RewrittenStores {
-    stores: Arc<Mutex<Vec<Arc<RewrittenStore>>>>,
+    /// By their resources.
+    stores: Arc<Mutex<BTreeMap<String, Arc<RewrittenStore>>>>,
 }
 
 impl RewrittenStores {
     /// Adds a store. It replaces one of the same resource.
     pub fn add(&self, store: RewrittenStore) {
         let mut stores = self.stores.lock();
-        stores.retain(|other| other.resource != store.resource);
-        stores.push(Arc::new(store));
+        stores.insert(store.resource.clone(), Arc::new(store));
     }
 
     /// Removes the store of a resource.
     pub fn remove(&self, resource: &str) {
-        self.stores
-            .lock()
-            .retain(|store| store.resource != resource);
+        self.stores.lock().remove(resource);
     }
 
     /// The stores of this moment.
     pub fn current(&self) -> Vec<Arc<RewrittenStore>> {
-        self.stores.lock().clone()
+        self.stores.lock().values().cloned().collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Rewriting over an engine in memory, beside others.
+//! Rewriting over an engine in memory, during other writes.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -139,7 +139,8 @@ impl Stage {
         stores.add(RewrittenStore {
             resource: "configmaps".to_owned(),
             back_end: "base".to_owned(),
-            store: self.store(),
+            store: self.store().into(),
+            engine: self.engine.clone(),
         });
         let rewriter = Rewriter::new(self.encryption.clone(), stores, BTreeMap::new());
         Arc::new(rewriter)
@@ -162,7 +163,7 @@ async fn last(mut steps: Receiver<RewriteProgress>) -> RewriteProgress {
     last.unwrap()
 }
 
-/// It has looked at everything, and written so many values anew.
+/// Asserts that it has read everything and rewritten this many values.
 fn assert_done(told: RewriteProgress, rewritten: u64) {
     let RewriteProgress::Done {
         seen,
@@ -257,7 +258,7 @@ async fn wrong_keys_of_aescbc_lose_certify_and_delete_nothing_en_7_st_46() {
     let stage = Stage::by(&providers(&[aescbc("k1", 1)])).await;
     let newest = stage.newest();
     for wrong in [
-        // A new key in front of one with a wrong secret, and a wrong secret alone.
+        // A new key before one with a wrong secret, and a wrong secret alone.
         providers(&[aescbc("k2", 2), aescbc("k1", 3)]),
         providers(&[aescbc("k1", 4)]),
     ] {

@@ -7,20 +7,19 @@ use actors::object::CachedObject;
 use bytes::Bytes;
 
 use super::{PutRequest, Underlying};
-use crate::api::object::Object;
-use crate::storage::{StorageError, StorageErrorKind};
+use crate::storage::{NewObject, StorageError, StorageErrorKind};
 
 impl Underlying {
     /// Stores an object that must be absent (ST-30).
     pub(super) async fn create_object(
         &self,
         key: &str,
-        mut object: Object,
-        ttl: Option<u64>,
+        mut new: NewObject,
         origin: Origin,
     ) -> Result<Arc<CachedObject>, StorageError> {
         let key = self.keys.object(key)?;
-        if object
+        if new
+            .object
             .resource_version()
             .parse::<u64>()
             .is_ok_and(|version| version != 0)
@@ -28,19 +27,16 @@ impl Underlying {
             return Err(self.fault(&key.to_text(), StorageErrorKind::VersionOnCreate));
         }
         loop {
-            let plain = Bytes::from(self.decoder.codec.encode(&object));
-            let prepared = self.prepare(&key, &object, &plain)?;
+            let plain = Bytes::from(self.decoder.codec.encode(&new.object));
+            let prepared = self.prepare(&key, &new.object, &plain)?;
             let put = PutRequest {
                 expect: Expect::Absent,
                 plain,
                 prepared: prepared.clone(),
-                ttl,
+                ttl: new.ttl,
             };
             match self.put("create", &key, put, &origin).await {
-                // It is tried once more without what it can do without (API-93).
-                Err(error) if error.is_too_large() && object.managed_fields().is_some() => {
-                    object.set_managed_fields(None);
-                }
+                Err(error) if error.is_too_large() && new.lighten() => {}
                 Err(error) => return Err(error),
                 Ok(Outcome::Committed(event)) => return Ok(prepared.stored_at(event.revision)),
                 // Any value counts as existing, readable or not.

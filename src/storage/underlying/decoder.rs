@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actors::engine::{Event, Key, Revision};
 use actors::object::{CachedObject, Decode, DecodeError};
 use bytes::Bytes;
+use jiff::Timestamp;
 
 use super::prepared::prepared_object;
 use crate::storage::codec::Codec;
@@ -17,22 +18,26 @@ pub struct StoredDecoder {
     pub codec: Codec,
     /// Its transformer.
     pub transformer: Arc<dyn Transformer>,
-    /// Whether others write to the store, so that the types of values must be checked.
+    /// Whether other servers write to the store, so that the types of values must be checked.
     is_shared: bool,
+    /// Whether a value of this revision may lack defaults.
+    lacks_defaults: Arc<dyn Fn(Revision) -> bool + Send + Sync>,
+    /// Returns the time for objects that lack one.
+    pub(super) clock: fn() -> Timestamp,
     pub(super) metrics: Metrics,
 }
 
 impl StoredDecoder {
-    /// The decoder of a resource. Its metrics bear the resource's own name.
+    /// Creates the decoder of a resource. Its metrics have the resource's own name.
     pub fn new(codec: Codec, transformer: Arc<dyn Transformer>) -> StoredDecoder {
         let definition = codec.definition().clone();
-        let measured_as = (definition.group.as_str(), definition.plural.as_str());
-        StoredDecoder::measured_as(measured_as, codec, transformer)
+        StoredDecoder::measured_as(&definition.group, &definition.plural, codec, transformer)
     }
 
-    /// The same, with metrics under this group and plural (SF-42).
+    /// Creates a decoder whose metrics have this group and plural (SF-42).
     pub fn measured_as(
-        (group, resource): (&str, &str),
+        group: &str,
+        resource: &str,
         codec: Codec,
         transformer: Arc<dyn Transformer>,
     ) -> StoredDecoder {
@@ -40,15 +45,35 @@ impl StoredDecoder {
             codec,
             transformer,
             is_shared: false,
+            lacks_defaults: Arc::new(|_| false),
+            clock: || Timestamp::UNIX_EPOCH,
             metrics: Metrics::new(group, resource),
         }
     }
 
-    /// The same decoder for a store that others write to. A value of the right kind whose fields
-    /// have other types can't be read there.
+    /// Sets whether other servers write to the store. If so, a value whose fields have other types
+    /// than those of its kind cannot be read.
     #[must_use]
     pub fn shared(self, is_shared: bool) -> StoredDecoder {
         StoredDecoder { is_shared, ..self }
+    }
+
+    /// Sets the function that says, for a revision, whether values may lack defaults (KV-31).
+    #[must_use]
+    pub fn lacking_defaults(
+        self,
+        lacks_defaults: impl Fn(Revision) -> bool + Send + Sync + 'static,
+    ) -> StoredDecoder {
+        StoredDecoder {
+            lacks_defaults: Arc::new(lacks_defaults),
+            ..self
+        }
+    }
+
+    /// Sets the clock, whose time objects get that lack one.
+    #[must_use]
+    pub fn with_clock(self, clock: fn() -> Timestamp) -> StoredDecoder {
+        StoredDecoder { clock, ..self }
     }
 
     fn transformed(
@@ -67,19 +92,29 @@ impl StoredDecoder {
             })
     }
 
-    /// The object of a value's plain bytes. Counts failures.
+    /// Decodes the object in a value's plain bytes. Counts failures.
     pub(super) fn decode_plain(
         &self,
         key: &Key,
         revision: Revision,
         plain: &[u8],
     ) -> Result<CachedObject, DecodeError> {
-        let decoded = self.codec.decode_stored(key, revision, plain);
-        let decoded = decoded.and_then(|object| match self.is_shared {
-            true => self.codec.check_types(key, &object).map(|()| object),
-            false => Ok(object),
-        });
+        let decoded = self.decode_quietly(key, revision, plain);
         decoded.inspect_err(|_| self.metrics.decode_error())
+    }
+
+    /// Decodes an object without counting failures.
+    fn decode_quietly(
+        &self,
+        key: &Key,
+        revision: Revision,
+        plain: &[u8],
+    ) -> Result<CachedObject, DecodeError> {
+        let codec = &self.codec;
+        match self.is_shared || (self.lacks_defaults)(revision) {
+            true => codec.decode_foreign(key, revision, plain, self.is_shared, self.clock),
+            false => codec.decode_stored(key, revision, plain),
+        }
     }
 }
 
@@ -111,10 +146,6 @@ impl Decode for StoredDecoder {
         value: &Bytes,
     ) -> Result<CachedObject, DecodeError> {
         let plain = self.transformed(key, revision, value)?;
-        let object = self.codec.decode_stored(key, revision, &plain)?;
-        if self.is_shared {
-            self.codec.check_types(key, &object)?;
-        }
-        Ok(object)
+        self.decode_quietly(key, revision, &plain)
     }
 }

@@ -1,4 +1,4 @@
-//! Delete (ST-40..46).
+//! Delete (ST-40 to ST-46).
 
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ impl Underlying {
             .map_err(|status| self.fault(&key.to_text(), StorageErrorKind::Refused(status)))
     }
 
-    /// The current state, where it is another one than a suggestion: only a current state ends a
+    /// Returns the current state, if it differs from a suggestion: only a current state ends a
     /// deletion (ST-41, ST-45).
     async fn newer(
         &self,

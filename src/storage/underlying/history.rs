@@ -1,4 +1,4 @@
-//! The past of one object: its state at a revision, and its changes.
+//! The history of one object: its state at a revision, and its changes.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,8 +15,8 @@ use crate::storage::history::{
 };
 use crate::storage::{StorageError, StorageErrorKind};
 
-/// The bytes of values in one piece of history. As much is held of each history that its client
-/// does not read.
+/// The bytes of values in one part of history. A history whose client does not read it takes this
+/// much memory.
 const PIECE_BYTES: usize = 64 * 1024;
 /// The most pieces of the store's history that are read for one piece of the object's.
 const CHUNKS_MAX: usize = 16;
@@ -54,7 +54,7 @@ impl Underlying {
         Ok(ObjectHistory { changes, rest })
     }
 
-    /// Reads what the object was before the history that is kept.
+    /// Reads the state of the object before the retained history.
     async fn beginning(
         &self,
         key: &Key,
@@ -100,7 +100,7 @@ impl Underlying {
         }
     }
 
-    /// Reads one chunk of the engine's history. Answers how far it reaches.
+    /// Reads one chunk of the engine's history. Returns how far it reaches.
     async fn piece(
         &self,
         key: &Key,

@@ -12,22 +12,22 @@ use crate::storage::{
     Asked, Expired, ListRequest, ObjectList, StorageError, StorageErrorKind, VersionMatch,
 };
 
-/// The most keys that a range is asked for because of selectors (LI-12).
+/// The most keys that a range reads because of selectors (LI-12).
 const PAGE_KEYS_MAX: usize = 10_000;
 
 /// A list request, with its token and version parsed.
 pub(in crate::storage) struct Plan {
     /// The state to read.
     pub at: At,
-    /// The store must have reached this revision. Otherwise the request is "too large".
+    /// The revision that the store must have reached. Otherwise the request is "too large".
     pub not_older_than: Option<Revision>,
-    /// Only keys from here on.
+    /// The first key to read.
     pub start: Option<Vec<u8>>,
-    /// The page's token, when it has one.
+    /// The page's token, if it has one.
     pub token: Option<Continuation>,
 }
 
-/// Interprets a list request (the table of storage.md 2.2). `prefix` is what it lists.
+/// Interprets a list request (the table of storage.md 2.2). `prefix` is that of its keys.
 pub(in crate::storage) fn plan(
     request: &ListRequest,
     prefix: &Prefix,
@@ -210,7 +210,7 @@ impl Underlying {
         })
     }
 
-    /// A list of the one object at a key (RG-2). Tokens mean nothing here (LI-31).
+    /// Lists the one object at a key (RG-2). Tokens are ignored here (LI-31).
     async fn list_one(&self, request: ListRequest) -> Result<ObjectList, StorageError> {
         let key = self.keys.object(&request.key)?;
         let found = self.find(&request, &key).await;

@@ -1,9 +1,9 @@
 //! The store of one resource without a cache: codec and transformer over an engine.
 //!
-//! Owns how objects become values of the engine, with optimistic concurrency, leases and retries.
-//! Requests for objects enter; reads and mutations of bytes go to the engine. It must not know
-//! caches or HTTP. Every read goes to the engine. [`Cached`](super::cached) sits on top of it, and
-//! passes every write down with a suggestion of the current state.
+//! This folder owns how objects become values of the engine, with optimistic concurrency, leases
+//! and retries. It must not know caches or HTTP. Every read goes to the engine.
+//! [`Cached`](super::cached) is built on top of it, and passes every write down with a suggestion
+//! of the current state.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,11 +26,11 @@ use self::prepared::PreparedObject;
 use super::keys::Keys;
 use super::metrics::Metrics;
 use super::{
-    Asked, DeleteRequest, Expired, GetRequest, HistoryRequest, ListRequest, ObjectHistory,
-    ObjectList, RunningWatch, Stats, Storage, StorageError, StorageErrorKind, UpdateFunction,
-    UpdateRequest, ValidateDeletion, WatchRequest, WriteOutcome,
+    Asked, DeleteRequest, Expired, GetRequest, HistoryRequest, ListRequest, NewObject,
+    ObjectHistory, ObjectList, RunningWatch, Stats, Storage, StorageError, StorageErrorKind,
+    UpdateFunction, UpdateRequest, ValidateDeletion, WatchRequest, WriteOutcome,
 };
-use crate::api::abandoned;
+use crate::api::abandoned::{self, Abandoned};
 use crate::api::object::Object;
 
 mod create;
@@ -57,18 +57,19 @@ pub struct Underlying {
     pub(super) decoder: Arc<StoredDecoder>,
     pub(super) metrics: Metrics,
     lessor: LessorHandle,
-    /// Gives turns to retries of hot keys. Without it callers race, as in tests of the store alone.
+    /// Grants turns to retries of hot keys. Without it callers race, as in tests of the store
+    /// alone.
     writers: Option<WriterHandle>,
-    /// The epoch of the engine in which the Writers learnt what they remember.
+    /// The epoch of the engine to which the Writers' memory belongs.
     epoch: Arc<AtomicU64>,
-    /// The last count, and when it was made.
+    /// The last count, and its time.
     counted: Arc<Mutex<Option<(Instant, Stats)>>>,
 }
 
-/// How long a count is believed (RG-14).
+/// How long a count stays valid (RG-14).
 const COUNT_LASTS: Duration = Duration::from_secs(180);
 
-/// How many leases one put tries, each after the previous one turned out to be gone.
+/// The most leases that one put tries, each after the previous one turned out to be gone.
 const LEASES_MAX: usize = 3;
 
 /// A put for the engine.
@@ -77,9 +78,9 @@ struct PutRequest {
     expect: Expect,
     /// The value, before it is transformed.
     plain: Bytes,
-    /// The object that the value is of.
+    /// The object in the value.
     prepared: PreparedObject,
-    /// Seconds to live. `None` and 0 mean for ever.
+    /// Seconds to live. `None` and 0 mean no limit.
     ttl: Option<u64>,
 }
 
@@ -87,13 +88,13 @@ struct PutRequest {
 struct ObjectState {
     /// The object, `None` when the key is absent.
     object: Option<Arc<CachedObject>>,
-    /// Its plain stored bytes; `None` for the form that the codec stores it in.
+    /// Its plain stored bytes. `None` for the form in which the codec stores it.
     plain: Option<Bytes>,
-    /// The value is stale and should be rewritten (ST-56).
+    /// Whether the value is stale and should be rewritten (ST-56).
     stale: bool,
     /// Whether it was read from the engine, and neither suggested by a cache nor queued.
     current: bool,
-    /// The ticket of the mutation that leaves this state, if that is not durable yet.
+    /// The ticket of the mutation that results in this state, if that is not durable yet.
     ticket: Option<Ticket>,
     /// The store's revision when the key was in this state. For an absent key, any earlier value is
     /// older than this.
@@ -137,7 +138,7 @@ impl Underlying {
         }
     }
 
-    /// Clears what Writers remember when the engine has begun a new epoch.
+    /// Clears the Writers' memory when the engine has begun a new epoch.
     async fn forget_other_epochs(&self) {
         let now = self.engine.epoch();
         if self.epoch.swap(now, Ordering::Relaxed) != now
@@ -147,8 +148,8 @@ impl Underlying {
         }
     }
 
-    /// The current position of the store. Asking etcd for it counts as a read (ST-70, ME-70). An
-    /// engine in this process knows it.
+    /// Returns the current position of the store. A request to etcd for it counts as a read (ST-70,
+    /// ME-70). An engine in this process knows it.
     pub(super) async fn position(&self, prefix: &Prefix) -> Result<Position, StorageError> {
         let started = Instant::now();
         let answer = self.engine.current(prefix).await;
@@ -188,8 +189,8 @@ impl Underlying {
         self.fault(key, kind)
     }
 
-    /// Decodes an object. Only what the codec does not recognise as an object is unreadable, and
-    /// may be deleted by name.
+    /// Decodes an object. Only bytes that the codec does not recognise as an object are unreadable,
+    /// and may be deleted by name.
     fn decode(
         &self,
         key: &Key,
@@ -261,7 +262,7 @@ impl Underlying {
         }
     }
 
-    /// Commits. A refusal becomes the state that the key has instead.
+    /// Commits. If the engine refuses, returns the current state of the key.
     async fn commit(
         &self,
         operation: &'static str,
@@ -282,9 +283,10 @@ impl Underlying {
         answer.map_err(|error| self.engine_fault(&key.to_text(), error))
     }
 
-    /// Binds the request to be carried out to its end. One that was given up writes nothing.
+    /// Makes the request run to its end. An abandoned request begins no write.
     fn begin_write(&self, key: &Key) -> Result<(), StorageError> {
-        let refused = |status| self.fault(&key.to_text(), StorageErrorKind::Refused(status));
+        let refused =
+            |error: Abandoned| self.fault(&key.to_text(), StorageErrorKind::Refused(error.into()));
         abandoned::begin_write().map_err(refused)
     }
 
@@ -299,7 +301,7 @@ impl Underlying {
         answer
     }
 
-    /// Counts the answer to a commit (ME-1, ME-2).
+    /// Counts the result of a commit (ME-1, ME-2).
     async fn answered(
         &self,
         operation: &'static str,
@@ -308,7 +310,7 @@ impl Underlying {
     ) {
         self.metrics.request(operation, started, answer.is_ok());
         if let (Err(EngineError::OutcomeUnknown(_)), Some(writers)) = (answer, &self.writers) {
-            // What Writers remember of hot keys may be outdated. The next attempts read.
+            // The Writers' memory of hot keys may be outdated. The next attempts read.
             writers.forget_all().await;
         }
     }
@@ -384,7 +386,8 @@ impl Underlying {
         }
     }
 
-    /// The lease of an object that lives for this many seconds (ST-57). `None` and 0 mean for ever.
+    /// Returns the lease of an object that lives for this many seconds (ST-57). `None` and 0 mean
+    /// no limit.
     async fn lease(&self, key: &Key, ttl: Option<u64>) -> Result<LeaseId, StorageError> {
         let Some(ttl) = ttl.filter(|seconds| *seconds > 0) else {
             return Ok(LeaseId::default());
@@ -393,7 +396,7 @@ impl Underlying {
         lease.map_err(|error| self.engine_fault(&key.to_text(), error))
     }
 
-    /// Decodes an object before it is stored. So it need not be read back (ST-30).
+    /// Decodes an object before it is stored, so that it need not be read back (ST-30).
     fn prepare(
         &self,
         key: &Key,
@@ -406,7 +409,7 @@ impl Underlying {
             let kind = StorageErrorKind::Internal(error.to_string());
             self.fault(&key.to_text(), kind)
         })?;
-        Ok(PreparedObject::new(codec.definition().clone(), object))
+        Ok(PreparedObject::new(codec.definition(), object))
     }
 
     async fn get_object(
@@ -483,11 +486,10 @@ impl Storage for Underlying {
     fn create<'s>(
         &'s self,
         key: &'s str,
-        object: Object,
-        ttl: Option<u64>,
+        new: NewObject,
         origin: Origin,
     ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
-        self.create_object(key, object, ttl, origin).boxed()
+        self.create_object(key, new, origin).boxed()
     }
 
     fn delete<'s>(
@@ -552,7 +554,7 @@ impl Storage for Underlying {
     }
 
     fn known_stats(&self, prefix: &str) -> Option<Stats> {
-        // What one namespace holds is not counted.
+        // The objects of a single namespace are not counted.
         if self.keys.below(prefix).ok()? != *self.keys.resource_prefix() {
             return None;
         }

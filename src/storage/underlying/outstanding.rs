@@ -62,7 +62,7 @@ mod tests {
             let write = Outstanding::new(Some(held.clone()));
             match &answer {
                 Some(answer) => write.answered(answer),
-                // Whoever waited has gone away.
+                // The waiting caller has gone away.
                 None => drop(write),
             }
             tokio::time::sleep(UNKNOWN_FOR / 2).await;

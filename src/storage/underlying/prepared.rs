@@ -1,7 +1,7 @@
-//! An object that is decoded once: before it is stored. The answer to its writer and the watch
-//! cache of this process are made of it.
+//! An object that is decoded once: before it is stored. The response to its writer and the watch
+//! cache of this process use it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use actors::engine::{Event, Prepared, Revision};
 use actors::object::CachedObject;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::api::resource::ResourceDefinition;
 
-/// The version that an object shows while its own is not known. No client can name it.
+/// The version of an object while its own is not known. No client can name it.
 const UNKNOWN: Revision = Revision(u64::MAX);
 
 /// An object that is about to be stored.
@@ -17,8 +17,11 @@ const UNKNOWN: Revision = Revision(u64::MAX);
 pub(super) struct PreparedObject(Arc<Inner>);
 
 struct Inner {
-    /// The version of the resource whose form the object has.
-    definition: Arc<ResourceDefinition>,
+    /// The version of the resource that the object is in.
+    ///
+    /// Engines may keep prepared objects in their history, which must not keep the kind of a
+    /// removed resource alive.
+    definition: Weak<ResourceDefinition>,
     /// The object, first with an [`UNKNOWN`] version, later as the cache holds it.
     object: Mutex<Arc<CachedObject>>,
 }
@@ -29,10 +32,10 @@ impl PreparedObject {
 
     /// An object of this version of its resource, at [`PreparedObject::VERSION`].
     pub(super) fn new(
-        definition: Arc<ResourceDefinition>,
+        definition: &Arc<ResourceDefinition>,
         object: Arc<CachedObject>,
     ) -> PreparedObject {
-        let object = Mutex::new(object);
+        let (definition, object) = (Arc::downgrade(definition), Mutex::new(object));
         PreparedObject(Arc::new(Inner { definition, object }))
     }
 
@@ -41,15 +44,16 @@ impl PreparedObject {
         self.0.object.lock().clone()
     }
 
-    /// What travels with the mutation.
+    /// The object as it travels with the mutation.
     pub(super) fn prepared(&self) -> Prepared {
         Prepared::new(self.0.clone())
     }
 
     /// The object as it was stored at a revision, for its writer.
     ///
-    /// It does not become the cache's object, which the Cacher's own thread makes: what lives long
-    /// would leave holes between the short-lived allocations of the threads that serve requests.
+    /// It does not become the cache's object, which the Cacher's own thread makes: a long-lived
+    /// allocation would leave holes between the short-lived ones of the threads that serve
+    /// requests.
     pub(super) fn stored_at(&self, revision: Revision) -> Arc<CachedObject> {
         let object = self.object();
         match object.revision == revision {
@@ -65,7 +69,7 @@ pub(super) fn prepared_object(
     definition: &Arc<ResourceDefinition>,
 ) -> Option<Arc<CachedObject>> {
     let inner: &Inner = event.prepared.get()?;
-    let is_same = Arc::ptr_eq(&inner.definition, definition);
+    let is_same = inner.definition.as_ptr() == Arc::as_ptr(definition);
     is_same.then(|| {
         let mut object = inner.object.lock();
         if object.revision != event.revision {

@@ -1,6 +1,6 @@
-//! Rewrites the values that another key or provider than today's first one has written, and those
-//! of other versions of their kind (KV-28): the empty update of ST-56, for many values. Of other
-//! values only the encryption changes, and their objects are not decoded.
+//! Rewrites values that another key or provider than the current first one has written, and values
+//! of other versions of their kind (KV-28): the empty update of ST-56, for many values. If only the
+//! encryption changes, objects are not decoded.
 
 use std::time::Instant;
 
@@ -18,32 +18,32 @@ use crate::storage::{StorageError, StorageErrorKind};
 /// Values of one page.
 const PAGE: usize = 500;
 
-/// Values that are written at the same time. Their commits share disk syncs.
+/// The number of concurrent writes. Their commits share disk syncs.
 const CONCURRENT: usize = 16;
 
-/// How many attempts a key gets while others write it. Each of them writes with today's key, so
-/// one attempt should be enough.
+/// The most attempts for a key that others write. Each of their writes uses the current key, so one
+/// attempt should be enough.
 const ATTEMPTS: usize = 100;
 
-/// What became of a page of values.
+/// The outcome for a page of values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RewrittenPage {
     /// Values read.
     pub seen: u64,
-    /// Values of them that another key than today's first one had written, or that were of another
-    /// version. Only the expired ones are left now.
+    /// Stale values: those that another key than the current first one had written, and those of
+    /// another version. Only the expired ones remain.
     pub stale: u64,
-    /// Stale values whose lease has expired and which are not deleted yet.
+    /// Stale values whose lease has expired, but which are not deleted yet.
     pub expired: u64,
-    /// Stale values that this call has rewritten. Others may have been rewritten by somebody else.
+    /// Stale values that this call has rewritten. Others may have rewritten the rest.
     pub written: u64,
     /// Values that no key can read, one line for the operator each.
     pub unreadable: Vec<String>,
-    /// Where the next page starts, if there is one.
+    /// The start of the next page, if there is one.
     pub next: Option<Vec<u8>>,
 }
 
-/// What became of a value.
+/// The outcome for a value.
 enum ValueOutcome {
     Fresh,
     Stale {
@@ -54,7 +54,7 @@ enum ValueOutcome {
     Unreadable(TransformError),
 }
 
-/// What became of a commit.
+/// The outcome of a commit.
 enum CommitOutcome {
     Yes,
     /// The key is absent now.
@@ -130,7 +130,7 @@ impl Underlying {
         mut item: KeyValue,
         origin: &Origin,
     ) -> Result<ValueOutcome, StorageError> {
-        // Lets other tasks run even when there is little to do.
+        // Yield, even when there is little to do.
         tokio::task::yield_now().await;
         let mut outcome = ValueOutcome::Fresh;
         for _ in 0..ATTEMPTS {
@@ -142,11 +142,12 @@ impl Underlying {
                 Err(error) => return Ok(ValueOutcome::Unreadable(error)),
             };
             let codec = &self.decoder.codec;
-            let plain = match codec.renewed(&item.key, item.revision, &plain) {
-                Some(renewed) => renewed,
-                None if is_stale => plain.to_vec(),
-                None => return Ok(outcome),
-            };
+            let plain =
+                match codec.renewed(&item.key, item.revision, &plain, (self.decoder.clock)()) {
+                    Some(renewed) => renewed,
+                    None if is_stale => plain.to_vec(),
+                    None => return Ok(outcome),
+                };
             outcome = ValueOutcome::Stale { written: false };
             let value = transformer.transform_to_storage(&item.key, plain);
             let value = value.map_err(|error| {
@@ -155,7 +156,7 @@ impl Underlying {
                     StorageErrorKind::Internal(error.to_string()),
                 )
             })?;
-            // The lease stays as it is: not renewed, not removed.
+            // The lease is neither renewed nor removed.
             let change = Change::Put {
                 value,
                 lease: item.lease,
@@ -300,7 +301,7 @@ mod tests {
         let engine = MemoryEngine::new();
         let lease = engine.grant(Duration::from_secs(3600)).await.unwrap().id;
         let none = LeaseId::default();
-        // A value that is no object is rewritten like any other.
+        // A value that is not an object is rewritten like any other.
         put(&engine, "a/a", "old:garbage", none).await;
         put(&engine, "a/b", "old:leased", lease).await;
         put(&engine, "a/c", "new:fresh", none).await;

@@ -30,8 +30,8 @@ impl HeldTurn {
 }
 
 impl Underlying {
-    /// The turn of a key and the state that it begins with, before the first attempt. Without
-    /// rivals, and for an update of one version, there is none.
+    /// Returns the turn of a key and the state that it begins with, before the first attempt.
+    /// `None` without rivals, and for an update of one version.
     pub(super) async fn first_turn(
         &self,
         key: &Key,
@@ -51,9 +51,9 @@ impl Underlying {
         writers.filter(|_| request.version != VersionUse::Names)
     }
 
-    /// Waits for the key's turn, and starts from the state that the previous turn left, if that is
-    /// newer. A turn that was beaten waits once more. Without a Writer, or when it does not answer
-    /// in time, the caller continues without a turn. Turns affect only speed.
+    /// Waits for the key's turn, and starts from the state of the previous turn, if that is newer.
+    /// A turn that was beaten waits once more. Without a Writer, or if it does not answer in time,
+    /// the caller continues without a turn. Turns affect only speed.
     pub(super) async fn in_turn(
         &self,
         key: &Key,
@@ -75,7 +75,7 @@ impl Underlying {
         };
         let newest = match turn.last_outcome() {
             // Compared with the store's revision, not with the object's. For a key that was deleted
-            // since, an older outcome would be tried and refused for ever.
+            // since, an older outcome would be tried and refused forever.
             Some(LastOutcome::Durable(item)) if item.revision > state.seen => {
                 self.state_of(item, item.revision).ok()
             }
@@ -122,8 +122,8 @@ impl Underlying {
             issuer = issuer.with_followers();
         }
         let pending = self.engine.queue(mutation, issuer).await;
-        // An engine that queues nothing has settled the ticket. Then the turn is still needed: to
-        // try again, or to say what was committed.
+        // An engine without a queue has settled the ticket already. Then the turn is still needed:
+        // to retry, or to report the commit.
         if !ticket.is_settled() {
             *turn = turn.take().map(|held| match held {
                 HeldTurn::Held(turn) => HeldTurn::Queued(turn.queued(QueuedObject {
@@ -154,7 +154,7 @@ impl Underlying {
     }
 }
 
-/// The state that a queued mutation leaves, or has left. `None` if it has failed, or is older than
+/// Returns the state that a queued mutation results in. `None` if it has failed, or is older than
 /// the store was at `seen`. Unless the caller may chain, this waits until the state is durable.
 async fn queued_state(
     queued: &QueuedObject,

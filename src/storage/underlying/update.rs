@@ -11,8 +11,8 @@ use super::turns::HeldTurn;
 use super::{ObjectState, PutRequest, Underlying};
 use crate::storage::preconditions;
 use crate::storage::{
-    Current, RunToCompletion, StorageError, StorageErrorKind, UpdateFunction, UpdateRequest,
-    Updated, VersionUse, WriteDecision, WriteOutcome,
+    Current, NewObject, RunToCompletion, StorageError, StorageErrorKind, UpdateFunction,
+    UpdateRequest, VersionUse, WriteDecision, WriteOutcome,
 };
 
 /// The result of one attempt.
@@ -85,9 +85,7 @@ impl Underlying {
             object: state.object.clone(),
         };
         match update.call(current).await {
-            Ok(WriteDecision::Write(updated)) => {
-                self.store(key, request, state, updated, turn).await
-            }
+            Ok(WriteDecision::Write(new)) => self.store(key, request, state, new, turn).await,
             Ok(WriteDecision::Leave) => self.ended(key, state, Ok(Attempt::Left)).await,
             Err(status) => {
                 let refused = self.fault(&key.to_text(), StorageErrorKind::Refused(status));
@@ -96,8 +94,8 @@ impl Underlying {
         }
     }
 
-    /// The update function wants nothing stored. That is final for a current state, and for a
-    /// suggestion that turns out to be current (ST-53). What was computed from a state that was not
+    /// Ends an update whose function wants nothing stored. That is final for a current state, and
+    /// for a suggestion that turns out to be current (ST-53). A result from a state that was not
     /// durable yet is computed again.
     async fn ended(
         &self,
@@ -121,14 +119,14 @@ impl Underlying {
         key: &Key,
         request: &UpdateRequest,
         mut state: ObjectState,
-        updated: Updated,
+        mut new: NewObject,
         turn: &mut Option<HeldTurn>,
     ) -> Result<Attempt, StorageError> {
-        let plain = Bytes::from(self.decoder.codec.encode(&updated.object));
-        if !state.stale && self.is_stored_as(&state, &plain) {
+        let mut plain = Bytes::from(self.decoder.codec.encode(&new.object));
+        if !state.stale && self.may_be_stored_as(key, &state, &new, &plain) {
             if !state.current {
                 state = self.durable(key, &state).await?;
-                if !self.is_stored_as(&state, &plain) {
+                if !self.may_be_stored_as(key, &state, &new, &plain) {
                     return Ok(Attempt::Again(state));
                 }
             }
@@ -136,19 +134,42 @@ impl Underlying {
                 return Ok(Attempt::Done(object.clone()));
             }
         }
-        let is_forever = updated.ttl.is_none_or(|seconds| seconds == 0);
-        let prepared = self.prepare(key, &updated.object, &plain)?;
+        loop {
+            match self
+                .commit_new(key, request, &state, &new, plain, turn)
+                .await
+            {
+                Err(error) if error.is_too_large() && new.lighten() => {
+                    plain = Bytes::from(self.decoder.codec.encode(&new.object));
+                }
+                attempt => return attempt,
+            }
+        }
+    }
+
+    /// Commits the new object, encoded as these bytes.
+    async fn commit_new(
+        &self,
+        key: &Key,
+        request: &UpdateRequest,
+        state: &ObjectState,
+        new: &NewObject,
+        plain: Bytes,
+        turn: &mut Option<HeldTurn>,
+    ) -> Result<Attempt, StorageError> {
+        let is_forever = new.ttl.is_none_or(|seconds| seconds == 0);
+        let prepared = self.prepare(key, &new.object, &plain)?;
         let put = PutRequest {
             expect: state.expectation(),
             plain,
             prepared: prepared.clone(),
-            ttl: updated.ttl,
+            ttl: new.ttl,
         };
         let origin = &request.origin;
         let may_chain = request.version == VersionUse::Ignores
             && is_forever
             && turn.as_ref().is_some_and(HeldTurn::may_chain);
-        let outcome = match updated.hold {
+        let outcome = match new.hold.clone() {
             None if may_chain => self.put_in_turn(key, &put, origin, turn).await?,
             None => self.put("update", key, put, origin).await?,
             Some(hold) => {
@@ -175,7 +196,27 @@ impl Underlying {
 }
 
 impl Underlying {
-    /// Whether an object is stored as these plain bytes.
+    /// Returns whether an object may be stored as these plain bytes. The text in a cache may
+    /// differ from the stored one if values are completed when they are read.
+    fn may_be_stored_as(
+        &self,
+        key: &Key,
+        state: &ObjectState,
+        new: &NewObject,
+        plain: &Bytes,
+    ) -> bool {
+        let codec = &self.decoder.codec;
+        let is_completed = codec.definition().behaviour.completes_stored();
+        match (&state.object, &state.plain) {
+            (Some(object), None) if is_completed => {
+                let shown = codec.cached_form(&new.object, key, object.revision, plain);
+                shown.is_ok_and(|shown| shown.wire() == object.wire())
+            }
+            _ => self.is_stored_as(state, plain),
+        }
+    }
+
+    /// Returns whether an object is stored as these plain bytes.
     fn is_stored_as(&self, state: &ObjectState, plain: &Bytes) -> bool {
         match (&state.object, &state.plain) {
             (None, _) => false,

@@ -1,6 +1,6 @@
 //! Watches served by the engine itself: for resources without a watch cache.
 //!
-//! A feed of the engine tells that something happened. The events are then read from the engine's
+//! A feed of the engine signals that something happened. The events are then read from the engine's
 //! history, which has the previous values that selectors need (WA-20, WA-21).
 
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ impl WatchStream for EngineWatch {
     }
 }
 
-/// What a running watch needs.
+/// The parts of a running watch.
 struct Follower {
     store: Underlying,
     prefix: Prefix,

@@ -1,18 +1,18 @@
-//! The requests: bodies that are dear to read or to check, as a user with the right to write one
-//! kind may send them.
+//! Requests with bodies that are expensive to read or to check. Any user with the right to write
+//! the kind can send them.
 
 use serde_json::{Value, json};
 
 use crate::harness::Call;
 
-/// A request that is repeated, and what there has to be before.
+/// A request that is repeated, and the objects that it needs.
 pub struct Request {
     pub name: &'static str,
-    /// What is created before it.
+    /// The objects that are created before it.
     pub before: Vec<Call>,
-    /// It stores nothing, or the same as before.
+    /// The request. It stores nothing, or the same as before.
     pub call: Call,
-    /// The client gives it up after this many milliseconds.
+    /// The client aborts the request after this many milliseconds.
     pub given_up: Option<u64>,
 }
 
@@ -21,7 +21,7 @@ const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 const STATEFUL_SETS: &str = "/apis/apps/v1/namespaces/default/statefulsets";
 
-/// The length of lists of empty items: nearly the longest body.
+/// The length of lists of empty items. It results in nearly the longest body.
 const EMPTY: usize = 960_000;
 
 fn many(n: usize, item: impl Fn(usize) -> Value) -> Value {
@@ -48,7 +48,7 @@ fn pod(name: &str, spec: Value) -> Value {
     pod
 }
 
-/// A pod's template within a Deployment.
+/// Returns a Deployment with this pod template.
 fn deployment(spec: Value) -> Value {
     let labels = json!({"a": "b"});
     let mut template = pod("", spec);
@@ -94,7 +94,7 @@ fn dry(path: &str) -> String {
     format!("{path}?dryRun=All")
 }
 
-/// A create without effect.
+/// Returns a create without effect.
 fn created(name: &'static str, path: &str, body: &Value) -> Request {
     Request {
         name,
@@ -104,7 +104,7 @@ fn created(name: &'static str, path: &str, body: &Value) -> Request {
     }
 }
 
-/// An object that is created, and a body that replaces it, or a part of it, without effect.
+/// Returns an object that is created, and a body that replaces or patches it without effect.
 fn replaced(
     name: &'static str,
     (collection, subresource): (&str, &str),
@@ -121,7 +121,7 @@ fn replaced(
     }
 }
 
-/// Objects whose status is stored first.
+/// Returns an update of the status of an object whose status is stored first.
 fn status(name: &'static str, collection: &str, stored: &Value, turned: &Value) -> Request {
     let at = stored["metadata"]["name"].as_str().unwrap();
     let one = format!("{collection}/{at}/status");
@@ -131,7 +131,7 @@ fn status(name: &'static str, collection: &str, stored: &Value, turned: &Value) 
     }
 }
 
-/// All of them, by the numbers of what was found.
+/// Returns all requests, by the numbers of the findings.
 pub fn all() -> Vec<Request> {
     let groups = [
         empty_items(),
@@ -348,14 +348,14 @@ fn expressions() -> Vec<Request> {
             &policy(json!([{ "expression": expression }])),
         )
     });
-    // Each list is of two types, that of the list below and another one.
+    // Each list has two types: that of the inner list, and another one.
     let doubled = (0..20).fold("1".to_owned(), |inner, _| format!("[{inner}, '']"));
     let doubled = many(2_000, |_| json!({"expression": format!("{doubled} == []")}));
     let types = created("B9 lists of two types", POLICIES, &policy(doubled));
     nested.into_iter().chain([types]).collect()
 }
 
-/// B10, B20, B22: what compared each item with all others.
+/// B10, B20, B22: lists whose items were once compared with each other.
 fn squares() -> Vec<Request> {
     let toleration = |n: usize| json!({"key": format!("k{n}"), "operator": "Exists"});
     let gate = |n: usize| json!({"name": format!("example.com/g{n}")});
@@ -463,7 +463,7 @@ fn statuses() -> Vec<Request> {
             "B19 conditions turned round",
             "conditions",
             "conditions",
-            // With the entries of its managers the object is nearly as large as a value may be.
+            // With the entries of its managers the object nearly has the maximum size of a value.
             32_000,
             &condition,
         ),

@@ -1,4 +1,5 @@
-//! Hostile requests: what each costs the daemon, and what is left of many in turns.
+//! Measures hostile requests: the cost of each for the daemon, and the memory that remains after
+//! many of them.
 
 mod bodies;
 
@@ -9,34 +10,35 @@ use crate::meter;
 use crate::report::{figure, part};
 use bodies::Request;
 
-/// The bar: this much memory above rest, and so much more for each MB that is sent.
+/// The limit: this much memory above rest, and this much more for each MB that is sent.
 const MEMORY_MIB: f64 = 64.0;
 const MEMORY_MIB_PER_MB: f64 = 16e6 / (1 << 20) as f64;
-/// No request may take more than this.
+/// No request may need more than this.
 const MOST_MEMORY_MIB: f64 = 256.0;
-/// Seconds of CPU for each MB that is sent, and for what is sent in less than 64 KiB.
+/// The seconds of CPU for each MB that is sent, and for a request of less than 64 KiB.
 const CPU_PER_MB: f64 = 0.3;
 const LEAST_CPU: f64 = 0.02;
 
-/// Ticks of the processes' clocks take 10 ms: short requests are repeated until this is small.
+/// The clocks of processes tick every 10 ms, so short requests are repeated until this much is
+/// used.
 const ENOUGH_CPU: f64 = 0.3;
 const MOST_REPEATS: usize = 10;
 
-/// A daemon gives memory back while it takes less CPU than this in a pause.
+/// A daemon frees memory while it uses less CPU than this in a pause.
 const PAUSE: Duration = Duration::from_secs(6);
 const QUIET_CPU: f64 = 0.2;
 const MOST_PAUSES: usize = 20;
 
-/// How long after the last request its memory must be given back.
+/// How long after the last request its memory must be freed.
 const REST: Duration = Duration::from_secs(30);
 
-/// A daemon, and how often it had to be started again.
+/// A daemon, and how often it had to be restarted.
 struct Subject {
     daemon: Daemon,
     ended: usize,
 }
 
-/// Whether a process runs. One that has ended waits for its parent.
+/// Whether a process runs. A process that has ended may still wait for its parent.
 fn runs(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
@@ -49,7 +51,7 @@ impl Subject {
         Subject { daemon, ended: 0 }
     }
 
-    /// Sends a request. `None` if the daemon has ended over it, and was started again.
+    /// Sends a request. Returns `None` if the daemon ended because of it and was restarted.
     async fn send(&mut self, client: &Client, request: &Request) -> Option<u16> {
         let calling = client.attempt(request.call.clone());
         let answer = match request.given_up {
@@ -62,7 +64,7 @@ impl Subject {
         if let Ok(answer) = answer {
             return Some(answer.status.as_u16());
         }
-        // What was given up goes on, perhaps; the figures have it, too.
+        // The work of an aborted request may continue. The figures include it.
         tokio::time::sleep(Duration::from_millis(200)).await;
         if runs(self.daemon.pid()) {
             return Some(0);
@@ -73,7 +75,7 @@ impl Subject {
         None
     }
 
-    /// Waits until nothing goes on any more, and memory had time to be given back.
+    /// Waits until no work continues, and the daemon had time to free memory.
     async fn settle(&self) {
         let pid = self.daemon.pid();
         for _ in 0..MOST_PAUSES {
@@ -105,13 +107,13 @@ fn megabytes(calls: &[&Call]) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// Measures one request, alone.
+/// Measures one request alone.
 async fn measure_one(subject: &mut Subject, request: &Request) {
     subject.prepare(request).await;
     let client = subject.daemon.client();
     client.call(Call::get("/version")).await.expect(200);
     subject.settle().await;
-    // What it reads of the store counts, too.
+    // Objects that the request reads from the store count, too.
     let sent = megabytes(&[&request.call]);
     let read = request.before.last().map_or(0.0, |call| megabytes(&[call]));
     let mut most = 0_f64;
@@ -137,7 +139,7 @@ async fn measure_one(subject: &mut Subject, request: &Request) {
         repeats += 1;
     }
     if code == 0 || code == 504 {
-        // It shows how long the work goes on that nobody waits for.
+        // This shows how long work continues that no client waits for.
         subject.settle().await;
         most = most.max(meter::peak(pid) - rest);
     }
@@ -153,7 +155,7 @@ async fn measure_one(subject: &mut Subject, request: &Request) {
     );
 }
 
-/// Each request by itself.
+/// Measures each request by itself.
 pub async fn each() {
     part(
         "hostile requests, each alone: body, CPU and peak memory above rest; more than 1.00 fails",
@@ -165,7 +167,7 @@ pub async fn each() {
     figure("times that the daemon ended", subject.ended as f64, "", "0");
 }
 
-/// All of them in turns, for so many seconds.
+/// Sends all requests in turns for `duration`.
 pub async fn in_turns(duration: Duration) {
     part(&format!(
         "hostile requests in turns, for {} s",

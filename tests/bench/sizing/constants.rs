@@ -1,21 +1,21 @@
-//! What one daemon and its etcd cost, as `docs/sizing.md` holds it: a block of TOML. Pure.
+//! The costs of one daemon and its etcd, which `docs/sizing.md` has as a block of TOML. Pure.
 
 use serde::Deserialize;
 
-/// Names each constant once: the field, its key in TOML, and what is said beside it.
+/// Names each constant once: the field, its key in TOML, and its comment.
 macro_rules! constants {
     ($($(#[doc = $says:literal])+ $name:ident,)+) => {
         /// The constants of one machine, each with its unit in its name.
         #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct Constants {
-            /// Where they were measured.
+            /// The machine on which they were measured.
             pub machine: String,
             $($(#[doc = $says])+ pub $name: f64,)+
         }
 
         impl Constants {
-            /// All numbers, with what each is.
+            /// Returns all numbers, with their descriptions.
             fn rows(&self) -> Vec<(&'static str, f64, String)> {
                 vec![$((stringify!($name), self.$name, [$($says),+].concat())),+]
             }
@@ -28,7 +28,7 @@ constants! {
     daemon_memory_mib,
     /// recent events of all resources, full: watch-ring-total-bytes
     ring_memory_mib,
-    /// an object in the cache, beside the bytes of its JSON
+    /// an object in the cache, without the bytes of its JSON
     object_memory_bytes,
     /// a byte of an object's JSON in the cache
     json_byte_memory_bytes,
@@ -44,11 +44,11 @@ constants! {
     connection_woken_cpu_us,
     /// TCP, TLS, HTTP/2 and a watch that resumes
     watch_opened_cpu_us,
-    /// an object in a list at resourceVersion=0, beside its JSON
+    /// an object in a list at resourceVersion=0, without its JSON
     object_listed_cpu_us,
     /// a KiB of JSON in such a list
     json_kib_listed_cpu_us,
-    /// an object read from etcd when a daemon starts, as time, beside its JSON
+    /// an object read from etcd when a daemon starts, as time, without its JSON
     object_filled_us,
     /// a KiB of JSON read then, as time
     json_kib_filled_us,
@@ -69,12 +69,12 @@ constants! {
 }
 
 impl Constants {
-    /// Reads a block.
+    /// Parses a block.
     pub fn parse(block: &str) -> Result<Constants, String> {
         toml::from_str(block).map_err(|error| error.to_string())
     }
 
-    /// The block that says so, its numbers rounded: what is computed from it is what the page says.
+    /// Returns the block with rounded numbers, so that the page shows the numbers it computes with.
     pub fn block(&self) -> String {
         let mut block = format!("machine = \"{}\"\n", self.machine);
         for (name, value, says) in self.rows() {
@@ -85,7 +85,7 @@ impl Constants {
     }
 }
 
-/// Three digits, as precise as any of them is.
+/// Rounds to three digits, because no constant is more precise.
 fn rounded(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".to_owned();

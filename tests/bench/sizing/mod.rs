@@ -1,10 +1,9 @@
-//! The constants behind `docs/sizing.md`.
+//! Measures the constants of `docs/sizing.md`.
 //!
-//! This folder owns their measurement on this machine, the model of a fleet and the page's computed
-//! tables. Figures of runs enter, a block of constants and tables leave. The model must not know
-//! how constants are measured.
+//! This folder measures the constants on this machine, models a fleet and computes the page's
+//! tables. The model does not know how constants are measured.
 
-// What is pure has tests, which tests/tidy runs: a bench runs none.
+// The pure modules have tests, which tests/tidy runs, because a bench runs none.
 #[allow(dead_code, unused_imports)]
 mod constants;
 #[allow(dead_code, unused_imports)]
@@ -23,23 +22,23 @@ use solve::{shares, sizes};
 use crate::fanout::Outcome;
 use crate::load::STREAMS;
 
-/// Objects of a fill, and the bytes that fill them.
+/// The objects of a fill, and the bytes that fill them.
 const OBJECTS: u64 = 20_000;
 const SMALL: usize = 800;
 const LARGE: usize = 3872;
-/// Watchers of a run.
+/// The watchers of a run.
 const WATCHERS: usize = 5000;
-/// The sample that says what a setting is when nobody says otherwise.
+/// The sample configuration, which has the defaults of all settings.
 const SETTINGS: &str = include_str!("../../../config/taffrail.yaml");
 
-/// Names a file that holds the page, which is to be rewritten.
+/// Names the file of the page that is to be rewritten.
 const VARIABLE: &str = "BENCH_WRITE";
 
-/// Measures, and prints the block of constants and what follows from it.
+/// Measures, and prints the block of constants and the tables that are computed from it.
 pub async fn measure() {
     let measured = constants(Duration::from_secs(10)).await;
     let block = measured.block();
-    // What is printed is computed from the rounded numbers, as the page's test does it.
+    // The tables are computed from the rounded numbers, as in the page's test.
     let read = Constants::parse(&block).unwrap();
     println!("\nThe constants of this machine, for docs/sizing.md:\n\n```toml\n{block}```\n");
     println!("{}", page::computed(&read));
@@ -67,7 +66,7 @@ async fn constants(time: Duration) -> Constants {
     let object = sizes(object_memory(&small), object_memory(&large));
     let listing = |filled: &runs::Filled| (filled.object_bytes / 1024.0, filled.listed_cpu_us);
     let listed = sizes(listing(&small), listing(&large));
-    // How much longer a start takes for each object.
+    // The additional time of a start for each object.
     let filling = |filled: &runs::Filled| {
         let seconds = filled.started.seconds - empty.seconds;
         (filled.object_bytes / 1024.0, seconds * 1e6 / OBJECTS as f64)
@@ -107,7 +106,7 @@ async fn constants(time: Duration) -> Constants {
     }
 }
 
-/// The most that recent events of all resources take, in MiB.
+/// Returns the most memory that the recent events of all resources take, in MiB.
 fn ring_mib() -> f64 {
     let mut lines = SETTINGS.lines();
     let line = lines.find_map(|line| line.strip_prefix("watch-ring-total-bytes:"));
@@ -115,7 +114,7 @@ fn ring_mib() -> f64 {
     size.unwrap().parse().unwrap()
 }
 
-/// What this machine is.
+/// Describes this machine.
 fn machine(etcd: &str) -> String {
     let cores = std::thread::available_parallelism().unwrap();
     let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The number of daemons for a load, and the work of etcd below them. All functions are pure.
+//! Computes the number of daemons for a load, and the work of etcd below them. Pure.
 
 use super::constants::Constants;
 
@@ -47,12 +47,12 @@ pub fn broadcast(watchers: f64) -> Load {
     }
 }
 
-/// Each watcher's own objects, the period of their updates, and the watchers of each update.
+/// The objects of each watcher, the period of their updates, and the watchers of each update.
 pub const OWN_OBJECTS: f64 = 5.0;
 pub const OWN_PERIOD_S: f64 = 300.0;
 pub const OWN_AUDIENCE: f64 = 3.0;
 
-/// Objects of its own for each watcher, each update delivered to a few.
+/// Each watcher has objects of its own, and each update is delivered to a few watchers.
 pub fn own_objects(watchers: f64) -> Load {
     let objects = watchers * OWN_OBJECTS;
     Load {
@@ -103,7 +103,7 @@ pub struct Daemons {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Etcd {
     pub cores: f64,
-    /// Of the writes it takes at most.
+    /// The share of the writes that it can do.
     pub share: f64,
     pub database_gib: f64,
     pub watches: f64,
@@ -147,24 +147,24 @@ pub fn plan(constants: &Constants, load: &Load) -> Plan {
     }
 }
 
-/// Bytes that a daemon needs without watchers.
+/// Returns the bytes that a daemon needs without watchers.
 fn own_memory(constants: &Constants, load: &Load) -> f64 {
     let object =
         constants.object_memory_bytes + constants.json_byte_memory_bytes * load.object_bytes;
     (constants.daemon_memory_mib + constants.ring_memory_mib) * KIB * KIB + load.objects * object
 }
 
-/// Bytes for one watcher, with its part of a connection.
+/// Returns the bytes for one watcher, with its part of a connection.
 fn watcher_memory(constants: &Constants, load: &Load) -> f64 {
     let connection = constants.connection_memory_kib + constants.connection_kernel_memory_kib;
     (constants.watch_memory_kib + connection / load.watches_per_connection) * KIB
 }
 
-/// Seconds of CPU for one watcher in a second.
+/// Returns the CPU seconds for one watcher per second.
 fn watcher_cpu(constants: &Constants, load: &Load) -> f64 {
     let events = load.updates_per_s * load.audience / load.watchers;
-    // Watches of one connection that see the same events are sent them together; those of
-    // objects of their own, and bookmarks, wake it each time.
+    // Events that all watches of a connection see are sent together. Events of a watcher's own
+    // objects, and bookmarks, each wake the connection.
     let everybody = load.audience >= load.watchers;
     let together = if everybody {
         load.watches_per_connection
@@ -177,7 +177,7 @@ fn watcher_cpu(constants: &Constants, load: &Load) -> f64 {
     (events * event + bookmark / BOOKMARK_S) * MICROSECOND
 }
 
-/// The smallest number of daemons that carries the load while one is missing.
+/// Returns the smallest number of daemons that carries the load while one is missing.
 fn daemons(constants: &Constants, load: &Load) -> Option<Daemons> {
     let followed = constants.update_followed_cpu_us * MICROSECOND;
     let taken = (constants.update_taken_cpu_us * MICROSECOND - followed).max(0.0);
@@ -215,7 +215,7 @@ fn daemons(constants: &Constants, load: &Load) -> Option<Daemons> {
 
 fn etcd(constants: &Constants, load: &Load, daemons: f64) -> Etcd {
     let update = constants.etcd_update_cpu_us + constants.etcd_event_cpu_us * (daemons - 1.0);
-    // The constant is of objects of 1 KiB.
+    // The constant is for objects of 1 KiB.
     let revision = constants.etcd_revision_bytes * load.object_bytes / KIB;
     let revisions = load.objects + load.updates_per_s * HISTORY_S;
     let share = load.updates_per_s / constants.etcd_writes_per_s;
@@ -305,7 +305,7 @@ mod tests {
         let daemons = full.daemons.unwrap();
         assert_eq!(daemons.count, 4.0);
         assert!((daemons.memory_gib - (3.0 + 32.0 / 3.0)).abs() < 1e-9);
-        // Objects that no daemon has room for are helped by no number of them.
+        // If the objects do not fit into a daemon, more daemons do not help.
         load.objects *= 8.0;
         assert_eq!(plan(&constants, &load).daemons, None);
     }
@@ -328,18 +328,18 @@ mod tests {
         assert!(fits.is_followed());
         load.updates_per_s = 7000.0;
         assert!(!plan(&constants, &load).is_followed());
-        // Following takes 2.4 cores in each: no number of them has any for something else.
+        // Following takes 2.4 cores in each daemon, so that none has time for other work.
         load.updates_per_s = 24_000.0;
         assert_eq!(plan(&constants, &load).daemons, None);
     }
 
     #[test]
     fn after_a_death_the_others_use_the_processors_that_they_have_left() {
-        // Two: the one that is left takes 50,000 back, at 1 ms.
+        // With two daemons, the remaining one takes back 50,000 watchers at 1 ms each.
         let daemons = daemons_of(&constants(), &broadcast(100_000.0));
         assert_eq!(daemons.count, 2.0);
         assert!((daemons.back_s - 50.0 / (4.0 - daemons.cores)).abs() < 1e-9);
-        // All anew, to both: 1 ms to open and 10 ms for a list of 1,000.
+        // All watchers reconnect to both: 1 ms to open, and 10 ms for a list of 1,000.
         assert!((daemons.anew_s - 100_000.0 * 0.011 / 8.0).abs() < 1e-9);
     }
 

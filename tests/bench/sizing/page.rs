@@ -3,14 +3,14 @@
 use super::constants::Constants;
 use super::model::{self, Daemons, Load, Plan};
 
-/// The sizes that are worked through.
+/// The numbers of watchers that the tables show.
 const WATCHERS: [f64; 3] = [10_000.0, 100_000.0, 1_000_000.0];
 
-/// Where the page holds its block of constants, and what is computed from it.
+/// The marks around the page's block of constants, and around the part that is computed from it.
 pub const CONSTANTS: [&str; 2] = ["<!-- constants -->\n", "<!-- end of constants -->"];
 pub const COMPUTED: [&str; 2] = ["<!-- computed -->\n", "<!-- end of computed -->"];
 
-/// What stands between two marks.
+/// Returns the text between two marks.
 pub fn between<'p>(page: &'p str, marks: [&str; 2]) -> Result<&'p str, String> {
     let missing = |mark: &str| format!("the page has no line {}", mark.trim());
     let (_, rest) = page.split_once(marks[0]).ok_or_else(|| missing(marks[0]))?;
@@ -18,15 +18,15 @@ pub fn between<'p>(page: &'p str, marks: [&str; 2]) -> Result<&'p str, String> {
     Ok(inside)
 }
 
-/// The constants that a page holds.
+/// Returns the constants of a page.
 pub fn constants(page: &str) -> Result<Constants, String> {
     let block = between(page, CONSTANTS)?.trim();
     let toml = block.strip_prefix("```toml\n");
     let toml = toml.and_then(|rest| rest.strip_suffix("```"));
-    Constants::parse(toml.ok_or("the constants are no block of toml")?)
+    Constants::parse(toml.ok_or("the constants are not a block of toml")?)
 }
 
-/// The page with other constants, and what follows from them.
+/// Returns the page with other constants, and with the tables computed from them.
 pub fn rewritten(page: &str, constants: &Constants) -> Result<String, String> {
     let block = constants.block();
     let read = Constants::parse(&block)?;
@@ -43,7 +43,7 @@ pub fn rewritten(page: &str, constants: &Constants) -> Result<String, String> {
     Ok(page)
 }
 
-/// Tables and example.
+/// Returns tables and example.
 pub fn computed(constants: &Constants) -> String {
     let own = format!(
         "Own objects: {} of 2 KiB for each watcher, each updated every {} minutes and delivered to {}",
@@ -96,7 +96,7 @@ fn table(title: &str, constants: &Constants, shape: fn(f64) -> Load) -> String {
             of_daemons(|of| number(of.back_s)),
         ),
         (
-            "all come anew, list and watch, s",
+            "all reconnect, list and watch, s",
             of_daemons(|of| number(of.anew_s)),
         ),
         (
@@ -141,7 +141,7 @@ fn table(title: &str, constants: &Constants, shape: fn(f64) -> Load) -> String {
     text
 }
 
-/// Whether a plan works, and what to do where it doesn't.
+/// States whether a plan works, and what to do if it does not.
 fn verdict(plan: &Plan) -> String {
     let etcd = &plan.etcd;
     let mut say = vec![if plan.fits() { "yes" } else { "**no**" }.to_owned()];
@@ -179,7 +179,7 @@ fn verdict(plan: &Plan) -> String {
     say.join("; ")
 }
 
-/// One cell of the first table by hand.
+/// Explains how one cell of the first table is computed.
 fn example(constants: &Constants) -> String {
     let load = model::broadcast(WATCHERS[1]);
     let Some(daemons) = model::plan(constants, &load).daemons else {
@@ -233,7 +233,7 @@ fn percent(share: f64) -> String {
     format!("{} %", number(share * 100.0))
 }
 
-/// Two digits or so below a hundred, whole numbers with commas above.
+/// Formats about two digits below a hundred, and whole numbers with commas above.
 fn number(value: f64) -> String {
     let text = match value.abs() {
         0.0 => "0".to_owned(),

@@ -1,4 +1,4 @@
-//! The runs behind the constants, each over a separate etcd.
+//! The runs that measure the constants, each over a separate etcd.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,20 +15,20 @@ use crate::meter::Sample;
 use crate::report::{Durations, figure, noise, part};
 use crate::servers::etcd::Cluster;
 
-/// The version that is measured.
+/// The etcd version to measure.
 pub const VERSION: &str = "3.5";
-/// Clients that keep a daemon busy without queues, and many clients.
+/// The number of clients that keep a daemon busy without queues, and a large number of clients.
 const CLIENTS: u64 = 8;
 const MANY: u64 = 64;
 /// The time until temporary memory is released.
 const SETTLE: Duration = Duration::from_secs(5);
 /// The number of starts in a median.
 const STARTS: usize = 5;
-/// The number of lists that the cost of a listed object is measured from.
+/// The number of lists from which the cost of a listed object is computed.
 const LISTS: u64 = 10;
-/// Objects that are updated in turn.
+/// The number of objects that are updated in turn.
 const UPDATED: u64 = 1000;
-/// Daemons that follow beside the one that writes.
+/// The number of daemons that follow in addition to the one that writes.
 const FOLLOWERS: usize = 3;
 
 /// A daemon that was just started.
@@ -38,10 +38,10 @@ pub struct Started {
     pub seconds: f64,
 }
 
-/// One that found objects in etcd.
+/// A daemon that found objects in etcd.
 pub struct Filled {
     pub started: Started,
-    /// The JSON of one of them.
+    /// The bytes of the JSON of one object.
     pub object_bytes: f64,
     pub listed_cpu_us: f64,
 }
@@ -50,7 +50,7 @@ pub struct Filled {
 pub struct Updates {
     pub taken_cpu_us: f64,
     pub followed_cpu_us: f64,
-    /// etcd's part, with one daemon on it and for each further one.
+    /// The cost for etcd with one daemon, and for each further one.
     pub etcd_cpu_us: f64,
     pub event_cpu_us: f64,
 }
@@ -80,7 +80,7 @@ async fn started(cluster: &Cluster) -> (Daemon, Started) {
     (daemon, started)
 }
 
-/// A daemon without objects, and the number of its watches on etcd.
+/// Starts a daemon without objects. Returns the number of its watches on etcd.
 pub async fn empty() -> (Started, f64) {
     part("a daemon without objects");
     let cluster = daemons::cluster(VERSION).await;
@@ -93,7 +93,7 @@ pub async fn empty() -> (Started, f64) {
     (started, watches)
 }
 
-/// A daemon over objects with this many bytes of filler.
+/// Starts a daemon over objects with `filler` bytes of filler.
 pub async fn filled(objects: u64, filler: usize) -> Filled {
     part(&format!("a daemon with {objects} objects, {filler} B each"));
     let cluster = daemons::cluster(VERSION).await;
@@ -128,7 +128,7 @@ pub async fn filled(objects: u64, filler: usize) -> Filled {
     }
 }
 
-/// Many watchers of one object.
+/// Measures many watchers of one object.
 pub async fn fan_out(watchers: usize, streams: usize, rate: f64, time: Duration) -> Outcome {
     part(&format!(
         "{watchers} watchers, {streams} to a connection, {rate} updates/s"
@@ -159,10 +159,10 @@ pub async fn fan_out(watchers: usize, streams: usize, rate: f64, time: Duration)
     result
 }
 
-/// Updates through one daemon, alone and with others beside it.
+/// Measures updates through one daemon, alone and with others that follow.
 pub async fn updates(time: Duration) -> Updates {
     part(&format!(
-        "updates of 1 KiB through one daemon, alone and with {FOLLOWERS} beside it"
+        "updates of 1 KiB through one daemon, alone and with {FOLLOWERS} more"
     ));
     let cluster = daemons::cluster(VERSION).await;
     let daemon = daemons::beside(&cluster, &[]).await;
@@ -193,7 +193,7 @@ pub async fn updates(time: Duration) -> Updates {
     }
 }
 
-/// Updates for a while. Returns the CPU per update of the daemon, of etcd and of each follower.
+/// Updates for `time`. Returns the CPU per update of the daemon, of etcd and of each follower.
 async fn updated(
     cluster: &Cluster,
     daemon: &Daemon,
@@ -218,7 +218,7 @@ async fn updated(
     (each(written.used.daemon), each(etcd), each(followed))
 }
 
-/// The maximum rate of updates of 1 KiB straight to etcd.
+/// Measures the maximum rate of updates of 1 KiB directly to etcd.
 pub async fn saturated(time: Duration) -> (Saturated, String) {
     part("writes of 1 KiB straight to etcd, as many as it takes");
     let cluster = daemons::cluster(VERSION).await;
@@ -248,7 +248,7 @@ pub async fn saturated(time: Duration) -> (Saturated, String) {
     let used = reading.until(&Sample::without_daemon());
     let writes_per_s = count / used.elapsed.as_secs_f64();
     let cores = (cluster.members[0].cpu_seconds() - cpu) / used.elapsed.as_secs_f64();
-    // Its last batch is committed.
+    // Wait until its last batch is committed.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let status = etcd.status().await.unwrap();
     let version = status.version().to_owned();
@@ -263,7 +263,8 @@ pub async fn saturated(time: Duration) -> (Saturated, String) {
     (saturated, version)
 }
 
-/// A write as a daemon makes it: conditional, with a read of the value if the condition fails.
+/// Returns a write as a daemon makes it: conditional, with a read of the value if the condition
+/// fails.
 fn put(key: &str, value: &str) -> Txn {
     Txn::new()
         .when([Compare::version(key, CompareOp::Greater, -1)])
@@ -271,7 +272,7 @@ fn put(key: &str, value: &str) -> Txn {
         .or_else([TxnOp::get(key, None)])
 }
 
-/// A metric of etcd.
+/// Returns a metric of etcd.
 async fn metric(cluster: &Cluster, name: &str) -> f64 {
     let page = daemons::metrics(cluster).await;
     let value = page.lines().find_map(|line| line.strip_prefix(name));

@@ -1,4 +1,4 @@
-//! Costs from two runs that differ in one parameter. All functions are pure.
+//! Computes costs from two runs that differ in one parameter. Pure.
 
 /// The cost of one thing, and of the part that several things share.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! Watches and updates, made by the tool alone.
+//! Watches and updates that the external tool makes alone.
 
 use crate::daemons;
 
@@ -44,7 +44,7 @@ pub async fn http1(suite: &Suite) {
     alone(suite, of, "--http1", goals).await;
 }
 
-/// Watches that each have a connection.
+/// Measures watches that each have a connection of their own.
 async fn alone(suite: &Suite, of: &str, flags: &str, [cpu, memory, rate]: [Goal; 3]) {
     let daemon = daemons::daemon().await;
     let arguments = format!("--watchers 5000 --rate 20 {flags}");
@@ -60,7 +60,8 @@ async fn alone(suite: &Suite, of: &str, flags: &str, [cpu, memory, rate]: [Goal;
     suite.sound(of, &report, 0.0);
 }
 
-/// The rate is unreachable, so each writer continues as soon as it has its answer.
+/// Measures saturation. The rate is unreachable, so each writer continues as soon as it has its
+/// response.
 pub async fn saturation(suite: &Suite) {
     let of = "5000 over HTTP/2, as fast as it goes";
     let daemon = daemons::daemon().await;
@@ -73,8 +74,8 @@ pub async fn saturation(suite: &Suite) {
     suite.sound(of, &report, 0.0);
 }
 
-/// The cost of an update that one watcher sees, with few and with many watchers. Only the number of
-/// watchers differs.
+/// Measures the cost of an update that one watcher sees, with few and with many watchers. Only the
+/// number of watchers differs.
 pub async fn selective(suite: &Suite) {
     for rate in [20, 100, 1_000] {
         // The cost is only a few clock ticks, so the runs alternate.

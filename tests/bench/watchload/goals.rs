@@ -1,8 +1,8 @@
-//! What is to be reached, beside what kube-apiserver 1.36.2 on etcd 3.5 took for the same work:
-//! measured with the same tool on two shared cores, a range where several runs or days differed.
-//! CPU is its own without etcd's, except where `with etcd` is said.
+//! The goals, and the figures of kube-apiserver 1.36.2 on etcd 3.5 for the same work. Those were
+//! measured with the same tool on two shared cores; a range means that several runs or days
+//! differed. CPU is that of kube-apiserver without etcd, unless `with etcd` follows.
 
-/// Which side of a value is good.
+/// The direction in which a value meets its goal.
 #[derive(Clone, Copy)]
 pub enum Limit {
     AtMost(f64),
@@ -15,7 +15,7 @@ pub struct Goal {
     pub what: &'static str,
     pub unit: &'static str,
     pub limit: Limit,
-    /// kube-apiserver's, empty where it was not measured.
+    /// The figure of kube-apiserver, empty if it was not measured.
     pub theirs: &'static str,
 }
 
@@ -49,14 +49,14 @@ const LIST_CPU: &str = "CPU for a list";
 const CLIENT_CPU: &str = "CPU for a client";
 const ABOVE_IDLE: &str = "peak memory above idle";
 
-/// Of every run: what an informer would have to notice.
+/// A goal of every run: the faults that an informer would notice.
 pub const WRONG: Goal = at_most(
     0.0,
     "",
     "events lost, repeated, reordered; watches ended",
     "",
 );
-/// Of every run that did not reach the requested load.
+/// A row for every run that did not reach the requested load.
 pub const LOAD: Goal = at_least(0.0, "/s", "load reached", "");
 
 pub const FANOUT_CPU: Goal = at_most(1.4, "s", DELIVERY_CPU, "24-35");
@@ -66,7 +66,8 @@ pub const FANOUT_MEMORY: Goal = at_most(2.5, "KiB", IDLE_WATCH, "34-46");
 pub const FANOUT_MEMORY_10000: Goal = at_most(2.5, "KiB", IDLE_WATCH, "51");
 
 pub const ONE_STREAM_CPU: Goal = at_most(13.0, "s", DELIVERY_CPU, "28-32");
-// Two cores can't make and read more with a record and a system call for each event: theirs.
+// With a record and a system call for each event, two cores cannot make and read more. The goal is
+// kube-apiserver's figure.
 pub const ONE_STREAM_RATE: Goal = at_least(9.8, "/s", UPDATES, "9.8");
 pub const ONE_STREAM_MEMORY: Goal = at_most(33.0, "KiB", IDLE_WATCH, "84-86");
 
@@ -85,15 +86,15 @@ pub const LISTS_MEMORY: Goal = at_most(24.0, "MiB", ABOVE_IDLE, "");
 pub const LISTS_REACHED: Goal = at_least(19.0, "/s", "lists read", "");
 pub const LISTS_BESIDE: Goal = at_most(2.0, "times", "write to delivery p99 with over without", "");
 
-// A twentieth and a twelfth of theirs.
+// A twentieth and a twelfth of kube-apiserver's.
 pub const WATCHLIST_CPU: Goal = at_most(3.6, "ms", CLIENT_CPU, "72");
 pub const WATCHLIST_MEMORY: Goal = at_most(48.0, "MiB", ABOVE_IDLE, "163");
 pub const RELIST_CPU: Goal = at_most(3.33, "ms", CLIENT_CPU, "40");
 pub const RELIST_MEMORY: Goal = at_most(48.0, "MiB", ABOVE_IDLE, "308");
 
-// Eight times theirs.
+// Eight times kube-apiserver's.
 pub const CONTENDED: Goal = at_least(992.0, "/s", "merge patches", "124");
-// The embedded engine's: updates of one object share commits.
+// A goal of the embedded engine: updates of one object share commits.
 pub const CHAINED: Goal = at_least(5000.0, "/s", "merge patches", "");
 pub const CONFLICTS: Goal = at_most(0.0, "", "requests not answered with success", "");
 
@@ -101,8 +102,8 @@ pub const STOPPED_P50: Goal = at_most(1.2, "times", "p50 of the others with over
 pub const STOPPED_P99: Goal = at_most(2.0, "times", "p99 of the others with over without", "");
 // The limit of the ring, and as much again for everything else.
 pub const STOPPED_MEMORY: Goal = at_most(64.0, "MiB", ABOVE_IDLE, "");
-// And 256 KiB for each of 100 watches that read history: a chunk of 64 KiB, its wire form, and
-// buffers.
+// In addition, 256 KiB for each of 100 watches that read history: a chunk of 64 KiB, its wire form,
+// and buffers.
 pub const GOING_ON_MEMORY: Goal = at_most(89.0, "MiB", "the same until all have caught up", "");
 pub const STOPPED_MISSING: Goal = at_most(0.0, "", "events that they miss or get twice, 410s", "");
 
@@ -114,5 +115,5 @@ pub const QUIET_CPU: Goal = at_most(1.15, "times", "CPU for an update with over 
 pub const IDLE_OPENED: Goal = at_most(30.0, "s", "opened in", "");
 pub const IDLE_MEMORY: Goal = at_most(200.0, "MiB", "peak resident memory", "");
 
-// Ready means that the caches are filled.
+// A daemon is ready when its caches are filled.
 pub const FULL_START: Goal = at_most(600.0, "ms", "exec to ready, median of 5", "");

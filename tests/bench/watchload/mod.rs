@@ -1,10 +1,9 @@
 //! The benchmarks of fan-out.
 //!
-//! This folder owns the parts, their goals and the table at the end, with a limit and
-//! kube-apiserver's own figure beside each figure. The external program `watchload` makes the load
-//! and reads the daemon's cost from /proc. Loads that it can't make are made here: paced lists, and
-//! streams whose window stays closed. This folder must not know the daemon's code, only its network
-//! interface.
+//! This folder has the parts, their goals and the final table, which shows each figure with a limit
+//! and kube-apiserver's own figure. The external program `watchload` makes the load and reads the
+//! daemon's cost from /proc. Loads that it cannot make are made here: paced lists, and streams
+//! whose window stays closed. This folder knows only the daemon's network interface, not its code.
 
 mod deliveries;
 mod goals;
@@ -26,7 +25,7 @@ use goals::{Goal, Limit};
 use table::Table;
 use tool::{Report, Watchload};
 
-/// Each part, and what `--help` says of it.
+/// Each part, with its description in `--help`.
 pub const PARTS: [(&str, &str); 12] = [
     (
         "fanout-http2",
@@ -44,20 +43,20 @@ pub const PARTS: [(&str, &str); 12] = [
     ),
     (
         "lists",
-        "lists of 5,000 objects, ten at once, and beside fan-out",
+        "lists of 5,000 objects, ten at once, and with fan-out",
     ),
     (
         "informers",
         "200 clients that fill their caches at once, in both ways",
     ),
     ("contended", "16 and 64 writers that patch one object"),
-    ("stopped", "100 watchers beside 100 that don't read"),
-    ("quiet", "10,000 watchers without events beside a busy ring"),
+    ("stopped", "100 watchers, and 100 that do not read"),
+    ("quiet", "10,000 watchers without events, with a busy ring"),
     ("idle", "50,000 watches, one update a second"),
     ("cache-fill", "start with 100,000 objects, as startup-full"),
 ];
 
-/// The tool, table and settings that the parts share.
+/// The tool, the table and the settings that all parts share.
 struct Suite {
     tool: Watchload,
     table: Table,
@@ -67,7 +66,7 @@ struct Suite {
     rounds: usize,
 }
 
-/// Measures these parts and prints the table. Returns false after a fault. A missed figure alone is
+/// Measures these parts and prints the table. Returns false after a fault. A missed goal alone is
 /// not a fault.
 pub async fn measure(parts: &[&'static str]) -> bool {
     let tool = match Watchload::find() {
@@ -120,14 +119,14 @@ async fn one(suite: &Suite, name: &str) {
 }
 
 impl Suite {
-    /// A run with the common duration.
+    /// Runs a scenario with the common duration.
     async fn run(&self, daemon: &Daemon, scenario: &str, arguments: &str) -> Report {
         let seconds = self.time.as_secs_f64();
         let arguments = format!("{arguments} --duration {seconds}");
         self.tool.run(daemon, scenario, &arguments).await
     }
 
-    /// The rows of each run with watches, and one more if the run did not reach its load.
+    /// Adds the rows of each run with watches, and one more if the run did not reach its load.
     fn sound(&self, of: &str, report: &Report, rate: f64) {
         let other = report.get("other_cores");
         self.table.add(of, goals::WRONG, report.wrong(), other);
@@ -152,7 +151,7 @@ fn setting(name: &str, default: f64) -> f64 {
             .parse()
             .ok()
             .filter(|value| *value > 0.0)
-            .unwrap_or_else(|| panic!("{name} is no number above 0: {text}")),
+            .unwrap_or_else(|| panic!("{name} is not a number above 0: {text}")),
         Err(_) => default,
     }
 }
@@ -162,7 +161,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// p50 and p99 in milliseconds.
+/// Returns p50 and p99 in milliseconds.
 fn percentiles(mut latency: Durations) -> (f64, f64) {
     (latency.percentile(0.5), latency.percentile(0.99))
 }

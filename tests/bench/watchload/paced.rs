@@ -1,4 +1,4 @@
-//! A paced writer and its watchers, for loads that the tool can't make.
+//! A paced writer and its watchers, for loads that the external tool cannot make.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::harness::{Call, Daemon, version};
 use crate::load::{NAMESPACE, collection};
 use crate::report::Durations;
 
-/// Writers, each with an object of its own.
+/// The number of writers, each with an object of its own.
 pub const WRITERS: u64 = 16;
 const VALUE_BYTES: usize = 4 << 10;
 /// The object whose creation ends a run.
@@ -21,7 +21,7 @@ const END: &str = "end";
 #[derive(Default)]
 pub struct WatchResult {
     pub events: u64,
-    /// Events that were not newer than the one before them.
+    /// The number of events that were not newer than the one before.
     pub wrong: u64,
     pub latency: Durations,
 }
@@ -30,8 +30,8 @@ fn name(number: u64) -> String {
     format!("cm-{number:06}")
 }
 
-/// An object with a stamp that the tool's watchers understand: the time, the object's number, and
-/// the number of the update.
+/// Returns an object with a stamp that the tool's watchers understand: the time, the object's
+/// number, and the number of the update.
 fn object(number: u64, sent: u128, update: u64) -> serde_json::Value {
     json!({
         "metadata": { "name": name(number) },
@@ -42,7 +42,7 @@ fn object(number: u64, sent: u128, update: u64) -> serde_json::Value {
     })
 }
 
-/// Makes the objects that [`write`] updates, as the tool would.
+/// Creates the objects that [`write`] updates, as the tool would.
 pub async fn create(daemon: &Daemon) {
     crate::load::namespace(daemon).await;
     let client = daemon.client();
@@ -52,7 +52,7 @@ pub async fn create(daemon: &Daemon) {
     }
 }
 
-/// The version from which watches are to start.
+/// Returns the version from which watches are to start.
 pub async fn newest(daemon: &Daemon) -> u64 {
     let path = format!("{}?limit=1", collection());
     version(&daemon.client().call(Call::get(&path)).await.expect(200))
@@ -74,7 +74,7 @@ pub async fn write(daemon: &Daemon, origin: Instant, rate: f64, time: Duration) 
                 }
                 tokio::time::sleep_until((begun + due).into()).await;
                 count += 1;
-                // The tool has made the first update of one of them.
+                // The tool has made the first update of one of these objects.
                 let body = object(number, origin.elapsed().as_nanos(), count + 1);
                 client.call(Call::put(&path, &body)).await.expect(200);
             }

@@ -1,4 +1,4 @@
-//! Watchers without matching events, beside a ring that wraps many times.
+//! Measures watchers without matching events, while the ring wraps many times.
 
 use futures_util::FutureExt;
 use serde_json::json;
@@ -55,7 +55,7 @@ async fn start() -> Measured {
     daemons::with(&["--watch-ring-bytes", &RING_BYTES.to_string()]).await
 }
 
-/// Updates of pods that no quiet watcher sees.
+/// Updates pods that no quiet watcher sees.
 async fn busy(suite: &Suite, daemon: &Daemon) -> Report {
     let load = format!("--watchers 1 --nodes 100 --pods 100 --writers 16 --rate {RATE}");
     suite.run(daemon, "selective", &load).await
@@ -82,14 +82,14 @@ async fn open(daemon: &Daemon) -> Vec<(Connection, Vec<Stream>)> {
     all
 }
 
-/// The number of watches that ended, got a wrong event, or missed their event.
+/// Returns the number of watches that ended, got a wrong event, or missed their event.
 async fn disturbed(daemon: &Daemon, quiet: &mut [(Connection, Vec<Stream>)]) -> usize {
     let streams = quiet.iter_mut().flat_map(|(_, streams)| streams);
     let mut disturbed = streams
         .filter_map(|stream| stream.line().now_or_never())
         .count();
     let client = daemon.client();
-    // One of each connection.
+    // One watch of each connection.
     for (number, (_, streams)) in quiet.iter_mut().enumerate() {
         let node = node(number * STREAMS);
         let pod = json!({
@@ -108,7 +108,7 @@ async fn disturbed(daemon: &Daemon, quiet: &mut [(Connection, Vec<Stream>)]) -> 
     disturbed
 }
 
-/// Chunks of history that watches of a resource read.
+/// Returns the number of chunks of history that watches of a resource read.
 pub async fn history_reads(daemon: &Daemon, resource: &str) -> f64 {
     let label = format!("resource=\"{resource}\"");
     let page = daemon.client().call(Call::get("/metrics")).await.text();

@@ -1,4 +1,4 @@
-//! Lists, streaming lists and contended writes, and lists beside fan-out.
+//! Measures lists, streaming lists and contended writes, and lists during fan-out.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::harness::{Call, Client};
 use super::{Suite, goals, median};
 
 const LIST_OBJECTS: &str = "--objects 5000 --payload 2048";
-/// Lists a second beside fan-out.
+/// Lists per second during fan-out.
 const LISTS_RATE: f64 = 20.0;
 const LISTERS: usize = 4;
 
@@ -26,7 +26,7 @@ pub async fn lists(suite: &Suite) {
         let other = report.get(&format!("{mode}.other_cores"));
         suite.table.add(&format!("{of}, {mode}"), goal, each, other);
     }
-    // On a new daemon, because memory left by earlier lists would count as resident before.
+    // A new daemon, because memory that earlier lists left would count as resident before.
     let daemon = daemons::daemon().await;
     let load = format!("{LIST_OBJECTS} --modes rv0 --listers 10");
     let report = suite.run(&daemon, "list", &load).await;
@@ -40,7 +40,7 @@ pub async fn lists(suite: &Suite) {
 }
 
 async fn beside_fanout(suite: &Suite) {
-    let of = "5000 over HTTP/2 beside 20 such lists/s";
+    let of = "5000 over HTTP/2 with 20 such lists/s";
     let daemon = daemons::daemon().await;
     let once = format!("{LIST_OBJECTS} --modes rv0 --duration 0.1 --namespace listed --keep");
     suite.tool.run(&daemon, "list", &once).await;
@@ -69,7 +69,7 @@ async fn beside_fanout(suite: &Suite) {
             .map(Result::unwrap)
             .sum();
         with.push(report.get("delivery_p99_ms"));
-        // The tool reports only the watches. The lists are counted here.
+        // The tool reports only the watches, so the lists are counted here.
         suite.table.add(of, goals::WRONG, report.wrong(), other);
         suite
             .table

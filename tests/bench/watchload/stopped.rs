@@ -1,5 +1,5 @@
-//! Watchers that read beside watchers that don't: a stopped process, and streams whose window never
-//! opens, on the connections of reading watchers.
+//! Measures watchers that read while others do not: those of a stopped process, and streams whose
+//! window never opens, on the connections of reading watchers.
 
 use std::time::{Duration, Instant};
 
@@ -21,18 +21,18 @@ use super::{Suite, goals, median, percentiles};
 const RATE: f64 = 500.0;
 const RING: &str = "32MiB";
 const CONNECTIONS: usize = 10;
-/// Reading streams per connection. Where streams stop reading, there are as many of those.
+/// The reading streams per connection. If streams stop reading, as many of them are added.
 const STREAMS: usize = 10;
 const STOPPED: usize = CONNECTIONS * STREAMS;
 /// A few events of 4 KiB, so that unread streams leave the connection's window to the others.
 const WINDOW: u32 = 16 << 10;
-/// How long a process stays stopped in the last round, as a multiple of what runs take.
+/// How long a process stays stopped in the last round, as a multiple of the duration of a run.
 const STOP_RUNS: u32 = 3;
-/// The time for the tool to start, and to catch up.
+/// The time limits for the tool to start, and to catch up.
 const TOOL_START: Duration = Duration::from_secs(15);
 const TOOL_CATCHES_UP: Duration = Duration::from_secs(90);
 
-/// The watchers that don't read.
+/// The watchers that do not read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stopped {
     Nobody,
@@ -44,13 +44,14 @@ enum Stopped {
 struct Outcome {
     p50: f64,
     p99: f64,
-    /// Up to the last delivery to readers, and up to the last delivery to the others.
+    /// The growth of memory up to the last delivery to readers, and up to the last delivery to the
+    /// others.
     growth: f64,
     growth_after: f64,
     history_reads: f64,
-    /// Of the readers.
+    /// The faults of the readers.
     wrong: f64,
-    /// Of the stopped watchers, after they continued.
+    /// The faults of the stopped watchers, after they continued.
     missing: f64,
     reached: f64,
     other_cores: f64,
@@ -59,8 +60,8 @@ struct Outcome {
 pub async fn measure(suite: &Suite) {
     let kinds = [
         (Stopped::Nobody, "100 of 4 KiB, 500/s"),
-        (Stopped::Process, "beside 100 of a stopped process"),
-        (Stopped::Streams, "beside 100 streams with no window"),
+        (Stopped::Process, "with 100 of a stopped process"),
+        (Stopped::Streams, "with 100 streams without window"),
     ];
     let mut outcomes = kinds.map(|_| Vec::new());
     for round in 1..=suite.rounds {
@@ -113,7 +114,7 @@ pub async fn measure(suite: &Suite) {
     }
 }
 
-/// One run on a separate daemon. In the last run the stopped watchers continue.
+/// Runs once on a separate daemon. In the last run the stopped watchers continue.
 async fn run(suite: &Suite, stopped: Stopped, last: bool) -> Outcome {
     let daemon = daemons::with(&["--watch-ring-bytes", RING]).await;
     let stop = match stopped {
@@ -177,7 +178,7 @@ async fn run(suite: &Suite, stopped: Stopped, last: bool) -> Outcome {
     }
 }
 
-/// A reader. It returns the stream, so that the watch stays open while others read.
+/// Runs a reader. It returns the stream, so that the watch stays open while others read.
 fn spawn(
     mut stream: Stream,
     origin: Instant,
@@ -186,7 +187,7 @@ fn spawn(
     tokio::spawn(async move { (paced::follow(&mut stream, origin, from).await, stream) })
 }
 
-/// The record of all watchers, and the number of missed, repeated or misordered events.
+/// Returns the record of all watchers, and the number of missed, repeated or misordered events.
 async fn gather(
     following: Vec<tokio::task::JoinHandle<(WatchResult, Stream)>>,
     count: u64,
@@ -216,16 +217,16 @@ async fn stop_tool(suite: &Suite, daemon: &Daemon, stop: Duration) -> Running {
     let client = daemon.client();
     let begun = Instant::now();
     while !updated(&client.call(Call::get(&collection())).await.text()) {
-        assert!(begun.elapsed() < TOOL_START, "watchload doesn't begin");
+        assert!(begun.elapsed() < TOOL_START, "watchload does not begin");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // By then its watches have the update too.
+    // By then the tool's watches have the update too.
     tokio::time::sleep(Duration::from_secs(1)).await;
     signal(&tool, Signal::STOP);
     tool
 }
 
-/// Whether a list holds an object after its first update.
+/// Whether a list contains an object after its first update.
 fn updated(list: &str) -> bool {
     let stamps = list.split("@wl:").skip(1);
     stamps
@@ -243,7 +244,7 @@ async fn go_on(tool: Running, count: u64) -> f64 {
     signal(&tool, Signal::CONT);
     let report = tool.report().await;
     let seen = report.get("delivered") + report.get("duplicate");
-    // Its first update precedes the others. It does not wait for deliveries of its second.
+    // The tool's first update precedes the others. It does not wait for deliveries of its second.
     let least = (STOPPED as u64 * (count + 1)) as f64;
     let most = least + STOPPED as f64;
     let missing = (least - seen).max(0.0) + (seen - most).max(0.0);

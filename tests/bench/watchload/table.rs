@@ -1,4 +1,4 @@
-//! The one table at the end.
+//! The table of all figures, printed at the end.
 
 use parking_lot::Mutex;
 
@@ -9,7 +9,7 @@ use super::goals::{Goal, Limit};
 /// A figure is noise when other processes use more cores than this.
 const NOISE: f64 = 0.1;
 
-/// Rows in the order in which their runs were first added.
+/// The rows in the order in which their runs were first added.
 #[derive(Default)]
 pub struct Table(Mutex<Vec<Row>>);
 
@@ -35,8 +35,8 @@ impl Row {
 }
 
 impl Table {
-    /// Adds a figure of the run `of`, and the noise during it. The worse of two equal figures is
-    /// kept.
+    /// Adds a figure of the run `of`, and the noise during it. Of two values for a goal the worse
+    /// one is kept.
     pub fn add(&self, of: &str, goal: Goal, measured: f64, other_cores: f64) {
         let value = number(measured);
         println!("  {of}: {}: {value} {}", goal.what, goal.unit);
@@ -76,8 +76,8 @@ impl Table {
         });
     }
 
-    /// Prints the table. Returns whether there was no fault: nothing lost, nothing broken. Missed
-    /// figures may be those of a busy machine.
+    /// Prints the table. Returns whether there was no fault: nothing lost, nothing broken. A busy
+    /// machine may be the reason for missed goals.
     pub fn print(&self) -> bool {
         let rows = self.0.lock();
         println!(
@@ -94,7 +94,7 @@ impl Table {
         }
         let met = rows.iter().filter(|row| row.met()).count();
         if let Some(version) = daemons::version() {
-            println!("\n  Over etcd {version}, which is what is busy elsewhere.");
+            println!("\n  Over etcd {version}, which is busy elsewhere.");
         }
         println!(
             "\n  {met} of {} met. kube-apiserver 1.36.2 on etcd 3.5, measured with the same tool.",

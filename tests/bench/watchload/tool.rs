@@ -27,7 +27,8 @@ pub struct Running {
 pub struct Report(BTreeMap<String, f64>);
 
 impl Watchload {
-    /// The program that WATCHLOAD names, else the first one on the PATH. The error says what to do.
+    /// Finds the program that WATCHLOAD names, or else the first one on the PATH. The error
+    /// describes what to do.
     pub fn find() -> Result<Watchload, &'static str> {
         let named = std::env::var_os("WATCHLOAD").filter(|value| !value.is_empty());
         let places = match named {
@@ -40,7 +41,7 @@ impl Watchload {
         found.map(Watchload).ok_or(MISSING)
     }
 
-    /// Starts a scenario against a daemon. The arguments are separated by blanks.
+    /// Starts a scenario against a daemon. The arguments are separated by spaces.
     pub fn start(&self, daemon: &Daemon, scenario: &str, arguments: &str) -> Running {
         println!("  watchload {scenario} {arguments}");
         let json = NamedTempFile::new().unwrap();
@@ -72,7 +73,7 @@ impl Running {
         self.child.id().unwrap()
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the scenario.
     pub async fn report(mut self) -> Report {
         let status = self.child.wait().await.unwrap();
         assert!(status.success(), "watchload ended with {status}");
@@ -91,14 +92,14 @@ impl Report {
         Report(pairs.collect())
     }
 
-    /// A figure that every run of the scenario has.
+    /// Returns a figure that every run of the scenario has.
     #[track_caller]
     pub fn get(&self, name: &str) -> f64 {
         let value = self.0.get(name).copied();
-        value.unwrap_or_else(|| panic!("watchload doesn't report {name}: another version of it?"))
+        value.unwrap_or_else(|| panic!("watchload does not report {name}: is it another version?"))
     }
 
-    /// Requests that were not answered with success.
+    /// Returns the number of requests that failed.
     pub fn errors(&self, prefix: &str) -> f64 {
         let errors = format!("{prefix}errors.");
         let named = self.0.iter().filter(|(name, _)| name.starts_with(&errors));
@@ -110,13 +111,13 @@ impl Report {
             .fold(0.0, |sum, count| sum + count)
     }
 
-    /// Events that were not newer than the one before them. The tool counts a bookmark among them
-    /// that tells the version of the event before it, as bookmarks may.
+    /// Returns the number of events that were not newer than the one before them. A bookmark may
+    /// have the version of the event before it, but the tool counts it as repeated.
     pub fn repeated(&self) -> f64 {
         (self.get("rv_reordered") - self.get("bookmarks")).max(0.0)
     }
 
-    /// Faults that an informer would notice, and failed requests.
+    /// Returns the number of faults that an informer would notice, and of failed requests.
     pub fn wrong(&self) -> f64 {
         let named = [
             "lost",

@@ -1,7 +1,7 @@
 //! Tests of encryption at rest, with a real daemon and its files.
 //!
-//! This folder owns the files of keys, the rotation of keys and the tests over etcd. It must not
-//! know the daemon's code, only its interfaces.
+//! They cover the files of keys, the rotation of keys, and daemons over etcd. They use only the
+//! daemon's interfaces, not its code.
 
 mod etcd;
 pub mod keys;
@@ -385,7 +385,7 @@ fn a_file_that_can_not_be_used_ends_the_start_with_one_line_and_exit_code_2_sf_1
         (
             "- resources: [secrets]\n  providers: [aesgcm: {keys: [{name: k, secret: MTIzNDU=}]}]\n",
             "error while parsing the file: resources[0].providers[0].aesgcm.keys[0].secret: \
-             Invalid value: \"REDACTED\": it is of 5 bytes",
+             Invalid value: \"REDACTED\": it has 5 bytes",
         ),
         (
             "- {resources: ['*.'], providers: [identity: {}]}\n\

@@ -1,4 +1,4 @@
-//! HTTP/2 frame by frame, for clients that no library would be.
+//! HTTP/2 frame by frame, for clients that behave as no library does.
 
 use std::time::Duration;
 

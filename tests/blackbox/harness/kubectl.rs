@@ -1,4 +1,4 @@
-//! Real kubectls, as `tests/run.sh` fetches them.
+//! The real kubectls that `tests/run.sh` fetches.
 
 use std::path::PathBuf;
 use std::process::Stdio;

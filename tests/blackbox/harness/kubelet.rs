@@ -1,5 +1,4 @@
-//! What a kubelet does that tests need: it has a node, lets bound pods run, and ends those that are
-//! deleted.
+//! The part of a kubelet that tests need: it has a node, runs bound pods, and ends deleted ones.
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! The harness of the black-box tests.
 //!
-//! This folder owns a real daemon, a client that can send anything, HTTP/2 frames and streams, and
-//! real kubectls. Flags and requests enter, answers and events leave. It must not know the daemon's
-//! code or any single test.
+//! It has a real daemon, a client that can send anything, HTTP/2 frames and streams, and real
+//! kubectls. Tests pass it flags and requests, and get responses and events. It does not know the
+//! daemon's code or any single test.
 
 pub mod client;
 pub mod daemon;
@@ -17,7 +17,7 @@ pub mod streams;
 
 use serde_json::{Value, json};
 
-pub use client::{Call, Client, Protocol, Target};
+pub use client::{Answer, Call, Client, Protocol, Target};
 pub use daemon::{Daemon, Options};
 pub use kubectl::{Kubectl, cache};
 

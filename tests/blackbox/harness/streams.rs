@@ -1,5 +1,5 @@
-//! An HTTP/2 client with its hands on the windows: a connection that carries streams which are
-//! read beside streams which are not.
+//! An HTTP/2 client that controls the windows: one connection has streams that are read and streams
+//! that are not.
 
 use bytes::{Bytes, BytesMut};
 use h2::RecvStream;

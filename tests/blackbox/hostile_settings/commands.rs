@@ -1,4 +1,4 @@
-//! Values of settings, words behind commands, and data directories of commands.
+//! Values of settings, arguments of commands, and data directories of commands.
 
 use std::fs;
 
@@ -86,9 +86,9 @@ fn wrong_words_behind_a_command_are_named_in_one_line() {
     for (arguments, problem) in [
         (&["token"][..], "the second word is missing; see its --help"),
         (&["storage"], "the second word is missing; see its --help"),
-        (&["token", "rotat\ne"], "rotat\\ne is no command"),
-        (&["storage", "x"], "x is no command"),
-        (&["x\u{1b}[2J"], "is no command; see taffrail --help"),
+        (&["token", "rotat\ne"], "rotat\\ne is not a command"),
+        (&["storage", "x"], "x is not a command"),
+        (&["x\u{1b}[2J"], "is not a command; see taffrail --help"),
         (&["--nosuch\nflag"], "--nosuch\\nflag is unknown"),
         (&["completions"], "<SHELL> is missing"),
         (&["completions", "tcsh"], "it takes bash or elvish or fish"),
@@ -188,7 +188,7 @@ fn a_command_refuses_a_kubeconfig_that_no_daemon_wrote() {
             "not a kubeconfig that a daemon wrote",
         ),
         (Bad::Cut, "not a kubeconfig that a daemon wrote"),
-        (Bad::Garbage, "it is no text in UTF-8"),
+        (Bad::Garbage, "it is not valid UTF-8"),
         (Bad::Huge, "it is longer than "),
         (Bad::Directory, "it is a directory and not a regular file"),
         (Bad::Pipe, "it is a named pipe and not a regular file"),
@@ -238,7 +238,7 @@ async fn kubeconfigs_and_starts_that_can_not_be_leave_a_running_daemon_and_no_ke
     }
     // Another daemon on the same data, with a file that is wrong and with one that is right.
     files.put("token-auth-file", Bad::Garbage);
-    for problem in ["it is no text in UTF-8", "is in use by"] {
+    for problem in ["it is not valid UTF-8", "is in use by"] {
         let mut start = command(data.parent().unwrap(), 0);
         start.arg(files.flag("token-auth-file"));
         fails(&mut start, folder, &[problem]);

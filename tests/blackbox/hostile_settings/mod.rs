@@ -1,6 +1,6 @@
 //! Settings, files and commands with wrong, missing, unreadable and hostile content. A start or a
-//! command says what is wrong in one line and leaves nothing behind. A running daemon that reads a
-//! file again keeps what it has.
+//! command reports the problem in one line and leaves nothing behind. A running daemon that reads
+//! such a file again keeps its earlier state.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -274,7 +274,7 @@ const CONTENTS: &[(&str, &[(Bad, &str)])] = &[
         "tls-cert-file",
         &[
             (Bad::Empty, "it holds no certificate (PEM)"),
-            (Bad::Garbage, "it is no text in UTF-8"),
+            (Bad::Garbage, "it is not valid UTF-8"),
             (Bad::OtherKind, "it holds no certificate (PEM)"),
             (Bad::Cut, "it is cut short"),
             (Bad::Nonsense, "its first certificate can't be used"),
@@ -285,7 +285,7 @@ const CONTENTS: &[(&str, &[(Bad, &str)])] = &[
         "tls-private-key-file",
         &[
             (Bad::Empty, "it holds no private key (PEM)"),
-            (Bad::Garbage, "it is no text in UTF-8"),
+            (Bad::Garbage, "it is not valid UTF-8"),
             (Bad::OtherKind, "it holds no private key (PEM)"),
             (Bad::Cut, "it is cut short"),
             (Bad::Nonsense, "its key can't be used"),
@@ -295,7 +295,7 @@ const CONTENTS: &[(&str, &[(Bad, &str)])] = &[
     (
         "token-auth-file",
         &[
-            (Bad::Garbage, "it is no text in UTF-8"),
+            (Bad::Garbage, "it is not valid UTF-8"),
             (Bad::Text("secret\n"), "line 1 must have at least 3 columns"),
             (Bad::WrittenByOthers, "then chmod go-w it"),
         ],
@@ -304,21 +304,27 @@ const CONTENTS: &[(&str, &[(Bad, &str)])] = &[
         "encryption-provider-config",
         &[
             (Bad::Empty, "it is empty"),
-            (Bad::Garbage, "it is no text in UTF-8"),
+            (Bad::Garbage, "it is not valid UTF-8"),
         ],
     ),
     (
         "audit-policy-file",
         &[
-            (Bad::Empty, "must be of audit.k8s.io/v1 and Policy"),
-            (Bad::Garbage, "it is no text in UTF-8"),
-            (Bad::Text("- a\n"), "it is no audit policy: line 1"),
+            (Bad::Empty, "must have audit.k8s.io/v1 and Policy"),
+            (Bad::Garbage, "it is not valid UTF-8"),
+            (
+                Bad::Text(
+                    "- a
+",
+                ),
+                "it is not a valid audit policy: line 1",
+            ),
         ],
     ),
     (
         "config",
         &[
-            (Bad::Garbage, "it is no text in UTF-8"),
+            (Bad::Garbage, "it is not valid UTF-8"),
             (Bad::Text("- a\n"), "not a mapping of settings to values"),
         ],
     ),

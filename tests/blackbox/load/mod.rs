@@ -1,8 +1,8 @@
 //! Writers and watchers for tests that interrupt the daemon.
 //!
-//! This folder owns writers that record their writes, watchers that resume, and the rules that
-//! their records must obey. Requests leave, answers and events enter. It must not know the daemon's
-//! code or the kind of interruption.
+//! The writers record their writes, the watchers resume, and rules check their records. They send
+//! requests, and get responses and events. They know neither the daemon's code nor the kind of
+//! interruption.
 
 pub mod churn;
 pub mod mixed;

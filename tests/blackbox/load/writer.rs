@@ -59,6 +59,11 @@ pub trait Collection: Send + Sync + 'static {
     fn is_deleted_gracefully(&self) -> bool {
         false
     }
+
+    /// Whether the objects are in an etcd.
+    fn is_in_etcd(&self) -> bool {
+        false
+    }
 }
 
 /// ConfigMaps of one namespace, each labelled with its writer.
@@ -69,6 +74,7 @@ pub struct Labelled {
     pub writer: String,
     /// The name and the value of an object.
     pub read: fn(&Value) -> (String, String),
+    pub is_in_etcd: bool,
 }
 
 impl Collection for Labelled {
@@ -83,6 +89,10 @@ impl Collection for Labelled {
 
     fn value_of(&self, object: &Value) -> String {
         (self.read)(object).1
+    }
+
+    fn is_in_etcd(&self) -> bool {
+        self.is_in_etcd
     }
 }
 
@@ -144,7 +154,10 @@ impl Writer {
         name: String,
         seed: u64,
     ) -> Writer {
-        let objects = vec![PossibleStates::absent(); 4];
+        let absent = match collection.is_in_etcd() {
+            true => PossibleStates::absent_in_etcd(),
+            false => PossibleStates::absent(),
+        };
         Writer {
             collection,
             client,
@@ -152,7 +165,7 @@ impl Writer {
             random: Random::new(seed),
             name,
             written: 0,
-            objects,
+            objects: vec![absent; 4],
         }
     }
 

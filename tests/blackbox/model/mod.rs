@@ -1,9 +1,9 @@
 //! The running daemon compared with a simple model of the event log.
 //!
-//! This folder owns the model: random writers, watches of every kind from every start, clients that
-//! leave, resume and stop reading, compacted history, small rings and restarts.
+//! Random writers write, watches of every kind begin at every start, clients disconnect, resume and
+//! stop reading, history is compacted, rings are small, and the daemon restarts.
 //! `TAFFRAIL_MODEL_SECONDS` sets the duration, `TAFFRAIL_SEED` repeats the random choices of a run.
-//! It must not know the daemon's code.
+//! The model does not know the daemon's code.
 
 mod check;
 mod objects;

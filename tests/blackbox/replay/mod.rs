@@ -1,8 +1,8 @@
-//! Recorded answers of kube-apiserver 1.36, compared with the daemon's.
+//! Recorded responses of kube-apiserver 1.36, compared with the daemon's.
 //!
-//! This folder owns the player of the scenarios in `tests/reference` and the comparison.
+//! This folder plays the scenarios in `tests/reference` and compares the responses.
 //! `TAFFRAIL_REPLAY_SERVER=127.0.0.1:6443 TAFFRAIL_REPLAY_TOKEN=...` plays them against any server,
-//! without the daemon's deviations. This checks a recording. It must not know the daemon's code.
+//! without the daemon's deviations, which checks a recording. It does not know the daemon's code.
 
 mod names;
 mod paths;

@@ -1,5 +1,5 @@
-//! Replaces values that may differ from run to run by names in the order of first appearance, so
-//! that answers can be compared and equal values stay equal.
+//! Replaces values that may differ between runs by names in the order of first appearance, so that
+//! responses can be compared and equal values stay equal.
 
 use std::collections::{BTreeMap, BTreeSet};
 

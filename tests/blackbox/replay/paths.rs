@@ -1,4 +1,4 @@
-//! Paths into answers: `metadata.name`, `items.0`, `resources.name=pods`.
+//! Paths into responses: `metadata.name`, `items.0`, `resources.name=pods`.
 
 use serde_json::Value;
 

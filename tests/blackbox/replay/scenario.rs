@@ -1,4 +1,4 @@
-//! Scenarios as they are written down in `tests/reference`.
+//! The scenarios in the files of `tests/reference`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

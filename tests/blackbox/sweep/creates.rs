@@ -1,4 +1,4 @@
-//! Bodies of all built-in kinds, generated from their types, and what kube-apiserver answers to
+//! Bodies of all built-in kinds, generated from their types, and kube-apiserver's responses to
 //! their creates. `tools/facts/sweep.py` records them.
 
 use futures_util::future::join_all;

@@ -1,7 +1,7 @@
-//! Generated requests of all built-in kinds, and what kube-apiserver answers to them.
+//! Generated requests of all built-in kinds, and kube-apiserver's responses to them.
 //!
 //! `creates` plays bodies that are made from the types, `updates` changes each part of an object.
-//! This file compares answers and reads lists of gaps.
+//! This file compares responses and reads lists of gaps.
 
 mod creates;
 mod updates;
@@ -263,9 +263,9 @@ fn report(differences: &[&Difference], name: &str) -> String {
     format!("{shown}all of them are in {}", file.display())
 }
 
-/// Refuses differences that are no known gaps, and gaps that are none any more. A list of gaps has
-/// a line for each case with another answer than kube-apiserver's, as the report shows it, below a
-/// line with the reason.
+/// Refuses differences that are not listed, and listed gaps that no longer exist. A list of gaps
+/// has a line for each case with another answer than kube-apiserver's, as the report shows it,
+/// below a line with the reason.
 #[track_caller]
 fn only_gaps(differences: &[Difference], gaps: &str, name: &str) {
     let titles: BTreeSet<String> = differences.iter().map(Difference::title).collect();
@@ -283,6 +283,6 @@ fn only_gaps(differences: &[Difference], gaps: &str, name: &str) {
     let closed: Vec<&&str> = gaps.iter().filter(|gap| !titles.contains(**gap)).collect();
     assert!(
         closed.is_empty(),
-        "gaps that are none any more: {closed:#?}"
+        "listed gaps that no longer exist: {closed:#?}"
     );
 }

@@ -1,6 +1,6 @@
-//! Generated updates of an object of each built-in kind, by all kinds of patches too, and what
-//! kube-apiserver answers to them, `managedFields` and warnings included.
-//! `tools/facts/updates.py` records them and says how they are written.
+//! Generated updates of an object of each built-in kind, also by all kinds of patches, and
+//! kube-apiserver's responses to them, including `managedFields` and warnings.
+//! `tools/facts/updates.py` records them and documents their format.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;

@@ -1,7 +1,6 @@
-//! The checks of the engine suite.
+//! The checks of the engine suite, by theme.
 //!
-//! This folder owns the checks, by theme. A [`super::subjects::Subject`] enters, an assertion fails
-//! or not. A check must not know which engine it runs on.
+//! A check takes a [`super::subjects::Subject`]. It does not know which engine it runs on.
 
 pub mod commits;
 pub mod compaction;

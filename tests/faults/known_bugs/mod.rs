@@ -1,8 +1,7 @@
 //! Known bugs between the stores and etcd.
 //!
-//! This folder owns an engine with known bugs and the test of the check of registers. The check
-//! must find each bug, and nothing where there is none. It must not know the daemon's process or
-//! HTTP.
+//! An engine has known bugs, which the check of registers must find. The check must find nothing
+//! without a bug. These tests know neither the daemon's process nor HTTP.
 
 mod engine;
 
@@ -26,8 +25,8 @@ use taffrail::storage::etcd::{EtcdEngine, EtcdOptions};
 use taffrail::storage::factory::{Engines, StorageFactory, StorageOptions};
 use taffrail::storage::transformer::Identity;
 use taffrail::storage::{
-    Asked, Current, GetRequest, ListRequest, Preconditions, Storage, StorageErrorKind,
-    UpdateFunction, UpdateRequest, Updated, VersionUse, WriteDecision, WriteOutcome,
+    Asked, Current, GetRequest, ListRequest, NewObject, Preconditions, Storage, StorageErrorKind,
+    UpdateFunction, UpdateRequest, VersionUse, WriteDecision, WriteOutcome,
 };
 
 use self::engine::{Bug, BuggyEngine};
@@ -60,7 +59,7 @@ fn check_with(bug: Bug) -> Result<(), String> {
             let created =
                 stores[0]
                     .storage
-                    .create(&key, object(&name, "0"), None, Origin::default());
+                    .create(&key, object(&name, "0").into(), Origin::default());
             created.await.unwrap();
         }
         let end = Instant::now() + DURATION;
@@ -186,12 +185,8 @@ fn value(object: &actors::object::CachedObject) -> String {
 struct Set(Object);
 
 impl UpdateFunction for Set {
-    fn call(&mut self, _: Current) -> BoxFuture<'_, Result<WriteDecision<Updated>, Box<Status>>> {
-        let updated = Updated {
-            object: self.0.clone(),
-            ttl: None,
-            hold: None,
-        };
+    fn call(&mut self, _: Current) -> BoxFuture<'_, Result<WriteDecision<NewObject>, Box<Status>>> {
+        let updated = NewObject::from(self.0.clone());
         std::future::ready(Ok(WriteDecision::Write(updated))).boxed()
     }
 }

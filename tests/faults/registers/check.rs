@@ -1,8 +1,8 @@
-//! Checks whether the answers of registers are linearizable: the calls happened one after another,
-//! each between its beginning and its end.
+//! Checks whether the results of registers are linearizable, that is, whether the calls happened
+//! one after another, each between its beginning and its end.
 //!
-//! Every value is written once, and every write has a version that orders it. There is only this
-//! one order to check against the times of the calls. All functions are pure.
+//! Every value is written once, and every write has a version that orders it. So there is only one
+//! order to check against the times of the calls. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

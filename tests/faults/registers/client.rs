@@ -1,5 +1,5 @@
-//! Clients that read registers, set them if they are unchanged or whatever they are, and record the
-//! answers.
+//! Clients that read registers, set them conditionally or unconditionally, and record the
+//! responses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Registers with compare-and-swap.
 //!
-//! This folder owns the clients of registers on several daemons and the check of their records.
-//! Answers enter, a verdict leaves. The check must not know the fault of a test.
+//! Clients use registers on several daemons, and a check decides whether their records are
+//! linearizable. The check does not know the fault of a test.
 
 pub mod check;
 pub mod client;

@@ -42,7 +42,7 @@ fn a_bookmark_comes_each_minute_and_two_seconds_before_the_end_wa_42() {
             let received = receive(&mut watcher);
             let times = received.lines.iter().map(|line| (second, line.clone()));
             bookmarks.extend(times);
-            // The clock of a test advances a little more than it is told to.
+            // The clock of a test advances a little more than requested.
             if second != 100 {
                 assert_eq!(received.has_ended, second > 100, "at {second}");
             }

@@ -235,7 +235,7 @@ fn many_watches_behind_the_ring_wait_for_their_reads_and_none_is_refused() {
         };
         let dispatcher = LocalDispatcher::start(config, 0);
         let mut watchers: Vec<_> = (0..600).map(|_| dispatcher.watch_all(&fake, 3)).collect();
-        // The first one reads, the others wait. Who goes away gives back the place in the line.
+        // The first one reads, the others wait. A watch that ends releases its place in the queue.
         for watcher in &mut watchers[..3] {
             assert_eq!(receive(watcher).lines, [""; 0]);
         }

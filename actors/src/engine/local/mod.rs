@@ -1,12 +1,11 @@
-//! What an engine that keeps its log in this process needs in addition to the log.
+//! The parts of an engine that keeps its log in this process, other than the log itself.
 //!
 //! It owns the newest positions ([`Positions`]), the newest batches for open feeds ([`Tail`]), the
-//! order in which leases run out ([`LeaseQueue`]), what remains of ranges that are read in pages
-//! ([`RemainingCounts`]), and two rules: what retention forgets
-//! ([`horizon`]), and which revisions can be read ([`resolve`]). Durable events enter: an engine
-//! publishes them after its sync and before it acknowledges, first to the positions, then to the
-//! tail. Positions and feeds leave. It knows nothing of how a log is stored: feeds read it through
-//! [`LogReader`].
+//! order in which leases expire ([`LeaseQueue`]), the number of items that remain after a page of a
+//! range ([`RemainingCounts`]), and two rules: which history retention drops ([`horizon`]), and
+//! which revisions can be read ([`resolve`]). An engine publishes durable events after its sync and
+//! before it acknowledges them, first to the positions, then to the tail. It knows nothing of how a
+//! log is stored: feeds read it through [`LogReader`].
 
 mod lease_queue;
 mod positions;

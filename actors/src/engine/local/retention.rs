@@ -1,4 +1,4 @@
-//! What retention forgets, by age and by bytes. Pure.
+//! Decides which history retention drops, by age and by bytes. Pure.
 
 use std::time::SystemTime;
 

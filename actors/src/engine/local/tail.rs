@@ -82,7 +82,7 @@ enum NextItem {
 }
 
 impl Tail {
-    /// A tail that begins after this revision and holds at most so many bytes.
+    /// A tail that begins after this revision and holds at most this many bytes.
     pub fn new(last: Revision, bytes_max: usize) -> Arc<Tail> {
         let state = TailState {
             last,
@@ -117,7 +117,7 @@ impl Tail {
     /// Opens a feed of the events after this revision; the caller has checked that they are
     /// still there. A revision in the future is fine: nothing up to it is delivered (WA-10).
     ///
-    /// The feed tells of everything up to the position's revision, by events or by progress: a
+    /// The feed reports everything up to the position's revision, by events or by progress: a
     /// reader may wait for the prefix's last revision, which need not be one of its events, and
     /// positions are published before the tail.
     pub fn open(
@@ -332,7 +332,7 @@ struct TailFeed {
     prefix: Prefix,
     /// Nothing up to here is delivered again.
     delivered: Revision,
-    /// The log was read up to here, past the last event delivered. The reader is told next.
+    /// The log was read up to here, past the last event delivered. The reader is notified next.
     progress: Option<Revision>,
     log: Arc<dyn LogReader>,
     wake: Arc<Notify>,

@@ -36,7 +36,7 @@ impl Export for MemoryExport {
         let clock = &self.store.clock;
         let item = self.store.answer(|log| {
             let until = until.get_or_insert(log.stats().revision);
-            // What was compacted beyond it may be removed already.
+            // Records that a later compaction made obsolete may be removed already.
             *until = (*until).max(log.compacted());
             let events = log.records(*reached, *until, PIECE_BYTES);
             Ok(match events.last() {

@@ -20,7 +20,7 @@ impl EventLog {
         self.time
     }
 
-    /// Moves a key from the lease that holds it to another; 0 is none.
+    /// Moves a key from the lease that holds it to another; 0 means no lease.
     pub(super) fn attach(&mut self, key: &Key, held: LeaseId, lease: LeaseId) {
         if let Some(keys) = self.attached.get_mut(&held) {
             keys.remove(key);

@@ -54,7 +54,7 @@ impl EventLog {
         }
     }
 
-    /// The retained records after a revision and up to another one, of about so many bytes.
+    /// The retained records after a revision and up to another one, of about this many bytes.
     pub(super) fn records(&self, after: Revision, until: Revision, bytes_max: usize) -> Vec<Event> {
         let mut bytes = 0;
         let between = (Bound::Excluded(after), Bound::Included(until.max(after)));

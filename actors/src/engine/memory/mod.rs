@@ -1,9 +1,8 @@
 //! An engine that keeps everything in memory, for tests and for `--storage-backend=memory`. It is
 //! the simplest implementation of an engine.
 //!
-//! It owns the log ([`log`]) and its leases ([`leases`]); this file locks them, and publishes
-//! what they append to positions and feeds. Calls of the port enter, answers and feeds leave. It
-//! knows nothing of files, and nothing outlives the process.
+//! It owns the log ([`log`]) and its leases ([`leases`]); this file locks them, and publishes what
+//! they append to positions and feeds. It knows nothing of files, and nothing outlives the process.
 
 mod export;
 mod leases;
@@ -39,7 +38,7 @@ pub struct MemoryEngine {
     store: Arc<MemoryStore>,
 }
 
-/// What the engine and its open feeds share.
+/// The state that the engine and its open feeds share.
 struct MemoryStore {
     log: Mutex<EventLog>,
     positions: Positions,

@@ -239,7 +239,7 @@ fn an_event_that_was_compacted_away_means_a_new_generation_wa_37() {
     });
 }
 
-/// What the newest snapshot says of a value that can't be decoded.
+/// Returns the error of an undecodable value in the newest snapshot.
 fn unreadable(cacher: &CacherHandle, name: &str) -> Option<String> {
     let snapshot = cacher.snapshot()?;
     let error = snapshot.unreadable(&key(name))?;
@@ -296,7 +296,7 @@ fn a_value_that_cannot_be_read_is_told_from_what_is_not_there_pf_20() {
     });
 }
 
-/// A decoder that fails until it is told to succeed.
+/// A decoder that fails until the test lets it succeed.
 #[derive(Default)]
 struct Locked(AtomicBool);
 

@@ -1,4 +1,4 @@
-//! What is left of the metrics of resources that were removed.
+//! The metrics of resources that were removed.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,27 +1,27 @@
-//! The types of macros: expressions about each item of a value.
+//! Type checks of macros, which evaluate expressions for each item of a value.
 
 use super::super::tree::Node;
 use super::super::types::{Type, joined};
 use super::Checker;
 
-/// A macro, and where it is told of.
+/// A call of a macro, with the position for its errors.
 pub(super) struct Comprehension<'n> {
     pub at: usize,
     pub name: &'n str,
     pub target: &'n Node,
     pub arguments: &'n [Node],
-    /// How many of the arguments are names.
+    /// The number of leading arguments that are names.
     pub names: usize,
 }
 
 impl Checker<'_> {
-    /// A macro about the items of a value.
+    /// Returns the type of a macro over the items of a value.
     pub(super) fn comprehension(&mut self, of: &Comprehension<'_>) -> Type {
         let range = self.type_of(of.target);
         let is_about_optional = matches!(of.name, "optMap" | "optFlatMap");
         let (first, second) = match &range {
             _ if is_about_optional => {
-                // The macro asks whether there is a value, and takes it.
+                // The macro calls `hasValue` and `value` on the optional.
                 let types = [range.clone()];
                 self.apply(of.at, "hasValue", true, &types);
                 (self.apply(of.at, "value", true, &types), Type::Dyn)
@@ -101,7 +101,8 @@ impl Checker<'_> {
         }
     }
 
-    /// A condition that tells whether a result is taken. A macro is a choice between two results.
+    /// Checks a condition that decides whether a result is used. A macro counts as a conditional
+    /// between two results.
     fn chosen(&mut self, at: usize, condition: &Type, result: &Type) {
         if joined(&Type::Bool, condition).is_none() {
             let types = [condition.clone(), result.clone(), result.clone()];
@@ -110,7 +111,7 @@ impl Checker<'_> {
     }
 }
 
-/// What an item is of a value that is neither a list nor a map.
+/// Returns the type of an item of a value that is neither a list nor a map.
 fn item_of(range: &Type) -> Type {
     match range {
         Type::Dyn | Type::Any | Type::Parameter(_) => Type::Dyn,

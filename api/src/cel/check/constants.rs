@@ -1,19 +1,30 @@
-//! Constants that a function can't read: patterns, times, and texts with places for values.
+//! Checks of constant arguments: patterns, times, and format strings.
 
+use super::super::clauses::{clause, requirement};
+use super::super::notes::key;
 use super::super::tree::{Expression, Item, Literal, Node};
 use super::super::types::Type;
+use super::super::values::times::RANGE;
 use super::{Checker, MORE_STACK, RED_ZONE};
 use crate::structural::pattern::Pattern;
 
 impl Checker<'_> {
-    /// Looks at the constant arguments of a function. They are told of if all types fit.
+    /// Checks the constant arguments of a function. Errors are reported only without type
+    /// errors.
     pub(super) fn constants(&mut self, name: &str, arguments: &[Node]) {
         let Some(last) = arguments.last() else { return };
-        let Expression::Literal(Literal::String(text)) = &last.what else {
-            return;
+        let text = match &last.what {
+            Expression::Literal(Literal::String(text)) => text,
+            Expression::Literal(Literal::Int(seconds)) => {
+                if name == "timestamp" && !RANGE.contains(seconds) {
+                    self.wrong_later(last.at, "invalid timestamp argument");
+                }
+                return;
+            }
+            _ => return,
         };
         let is_valid = match name {
-            // If the budget is spent, the expression is refused for that.
+            // A spent budget refuses the expression anyway.
             "matches" => !self.budget.take(Pattern::read_steps(text)) || Pattern::new(text).is_ok(),
             "duration" => is_duration(text),
             "timestamp" => text.parse::<jiff::Timestamp>().is_ok(),
@@ -24,7 +35,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Looks at a constant text with places, if the values for them are listed.
+    /// Checks a constant format string, if its values are a list literal.
     pub(super) fn format(&mut self, at: usize, target: &Node, arguments: &[Node]) {
         let (Expression::Literal(Literal::String(text)), [values]) = (&target.what, arguments)
         else {
@@ -37,7 +48,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether the values fit the places. What is wrong is told of a value or of the whole.
+    /// Checks the values of a format string. Returns an error with the position of a value, or
+    /// without a position about the whole call.
     fn formatted(&self, text: &str, values: &[Item]) -> Result<(), (Option<usize>, String)> {
         let bytes = text.as_bytes();
         let (mut at, mut count) = (0, 0);
@@ -57,15 +69,19 @@ impl Checker<'_> {
                 return Err((None, format!("index {count} out of range")));
             };
             count += 1;
-            let (clause, end) = clause(bytes, at).map_err(|why| {
+            let read = clause(bytes, at).map_err(|why| {
                 let why = format!("could not parse formatting clause: {why}");
                 (None, why)
             })?;
-            at = end;
+            let clause = read.letter;
+            at = read.end;
             self.fits_clause(clause, &value.node).map_err(|node| {
                 let of = self.format_types.get(&key(node)).map(plain_name);
                 let of = of.unwrap_or_default();
-                let what = format!("error during formatting: {}, was given {of}", asked(clause));
+                let what = format!(
+                    "error during formatting: {}, was given {of}",
+                    requirement(clause)
+                );
                 (Some(node.at), what)
             })?;
         }
@@ -79,7 +95,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The part of a value that a clause can't show, if there is one.
+    /// Checks whether a clause can format a value. Returns the part that it can't format.
     fn fits_clause<'n>(&self, clause: u8, node: &'n Node) -> Result<(), &'n Node> {
         let Some(of) = self.format_types.get(&key(node)) else {
             return Ok(());
@@ -100,66 +116,7 @@ impl Checker<'_> {
     }
 }
 
-/// What tells a part of an expression from the others.
-pub(super) fn key(node: &Node) -> usize {
-    std::ptr::from_ref(node).addr()
-}
-
-/// The clause that begins behind a `%`, and where it ends.
-fn clause(bytes: &[u8], from: usize) -> Result<(u8, usize), String> {
-    let mut at = from;
-    if bytes.get(at) == Some(&b'.') {
-        at += 1;
-        let rest = bytes.get(at..).unwrap_or_default();
-        let digits: String = rest
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .map(|byte| char::from(*byte))
-            .collect();
-        at += digits.len();
-        let wrong = |what: &str| format!("error while parsing precision: {what}");
-        if at >= bytes.len() {
-            return Err(wrong("could not find end of precision specifier"));
-        }
-        if digits.parse::<i64>().is_err() {
-            let why = match digits.is_empty() {
-                true => "invalid syntax",
-                false => "value out of range",
-            };
-            return Err(wrong(&format!(
-                "error while converting precision to integer: strconv.Atoi: parsing \
-                 \"{digits}\": {why}"
-            )));
-        }
-    }
-    let byte = bytes.get(at).copied().unwrap_or_default();
-    match asked(byte).is_empty() {
-        true => Err(format!(
-            "unrecognized formatting clause \"{}\"",
-            char::from(byte)
-        )),
-        false => Ok((byte, at + 1)),
-    }
-}
-
-/// What a clause asks of a value. There is none for what is no clause.
-fn asked(clause: u8) -> &'static str {
-    match clause {
-        b's' => {
-            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, \
-             types, durations, and timestamps"
-        }
-        b'd' => "decimal clause can only be used on integers",
-        b'f' => "fixed-point clause can only be used on doubles",
-        b'e' => "scientific clause can only be used on doubles",
-        b'b' => "only integers and bools can be formatted as binary",
-        b'x' | b'X' => "only integers, byte buffers, and strings can be formatted as hex",
-        b'o' => "octal clause can only be used on integers",
-        _ => "",
-    }
-}
-
-/// Whether a clause may show values of a type.
+/// Returns whether a clause can format values of a type.
 fn takes(clause: u8, of: &Type) -> bool {
     match of {
         Type::Dyn | Type::Wrong | Type::Parameter(_) => true,
@@ -178,7 +135,7 @@ fn takes(clause: u8, of: &Type) -> bool {
     }
 }
 
-/// The name of a type without the types that it is made of.
+/// Returns the name of a type without its parameters.
 fn plain_name(of: &Type) -> String {
     let name = of.to_string();
     match name.split_once('(') {
@@ -197,16 +154,16 @@ fn is_duration(text: &str) -> bool {
         return false;
     }
     while !rest.is_empty() {
-        let behind = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-        let (number, behind) = rest
-            .split_at_checked(rest.len() - behind.len())
+        let following = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let (number, following) = rest
+            .split_at_checked(rest.len() - following.len())
             .unwrap_or((rest, ""));
         let units = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
-        let unit = units.into_iter().find(|unit| behind.starts_with(unit));
+        let unit = units.into_iter().find(|unit| following.starts_with(unit));
         let Some(unit) = unit.filter(|_| number.parse::<f64>().is_ok()) else {
             return false;
         };
-        rest = behind.get(unit.len()..).unwrap_or_default();
+        rest = following.get(unit.len()..).unwrap_or_default();
     }
     true
 }

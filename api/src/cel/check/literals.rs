@@ -1,4 +1,4 @@
-//! The types of literals: constants, lists, maps and messages.
+//! Type checks of literals: constants, lists, maps and messages.
 
 use super::super::functions::{message_type, named_type};
 use super::super::tree::{Item, Literal, Node};
@@ -8,26 +8,26 @@ use super::Checker;
 pub(super) fn literal_type(literal: &Literal) -> Type {
     match literal {
         Literal::Null => Type::Null,
-        Literal::Bool => Type::Bool,
-        Literal::Int => Type::Int,
-        Literal::Uint => Type::Uint,
-        Literal::Double => Type::Double,
+        Literal::Bool(_) => Type::Bool,
+        Literal::Int(_) => Type::Int,
+        Literal::Uint(_) => Type::Uint,
+        Literal::Double(_) => Type::Double,
         Literal::String(_) => Type::String,
-        Literal::Bytes => Type::Bytes,
+        Literal::Bytes(_) => Type::Bytes,
     }
 }
 
-/// What is known of the items of a list, or of the keys or the values of a map, so far.
+/// The types of a list's items, or of a map's keys or values, so far.
 #[derive(Default)]
 struct Items {
-    /// What an item may be.
+    /// The common type of the items.
     of: Option<Type>,
-    /// What the first item is. All others should be the same.
+    /// The type of the first item, to which all others should be equal.
     first: Option<Type>,
 }
 
 impl Items {
-    /// Another item. If it is another type than the first one, the answer is that and its own.
+    /// Adds an item. If its type differs from that of the first one, returns both types.
     fn add(&mut self, found: Type) -> Option<(Type, Type)> {
         let (Some(of), Some(first)) = (self.of.take(), self.first.take()) else {
             self.of = Some(found.clone());
@@ -35,7 +35,7 @@ impl Items {
             return None;
         };
         let fault = match is_same(&first, &found) {
-            // The one may tell what is not known of the other.
+            // Each of the two may be known where the other is not.
             true => {
                 self.first = joined(&first, &found);
                 None
@@ -46,7 +46,7 @@ impl Items {
             }
         };
         self.of = Some(match (&of, &found) {
-            // The one that is not wrong tells more.
+            // A part with an error has no type, so the other one counts.
             (Type::Wrong, _) | (_, Type::Wrong) => found,
             _ => joined(&of, &found).unwrap_or(Type::Dyn),
         });
@@ -58,7 +58,7 @@ impl Items {
     }
 }
 
-/// The type of an item that is there.
+/// Returns the type of an item that is present.
 fn present(is_optional: bool, found: Type) -> Type {
     match (is_optional, found) {
         (true, Type::Optional(of)) => (*of).clone(),
@@ -69,13 +69,13 @@ fn present(is_optional: bool, found: Type) -> Type {
 impl Checker<'_> {
     pub(super) fn list(&mut self, items: &[Item]) -> Type {
         let mut all = Items::default();
-        let mut is_told = false;
+        let mut is_reported = false;
         for item in items {
             let found = self.type_of(&item.node);
             let fault = all.add(present(item.is_optional, found));
-            // Only the first item of another type is told.
-            if let Some(types) = fault.filter(|_| !is_told) {
-                is_told = true;
+            // Only the first item of another type is reported.
+            if let Some(types) = fault.filter(|_| !is_reported) {
+                is_reported = true;
                 self.differs(item.node.at, &types);
             }
         }
@@ -97,7 +97,8 @@ impl Checker<'_> {
         Type::map(keys.item(), values.item())
     }
 
-    /// An item of another type than those in front of it. What is formatted may be of any types.
+    /// Records an item whose type differs from that of earlier ones. Values of a format string may
+    /// have any types.
     fn differs(&mut self, at: usize, (wanted, found): &(Type, Type)) {
         if self.formats == 0 {
             let (wanted, found) = (wanted.as_argument(), found.as_argument());
@@ -117,7 +118,7 @@ impl Checker<'_> {
         let types: Vec<Type> = fields.iter().map(|(.., node)| self.type_of(node)).collect();
         if let Some((of, known)) = message_type(name) {
             for ((at, field, _), found) in fields.iter().zip(types) {
-                // linear: messages of the library have few fields.
+                // linear: the library's messages have few fields.
                 let wanted = known.iter().find(|(name, _)| name == field);
                 match wanted {
                     None if known.is_empty() => {}

@@ -1,4 +1,5 @@
-//! The types of the parts of an expression, names that nothing declares, and what doesn't fit.
+//! Type checks: the types of the parts of an expression, undeclared names, and types that don't
+//! match.
 
 mod comprehensions;
 mod constants;
@@ -8,40 +9,45 @@ use std::collections::HashMap;
 use std::fmt;
 
 use self::comprehensions::Comprehension;
-use self::constants::key;
 use self::literals::literal_type;
 use super::functions::{FUNCTIONS, Overload, PATCH_FUNCTIONS, named_type};
 use super::macros;
+use super::notes::{Called, Notes, Reference, key};
+use super::reserved::is_reserved;
 use super::tree::{Expression, Node};
 use super::types::{Bound, Type, joined};
 use super::{Environment, Fault, Faults, VARIABLES};
-use crate::field_error::beginning;
 use crate::structural::Budget;
+use crate::text::quoting::beginning;
 
-/// The stack that a level takes, and what is added when it is short.
+/// The stack that must be free for a level, and the size of a new stack segment.
 const RED_ZONE: usize = 64 * 1024;
 const MORE_STACK: usize = 1024 * 1024;
 
-/// No more faults than this are looked for.
+/// The most errors that are recorded.
 const MAX_FAULTS: usize = 200;
 
-/// The types in a type that are looked at in one step.
+/// The parts of a type that are visited in one step.
 const TYPES_IN_STEP: usize = 16;
 
 pub(super) struct Checker<'e> {
     environment: &'e Environment,
     budget: &'e Budget,
-    /// The names that macros bind, with what they stand for, the innermost last.
+    /// The types of the names that macros bind, the innermost last.
     bound: HashMap<String, Vec<Type>>,
-    /// The names of the environment that are asked for.
+    /// The names of the environment that are used.
     pub used: Vec<String>,
     faults: Vec<Fault>,
-    /// Faults that are told if all types fit.
+    /// Errors that are reported only without type errors.
     later: Vec<Fault>,
-    /// How many calls of `format` are around this part.
+    /// The number of enclosing calls of `format`.
     formats: usize,
-    /// The types of the parts in those calls.
+    /// The types of the parts inside such calls.
     format_types: HashMap<usize, Type>,
+    /// The findings, if the expression is to be evaluated.
+    pub notes: Option<Notes>,
+    /// The overloads of the last function that was applied.
+    matching: Vec<&'static Overload>,
 }
 
 impl<'e> Checker<'e> {
@@ -55,15 +61,18 @@ impl<'e> Checker<'e> {
             later: Vec::new(),
             formats: 0,
             format_types: HashMap::new(),
+            notes: None,
+            matching: Vec::new(),
         }
     }
 
-    /// The faults that are told.
-    pub(super) fn told(&mut self) -> Faults {
+    /// Takes the errors to report.
+    pub(super) fn take_faults(&mut self) -> Faults {
         let faults = std::mem::take(&mut self.faults);
-        let kept = match faults.is_empty() {
-            true => std::mem::take(&mut self.later),
-            false => faults,
+        let kept = if faults.is_empty() {
+            std::mem::take(&mut self.later)
+        } else {
+            faults
         };
         Faults { kept, end: None }
     }
@@ -84,8 +93,8 @@ impl<'e> Checker<'e> {
         )
     }
 
-    /// The type of a part. What is around the part looks at all of the type, so this takes the
-    /// steps for it. If the budget is spent, nothing more is looked at.
+    /// Returns the type of a part. The enclosing part visits the whole type, so its steps are taken
+    /// from the budget here. If the budget is spent, nothing more is checked.
     pub(super) fn type_of(&mut self, node: &Node) -> Type {
         if self.budget.is_spent() {
             return Type::Wrong;
@@ -97,13 +106,16 @@ impl<'e> Checker<'e> {
         if self.formats > 0 {
             self.format_types.insert(key(node), of.clone());
         }
+        if let Some(notes) = &mut self.notes {
+            notes.of_type(node, &of);
+        }
         of
     }
 
     fn type_here(&mut self, node: &Node) -> Type {
         match &node.what {
             Expression::Literal(literal) => literal_type(literal),
-            Expression::Name(name) => match self.found(name) {
+            Expression::Name(name) => match self.found(node, name) {
                 Some(of) => of,
                 None => self.undeclared(node.at, name),
             },
@@ -119,13 +131,15 @@ impl<'e> Checker<'e> {
             } => {
                 let types = vec![self.type_of(of), self.type_of(key)];
                 let name = if *is_optional { "_[?_]" } else { "_[_]" };
-                self.apply(node.at, name, false, &types)
+                let result = self.apply(node.at, name, false, &types);
+                self.note_function(node, name, false);
+                result
             }
             Expression::Call {
                 name,
                 target,
                 arguments,
-            } => self.call(node.at, name, target.as_deref(), arguments),
+            } => self.call(node, name, target.as_deref(), arguments),
             Expression::List(items) => self.list(items),
             Expression::Map(entries) => self.map(entries),
             Expression::Message { name, fields } => self.message(node.at, name, fields),
@@ -142,8 +156,8 @@ impl<'e> Checker<'e> {
         }
     }
 
-    /// The type of a name, which may have dots.
-    fn found(&mut self, name: &str) -> Option<Type> {
+    /// Returns the type of a name, which may have dots.
+    fn found(&mut self, node: &Node, name: &str) -> Option<Type> {
         let plain = name.trim_start_matches('.');
         if let Some(of) = self.bound.get(name).and_then(|all| all.last()) {
             return Some(of.clone());
@@ -152,12 +166,46 @@ impl<'e> Checker<'e> {
             if !self.used.iter().any(|used| used == plain) {
                 self.used.push(plain.to_owned());
             }
-            return Some(of.clone());
+            let of = of.clone();
+            self.note_name(node, || Reference::Variable(plain.to_owned()));
+            return Some(of);
         }
-        named_type(plain).map(Type::of_type)
+        let of = named_type(plain)?;
+        self.note_name(node, || Reference::Type(of.clone()));
+        Some(Type::of_type(of))
     }
 
-    /// A part that must be of a type. The answer tells whether it is.
+    fn note_name(&mut self, node: &Node, reference: impl FnOnce() -> Reference) {
+        if let Some(notes) = &mut self.notes {
+            notes.name(node, reference());
+        }
+    }
+
+    fn note_call(&mut self, node: &Node, called: Called) {
+        if let Some(notes) = &mut self.notes {
+            notes.call(node, called);
+        }
+    }
+
+    /// Notes the overloads of the function that was applied last.
+    fn note_function(&mut self, node: &Node, name: &str, has_target: bool) {
+        let plain = name.trim_start_matches('.');
+        if self.notes.is_some()
+            && let Some((name, _)) = FUNCTIONS.get_key_value(plain)
+        {
+            let overloads = std::mem::take(&mut self.matching);
+            self.note_call(
+                node,
+                Called::Function {
+                    name,
+                    has_target,
+                    overloads,
+                },
+            );
+        }
+    }
+
+    /// Checks that a part has a type. Returns whether it does.
     fn expect(&mut self, node: &Node, wanted: &Type) -> bool {
         let found = self.type_of(node);
         let fits = joined(wanted, &found).is_some();
@@ -182,7 +230,7 @@ impl<'e> Checker<'e> {
         self.no_overload(at, "_?_:_", None, &types)
     }
 
-    /// A member of a value, which is told of at a place.
+    /// Returns the type of a member. Errors are reported at the position `at`.
     fn select(&mut self, at: usize, node: &Node, of: &Node, name: &str, is_optional: bool) -> Type {
         if !is_optional
             && let Some(whole) = node.known_name()
@@ -190,12 +238,14 @@ impl<'e> Checker<'e> {
         {
             if let Some(found) = self.environment.names.get(&whole).cloned() {
                 if !self.used.contains(&whole) {
-                    self.used.push(whole);
+                    self.used.push(whole.clone());
                 }
+                self.note_name(node, || Reference::Variable(whole));
                 return found;
             }
-            // Only names with dots are looked for here.
+            // Other names were looked up before.
             if let Some(found) = named_type(&whole).filter(|_| whole.contains('.')) {
+                self.note_name(node, || Reference::Type(found.clone()));
                 return Type::of_type(found);
             }
         }
@@ -208,7 +258,7 @@ impl<'e> Checker<'e> {
         }
     }
 
-    /// Whether a macro binds this name.
+    /// Returns whether a macro binds this name.
     fn is_bound(&self, name: &str) -> bool {
         self.bound.get(name).is_some_and(|all| !all.is_empty())
     }
@@ -237,9 +287,13 @@ impl<'e> Checker<'e> {
                 Type::optional(of)
             }
             Type::Object(of) => {
-                let found = match of.is_named(VARIABLES) {
-                    true => self.environment.variables.get(name),
-                    false => of.field(name),
+                let found = if of.is_named(VARIABLES) {
+                    self.environment.variables.get(name)
+                } else {
+                    let reserved = || is_reserved(name).then(|| format!("__{name}__"));
+                    let found = of.field(name);
+                    // A reserved word may also be written as it is.
+                    found.or_else(|| of.field(&reserved()?))
                 };
                 match found {
                     Some(found) => found.clone(),
@@ -256,33 +310,41 @@ impl<'e> Checker<'e> {
         }
     }
 
-    fn call(&mut self, at: usize, name: &str, target: Option<&Node>, arguments: &[Node]) -> Type {
+    fn call(&mut self, node: &Node, name: &str, target: Option<&Node>, arguments: &[Node]) -> Type {
+        let at = node.at;
         if macros::is_has(name, target.is_some(), arguments.len()) {
+            self.note_call(node, Called::Has);
             return self.has(at, arguments);
         }
         if let Some(target) = target {
-            // The name of a function may have dots.
+            // Names of functions may have dots.
             if let Some(mut whole) = target.known_name() {
                 whole.push('.');
                 whole.push_str(name);
                 if self.environment.has_bind && whole == "cel.bind" {
+                    self.note_call(node, Called::Bind);
                     return self.bind(arguments);
                 }
                 let is_known =
                     self.environment.has_objects || !PATCH_FUNCTIONS.contains(&whole.as_str());
                 if is_known && FUNCTIONS.contains_key(whole.as_str()) {
                     let types = self.types_of(arguments);
-                    return self.apply(at, &whole, false, &types);
+                    let result = self.apply(at, &whole, false, &types);
+                    self.note_function(node, &whole, false);
+                    return result;
                 }
             }
             if let Some(found) = macros::find(name, true, arguments.len()) {
-                return self.comprehension(&Comprehension {
+                let result = self.comprehension(&Comprehension {
                     at,
                     name,
                     target,
                     arguments,
                     names: found.names,
                 });
+                let overloads = std::mem::take(&mut self.matching);
+                self.note_call(node, Called::Macro(overloads));
+                return result;
             }
         }
         let is_format = name == "format";
@@ -298,11 +360,12 @@ impl<'e> Checker<'e> {
             self.format_types.clear();
         }
         let result = self.apply(at, name, target.is_some(), &types);
+        self.note_function(node, name, target.is_some());
         self.constants(name, arguments);
         result
     }
 
-    /// The question whether a member is there. What is wrong with it is told of the question.
+    /// Checks `has`, at whose position errors are reported.
     fn has(&mut self, at: usize, arguments: &[Node]) -> Type {
         for node in arguments {
             match &node.what {
@@ -317,7 +380,7 @@ impl<'e> Checker<'e> {
         Type::Bool
     }
 
-    /// A value under a name: `cel.bind(name, value, expression)`.
+    /// Checks `cel.bind(name, value, expression)`, which binds a name to a value.
     fn bind(&mut self, arguments: &[Node]) -> Type {
         let [name, value, expression] = arguments else {
             return Type::Wrong;
@@ -333,25 +396,27 @@ impl<'e> Checker<'e> {
         nodes.iter().map(|node| self.type_of(node)).collect()
     }
 
-    /// The type of what a function answers.
+    /// Returns the type of a function's result.
     fn apply(&mut self, at: usize, name: &str, is_method: bool, types: &[Type]) -> Type {
-        // A function is looked for at the root in any case.
+        // Functions always belong to the root scope.
         let plain = name.trim_start_matches('.');
         let is_known = self.environment.has_objects || !PATCH_FUNCTIONS.contains(&plain);
         let Some(overloads) = FUNCTIONS.get(plain).filter(|_| is_known) else {
             return self.undeclared(at, name);
         };
-        // The first function that fits tells what was not known.
+        // With unknown argument types the first matching overload counts.
         let is_unknown = types.iter().any(Type::is_unknown);
         let mut found: Option<Type> = None;
+        self.matching.clear();
         for overload in overloads {
             let Some(result) = applied(overload, is_method, types) else {
                 continue;
             };
+            self.matching.push(overload);
             found = Some(match found {
                 None if is_unknown => return result,
                 None => result,
-                // What is not known of two results need not be the same.
+                // Two results with unknown parts need not be the same.
                 Some(before) if before == result && !result.is_unknown() => before,
                 Some(_) => Type::Dyn,
             });
@@ -391,7 +456,7 @@ fn add(faults: &mut Vec<Fault>, at: usize, what: impl fmt::Display) {
     }
 }
 
-/// A call that no function takes.
+/// The error for a call without a matching overload.
 struct NoOverload<'c> {
     name: &'c str,
     target: Option<&'c Type>,
@@ -414,7 +479,7 @@ impl fmt::Display for NoOverload<'_> {
     }
 }
 
-/// What an overload answers to arguments of these types, if it takes them.
+/// Returns the result type of an overload for these arguments, if they match.
 fn applied(overload: &Overload, is_method: bool, types: &[Type]) -> Option<Type> {
     if overload.is_method != is_method || overload.arguments.len() != types.len() {
         return None;

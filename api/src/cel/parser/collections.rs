@@ -1,4 +1,4 @@
-//! Reading lists, maps and messages.
+//! Parsing of lists, maps and messages.
 
 use super::super::lexer::Kind;
 use super::super::tree::{Expression, Item, Node};
@@ -31,20 +31,16 @@ impl Parser<'_> {
         }
     }
 
-    /// A comma, or the end of a list or a map, which is left.
+    /// Reads a comma, or stops before the end of a list or a map.
     fn separated(&mut self, end: &str) -> Read<()> {
         if self.accept(",") || self.is(end) {
             return Some(());
         }
         let token = self.token();
-        let is_mended = self
-            .behind()
-            .is_some_and(|behind| behind.is(end) || behind.is(","));
-        let how = if is_mended {
-            "extraneous"
-        } else {
-            "mismatched"
-        };
+        let recovers = self
+            .lookahead()
+            .is_some_and(|lookahead| lookahead.is(end) || lookahead.is(","));
+        let how = if recovers { "extraneous" } else { "mismatched" };
         self.fault(&token, |text| {
             format!("{how} input '{text}' expecting {{'{end}', ','}}")
         });

@@ -1,27 +1,28 @@
-//! Reading an expression, with the faults that the parser of the reference implementation tells.
+//! The parser, with the errors of cel-go's parser.
 
 mod collections;
 mod numbers;
 
+use super::Faults;
 use super::lexer::{Kind, Token, Words, words};
 use super::macros;
+use super::reserved::is_reserved;
 use super::tree::{Expression, Literal, Node};
-use super::{Faults, is_reserved};
 
-/// How deep expressions may be in each other.
+/// The limit on nested expressions, cel-go's default.
 const MAX_DEPTH: usize = 250;
 
-/// The stack that a level takes, and what is added when it is short.
+/// The stack that must be free for a level, and the size of a new stack segment.
 const RED_ZONE: usize = 64 * 1024;
 const MORE_STACK: usize = 1024 * 1024;
 
-/// Why a text is no expression.
+/// The reason why a text is not an expression.
 pub(super) enum Refused {
     Faults(Faults),
     TooDeep(String),
 }
 
-/// Reads an expression.
+/// Parses an expression.
 pub(super) fn parse(text: &[char]) -> Result<Node, Refused> {
     let mut words = words(text);
     let mut parser = Parser {
@@ -48,15 +49,15 @@ struct Parser<'t> {
     next: usize,
     faults: Faults,
     depth: usize,
-    /// Why the expression is too deep.
+    /// The error if the expression is too deep.
     too_deep: Option<String>,
 }
 
-/// Nothing is read behind a fault that can't be mended.
+/// `None` stops parsing after an error from which the parser cannot recover.
 type Read<T = Node> = Option<T>;
 
-/// What an expression begins with, as faults list it. Other marks that may stand there come at
-/// their places.
+/// Returns the tokens that may begin an expression, as errors list them. `also` has further marks
+/// that are possible at the position.
 fn expected_start(also: &[&str]) -> String {
     let all = [
         "[", "]", "{", "}", "(", ")", ".", ",", "-", "!", "?", "true", "false", "null",
@@ -64,7 +65,7 @@ fn expected_start(also: &[&str]) -> String {
     let never = ["]", "}", ")", ",", "?"];
     let marks = all
         .into_iter()
-        // linear: both are written here.
+        // linear: both lists are short constants.
         .filter(|mark| !never.contains(mark) || also.contains(mark));
     let marks: Vec<String> = marks.map(|mark| format!("'{mark}'")).collect();
     format!(
@@ -84,7 +85,7 @@ impl Parser<'_> {
         })
     }
 
-    fn behind(&self) -> Option<&Token> {
+    fn lookahead(&self) -> Option<&Token> {
         self.words.tokens.get(self.next + 1)
     }
 
@@ -105,7 +106,7 @@ impl Parser<'_> {
         written(self.text, token)
     }
 
-    /// A fault at a word. What is wrong is told of the word as it was written.
+    /// Records an error at a token. `what` formats it with the token's text.
     fn fault(&mut self, token: &Token, what: impl FnOnce(&str) -> String) {
         let text = self.text;
         self.faults.add(token.at, || {
@@ -114,14 +115,14 @@ impl Parser<'_> {
         });
     }
 
-    /// A mark that must be here. One that lacks in front of what may follow it is added, one word
-    /// in front of it is left out.
+    /// Reads a mark that is required here. Recovers from an error as ANTLR does: inserts a missing
+    /// mark before a token that may follow it, or skips one token before the mark.
     fn expect(&mut self, mark: &str, follows: fn(&Token) -> bool) -> Read<()> {
         if self.accept(mark) {
             return Some(());
         }
         let token = self.token();
-        if self.behind().is_some_and(|behind| behind.is(mark)) {
+        if self.lookahead().is_some_and(|lookahead| lookahead.is(mark)) {
             self.fault(&token, |text| {
                 format!("extraneous input '{text}' expecting '{mark}'")
             });
@@ -144,7 +145,9 @@ impl Parser<'_> {
         if token.kind == Kind::End {
             return Some(node);
         }
-        let is_last = self.behind().is_none_or(|behind| behind.kind == Kind::End);
+        let is_last = self
+            .lookahead()
+            .is_none_or(|lookahead| lookahead.kind == Kind::End);
         let how = if is_last { "extraneous" } else { "mismatched" };
         self.fault(&token, |text| {
             format!("{how} input '{text}' expecting <EOF>")
@@ -152,13 +155,12 @@ impl Parser<'_> {
         None
     }
 
-    /// An expression. `also` has the other marks that may stand where it begins.
+    /// Reads an expression. `also` has the other marks that are possible at its start.
     fn expression(&mut self, also: &[&str]) -> Read {
         self.inside(|parser| parser.conditional(also))
     }
 
-    /// Reads what is a level deeper. Everything that reads what it is part of comes by here, so
-    /// this is where the depth is bounded.
+    /// Reads a nested expression. All recursion passes through here, so the depth is limited here.
     fn inside(&mut self, read: impl FnOnce(&mut Self) -> Read) -> Read {
         if self.depth >= MAX_DEPTH {
             let why = format!("expression recursion limit exceeded: {MAX_DEPTH}");
@@ -171,7 +173,7 @@ impl Parser<'_> {
         self.bounded(node?)
     }
 
-    /// A part that is not too deep. Chains of operators are deep too.
+    /// Returns the node unless it is too deep. Chains of operators are deep, too.
     fn bounded(&mut self, node: Node) -> Read {
         if node.depth > MAX_DEPTH {
             self.too_deep = Some("max recursion depth exceeded".to_owned());
@@ -213,7 +215,7 @@ impl Parser<'_> {
         joined(terms, at, Expression::And)
     }
 
-    /// Operators that bind at least as strongly as this.
+    /// Reads operators of at least this precedence.
     fn binary(&mut self, least: usize, also: &[&str]) -> Read {
         let mut left = self.unary(also)?;
         loop {
@@ -235,7 +237,7 @@ impl Parser<'_> {
                 "in" => "@in".to_owned(),
                 mark => format!("_{mark}_"),
             };
-            // No deeper than there are strengths.
+            // This recursion is at most as deep as there are precedences.
             let right = self.binary(strength + 1, &[])?;
             left = self.bounded(call(token.at, &name, vec![left, right]))?;
         }
@@ -265,7 +267,7 @@ impl Parser<'_> {
             return None;
         }
         let of = self.member(&[])?;
-        // Two cancel each other.
+        // Two negations cancel each other.
         match count % 2 == 0 {
             true => Some(of),
             false => Some(call(token.at, name, vec![of])),
@@ -302,7 +304,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A name in backticks, which clients can't write.
+    /// Records an error about a name in backticks, which cannot be used here.
     fn escaped(&mut self, at: usize) {
         self.faults.add(at, || "unsupported syntax: '`'".to_owned());
     }
@@ -345,7 +347,7 @@ impl Parser<'_> {
         ))
     }
 
-    /// A function, or what a macro makes of it.
+    /// Returns the node for a call, or for the expansion of a macro.
     fn called(&mut self, at: usize, name: String, of: Option<Node>, arguments: Vec<Node>) -> Node {
         if let Some(fault) = macros::fault(&name, of.as_ref(), &arguments) {
             self.faults.add(fault.at, || fault.what);
@@ -361,7 +363,7 @@ impl Parser<'_> {
         )
     }
 
-    /// The arguments behind an opening bracket.
+    /// Reads the arguments after an opening bracket.
     fn arguments(&mut self) -> Read<Vec<Node>> {
         let mut arguments = Vec::new();
         if self.accept(")") {
@@ -384,7 +386,7 @@ impl Parser<'_> {
             self.start_fault(&token, also)?;
             token = self.token();
             if !starts_primary(&token) {
-                // An operator in front of an operand.
+                // A unary operator before an operand.
                 return self.inside(|parser| parser.unary(&[]));
             }
         }
@@ -402,8 +404,13 @@ impl Parser<'_> {
                     value.map(std::mem::take).unwrap_or_default(),
                 ))
             }
-            Kind::Bytes => literal(Literal::Bytes),
-            Kind::Mark("true" | "false") => literal(Literal::Bool),
+            Kind::Bytes(value) => {
+                let value = self.words.bytes.get_mut(value);
+                literal(Literal::Bytes(
+                    value.map(std::mem::take).unwrap_or_default(),
+                ))
+            }
+            Kind::Mark(mark @ ("true" | "false")) => literal(Literal::Bool(mark == "true")),
             Kind::Mark("null") => literal(Literal::Null),
             Kind::Mark(".") => {
                 let name = self.token();
@@ -427,23 +434,20 @@ impl Parser<'_> {
         }
     }
 
-    /// A word with which no expression begins. One word is left out.
+    /// Records an error about a token that cannot begin an expression. Skips it if an expression
+    /// follows.
     fn start_fault(&mut self, token: &Token, also: &[&str]) -> Read<()> {
-        let is_mended = token.kind != Kind::End
-            && self.behind().is_some_and(|behind| {
-                starts_expression(behind)
-                    || matches!(behind.kind, Kind::Mark(mark) if also.contains(&mark))
+        let recovers = token.kind != Kind::End
+            && self.lookahead().is_some_and(|lookahead| {
+                starts_expression(lookahead)
+                    || matches!(lookahead.kind, Kind::Mark(mark) if also.contains(&mark))
             });
-        let how = if is_mended {
-            "extraneous"
-        } else {
-            "mismatched"
-        };
+        let how = if recovers { "extraneous" } else { "mismatched" };
         self.fault(token, |text| {
             let expected = expected_start(also);
             format!("{how} input '{text}' expecting {expected}")
         });
-        if !is_mended {
+        if !recovers {
             return None;
         }
         self.next += 1;
@@ -464,7 +468,7 @@ impl Parser<'_> {
     }
 }
 
-/// A word as it was written.
+/// Returns a token as it is written in the text.
 fn written(text: &[char], token: &Token) -> String {
     match token.kind {
         Kind::End => "<EOF>".to_owned(),
@@ -495,7 +499,7 @@ fn call(at: usize, name: &str, arguments: Vec<Node>) -> Node {
     )
 }
 
-/// Whether a value may begin with this.
+/// Returns whether a token can begin a primary expression.
 fn starts_primary(token: &Token) -> bool {
     match token.kind {
         Kind::Mark(mark) => matches!(mark, "[" | "{" | "(" | "." | "true" | "false" | "null"),
@@ -508,7 +512,7 @@ fn starts_expression(token: &Token) -> bool {
     starts_primary(token) || token.is("-") || token.is("!")
 }
 
-/// Whether this may stand behind a whole value.
+/// Returns whether a token can follow a complete value.
 fn follows_value(token: &Token) -> bool {
     match token.kind {
         Kind::End => true,

@@ -1,4 +1,4 @@
-//! Reading numbers.
+//! Parsing of numbers.
 
 use super::super::lexer::{Kind, Token};
 use super::super::tree::{Expression, Literal, Node};
@@ -9,12 +9,12 @@ fn may_have_sign(token: &Token) -> bool {
 }
 
 impl Parser<'_> {
-    /// Whether a number with a sign is next.
+    /// Returns whether a number with a sign is next.
     pub(super) fn is_signed_number(&self) -> bool {
-        self.is("-") && self.behind().is_some_and(may_have_sign)
+        self.is("-") && self.lookahead().is_some_and(may_have_sign)
     }
 
-    /// A number with a sign. The sign is part of it, and the number is told of there.
+    /// Reads a number with a sign, which is part of it. Errors are reported at the sign.
     pub(super) fn signed_number(&mut self) -> Node {
         let sign = self.token().at;
         self.next += 1;
@@ -27,34 +27,36 @@ impl Parser<'_> {
         let at = sign.unwrap_or(token.at);
         let text = self.written(token);
         let text = text.as_str();
-        let (literal, name, fits) = match token.kind {
-            Kind::Int => (Literal::Int, "int", fits_int(text, sign.is_some())),
-            Kind::Uint => (Literal::Uint, "uint", fits_uint(text)),
+        let (literal, name) = match token.kind {
+            Kind::Int => (int(text, sign.is_some()).map(Literal::Int), "int"),
+            Kind::Uint => (uint(text).map(Literal::Uint), "uint"),
             _ => {
-                let fits = text.parse::<f64>().is_ok_and(f64::is_finite);
-                (Literal::Double, "double", fits)
+                let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+                let signed = number.map(|number| if sign.is_some() { -number } else { number });
+                (signed.map(Literal::Double), "double")
             }
         };
-        if !fits {
+        if literal.is_none() {
             self.faults.add(at, || format!("invalid {name} literal"));
         }
+        let literal = literal.unwrap_or(Literal::Null);
         Node::new(at, Expression::Literal(literal))
     }
 }
 
-fn fits_int(text: &str, is_negative: bool) -> bool {
-    let parsed = match text.strip_prefix("0x") {
+fn int(text: &str, is_negative: bool) -> Option<i64> {
+    let number = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse::<u64>(),
     };
-    let most = i64::MIN.unsigned_abs() - u64::from(!is_negative);
-    parsed.is_ok_and(|number| number <= most)
+    let number = i128::from(number.ok()?);
+    i64::try_from(if is_negative { -number } else { number }).ok()
 }
 
-fn fits_uint(text: &str) -> bool {
+fn uint(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(['u', 'U']);
     match digits.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).is_ok(),
-        None => digits.parse::<u64>().is_ok(),
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => digits.parse::<u64>().ok(),
     }
 }

@@ -1,18 +1,18 @@
-//! Documents that are read whole: without a type, as parts of others, as YAML, or by a type.
+//! Whole documents: decoded without a type, as parts of others, from YAML, or by a type.
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer};
 use serde_json::Value;
 
 use super::{Guide, MAX_TREE_BYTES, Numbers, Reading};
-use crate::document_paths::FieldFault;
+use crate::field_validation::StrictDecodingError;
 use crate::schema::{Schema, StructId};
 
-/// A whole document, whose tree uses at most `TREE_BYTES`, read without a type.
+/// A whole document that is decoded without a type, and whose tree uses at most `TREE_BYTES`.
 pub struct Document<const TREE_BYTES: usize> {
-    /// Its tree.
+    /// The tree.
     pub value: Value,
-    /// Members that were given more than once, each listed once.
-    pub duplicates: Vec<FieldFault>,
+    /// Duplicate members, each listed once.
+    pub duplicates: Vec<StrictDecodingError>,
 }
 
 impl<const TREE_BYTES: usize> Document<TREE_BYTES> {
@@ -37,7 +37,8 @@ impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Document<TREE_BYTES> {
     }
 }
 
-/// A [`Document`] that is put into another one, whose numbers stay as they are written.
+/// A [`Document`] that is put into another one. Its numbers keep their spelling as integer or
+/// float.
 pub struct Part<const TREE_BYTES: usize>(pub Document<TREE_BYTES>);
 
 impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Part<TREE_BYTES> {
@@ -46,7 +47,7 @@ impl<'de, const TREE_BYTES: usize> Deserialize<'de> for Part<TREE_BYTES> {
     }
 }
 
-/// A [`Document`] in YAML, which tells the lines of duplicate members.
+/// A [`Document`] in YAML, whose duplicate members have lines.
 pub struct YamlDocument<const TREE_BYTES: usize>(pub Document<TREE_BYTES>);
 
 impl<'de, const TREE_BYTES: usize> Deserialize<'de> for YamlDocument<TREE_BYTES> {
@@ -55,32 +56,32 @@ impl<'de, const TREE_BYTES: usize> Deserialize<'de> for YamlDocument<TREE_BYTES>
     }
 }
 
-/// What was read of a document by its type.
+/// A document that was decoded by its type.
 pub struct TypedDocument {
-    /// Its tree, with nothing in it that is not of the type.
+    /// The tree, pruned to the type.
     pub value: Value,
     /// Unknown and duplicate members, in the order of the document.
-    pub faults: Vec<FieldFault>,
-    /// The refusal of the first value of a wrong type, in the words of Kubernetes' decoder.
+    pub faults: Vec<StrictDecodingError>,
+    /// The error about the first value of a wrong type, in the words of Kubernetes' decoder.
     pub refusal: Option<String>,
-    /// The text of the managedFields, which are not in the tree then.
+    /// The text of the managedFields, which the tree lacks then.
     pub managed_fields: Option<String>,
 }
 
-/// Reads a document by the type of its object.
-pub struct TypedSeed {
-    /// The type. Without one anything is read.
-    pub of: Option<(&'static Schema, StructId)>,
-    /// How the document writes numbers.
+/// Decodes a document by the type of its object.
+pub struct TypedSeed<'s> {
+    /// The type. Without one any value is accepted.
+    pub of: Option<(&'s Schema, StructId)>,
+    /// How the document spells numbers.
     pub numbers: Numbers,
-    /// Whether managedFields as the server writes them stay text. Only a reader of JSON can do
-    /// that.
+    /// Whether managedFields stay text if they look as the server writes them. Only JSON readers
+    /// support that.
     pub keeps_managed_fields: bool,
 }
 
-impl TypedSeed {
-    /// For a document that was read as a tree before.
-    pub fn of_tree(of: Option<(&'static Schema, StructId)>, numbers: Numbers) -> TypedSeed {
+impl<'s> TypedSeed<'s> {
+    /// Returns the seed for a document that was decoded into a tree before.
+    pub fn of_tree(of: Option<(&'s Schema, StructId)>, numbers: Numbers) -> TypedSeed<'s> {
         TypedSeed {
             of,
             numbers,
@@ -89,7 +90,7 @@ impl TypedSeed {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for TypedSeed {
+impl<'de> DeserializeSeed<'de> for TypedSeed<'_> {
     type Value = TypedDocument;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<TypedDocument, D::Error> {
@@ -103,7 +104,7 @@ impl<'de> DeserializeSeed<'de> for TypedSeed {
                 reading.merges = !of.is_open;
                 Guide::Object(schema, of)
             }
-            // A test finds the type of each resource.
+            // A test checks that the type of each resource is found.
             None => Guide::Any,
         };
         let value = reading.read(guide, deserializer)?;

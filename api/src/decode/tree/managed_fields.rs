@@ -1,16 +1,15 @@
-//! The managedFields of a body, as text where they have the form in which the server writes them.
-//! Most clients send back what they have read, and most writes only hand it on.
+//! The managedFields of a body, kept as text if they look as the server writes them. Most clients
+//! send back the managedFields that they have read, and most writes only pass them on.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::go_time::Decimals;
-use super::super::scalar;
 use super::typed::GoPath;
 use crate::go_json::compacted;
-use crate::managed_fields::EntryTexts;
+use crate::object::EntryTexts;
+use crate::text::go_time::{self, Decimals};
 
-/// An entry of which nothing is missing or unknown. Texts in it have no escapes.
+/// An entry without missing or unknown members. Texts in it have no escapes.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Entry<'t> {
@@ -25,11 +24,11 @@ struct Entry<'t> {
 }
 
 impl Entry<'_> {
-    /// Whether a tree of the entry would be printed with the same members.
+    /// Returns whether printing the decoded entry would print the same members.
     fn is_whole(&self) -> bool {
         let texts = [self.api_version, self.manager, self.operation];
         let is_printed = |text: Option<&str>| text.is_none_or(|text| !text.is_empty());
-        let is_time = |text| match scalar::time(text, Decimals::Any) {
+        let is_time = |text| match go_time::canonical(text, Decimals::Any) {
             Ok(printed) => printed.as_deref() == Some(text),
             Err(_) => false,
         };
@@ -40,7 +39,7 @@ impl Entry<'_> {
             && self.time.is_none_or(is_time)
     }
 
-    /// Writes the entry as a tree of it is printed. The fields keep their order.
+    /// Writes the entry as the decoded one would be printed. The fields keep their order.
     fn write(&self, text: &mut String) {
         let texts = EntryTexts {
             api_version: self.api_version,
@@ -56,15 +55,16 @@ impl Entry<'_> {
     }
 }
 
-/// Whether a field is `metadata.managedFields` of the object itself.
+/// Returns whether a field is `metadata.managedFields` of the object itself.
 pub(super) fn is_at(at: &GoPath<'_>) -> bool {
     let is_of_metadata =
         |above: &GoPath<'_>| above.above.is_none() && *above.field.name == *"metadata";
     *at.field.name == *"managedFields" && at.above.is_some_and(is_of_metadata)
 }
 
-/// The text of a list of entries as the server writes it. `None` if the list is empty, or if an
-/// entry must be read by its type: it lacks something, has more, or is written in another way.
+/// Returns the text of a list of entries as the server writes it. Returns `None` if the list is
+/// empty, or if an entry has to be decoded by its type, because it is incomplete, has further
+/// members, or is written in another form.
 pub(super) fn text(list: &str) -> Option<String> {
     let entries: Vec<Entry<'_>> = serde_json::from_str(list).ok()?;
     if entries.is_empty() || !entries.iter().all(Entry::is_whole) {
@@ -103,7 +103,7 @@ mod tests {
             .unwrap_or_default()
     }
 
-    /// API-188: what the server has written comes back in any order of members, with any spaces.
+    /// API-188: entries as the server writes them, in any order of members and with any spaces.
     #[test]
     fn entries_as_the_server_writes_them_stay_text() {
         let entry: Value = serde_json::from_str(ENTRY).unwrap();
@@ -129,7 +129,7 @@ mod tests {
         }
     }
 
-    /// API-188: what its type changes, drops, warns of or refuses is read by its type.
+    /// API-188: entries that their type changes, prunes, warns about or refuses are decoded by it.
     #[test]
     fn other_entries_are_read_by_their_type() {
         let with = |name: &str, value: Value| {
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!((tree(&object), object.managed_fields()), (json!([]), None));
     }
 
-    /// API-90: a second list is read into the first, as Go does, and is a duplicate.
+    /// API-90: a second list is decoded into the first, as in Go, and counts as a duplicate.
     #[test]
     fn lists_given_twice_are_merged() {
         let first = format!("\"managedFields\":[{ENTRY}]");

@@ -1,4 +1,5 @@
-//! A document as a tree, read from any serde format, with limits and a record of duplicate members.
+//! A document as a tree, decoded from any serde format, with limits and a record of duplicate
+//! members.
 
 mod documents;
 mod managed_fields;
@@ -24,25 +25,26 @@ pub(super) use self::typed::zero;
 use self::typed::{GoPath, keeps_on_null, type_error};
 use self::yaml_key::{Key, Others};
 use crate::deep::{self, levels};
-use crate::document_paths::{FieldFault, FieldFaults, Place, json_type};
+use crate::field_validation::{Place, StrictDecodingError, StrictDecodingErrors};
 use crate::schema::{Schema, Shape, Struct, Type, is_zero};
+use crate::text::json_type;
 
-/// How a document writes numbers.
+/// How a document spells numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
-    /// As JSON: `1.0` is not a whole number.
+    /// As in JSON: `1.0` is not an integer.
     AsWritten,
-    /// As YAML, which becomes JSON first: `1.0` is 1.
+    /// As in YAML, which becomes JSON first: `1.0` is 1.
     ByValue,
-    /// As JSON that is put into other JSON: `1.0` stays what it is.
+    /// As in JSON that is put into other JSON: `1.0` stays a float.
     Kept,
 }
 
 /// A line and a column.
 type InText = (u64, u64);
 
-/// The words for a name that a map in YAML has already, behind its place and whether its value is
-/// null, of which the line of the value is found out.
+/// A duplicate name in a YAML map: its place, whether its value is null, and the message.
+/// [`super::read_yaml`] replaces place and flag by the line of the value.
 struct Repeated<'n> {
     place: InText,
     is_null: bool,
@@ -61,44 +63,43 @@ impl fmt::Display for Repeated<'_> {
     }
 }
 
-/// What a value must be.
+/// The expected type of a value.
 #[derive(Clone, Copy)]
 enum Guide<'g> {
-    /// Anything.
+    /// Any value.
     Any,
-    /// Anything, in a field that is kept as it is. Nobody looks for members that are given twice.
+    /// Any value, in a field that is kept as JSON. Duplicate members in it are not searched for.
     Opaque,
-    /// A whole object with this struct.
+    /// A whole object of this struct.
     Object(&'g Schema, &'g Struct),
-    /// A value of this type, in this field or in the list or map of it.
+    /// A value of this type, in this field or in a list or map of it.
     Type(&'g Schema, &'g Type, &'g GoPath<'g>),
 }
 
-/// The progress of a read.
+/// The progress of decoding.
 struct Reading {
     weight: usize,
     tree_bytes: usize,
-    /// The limit on `tree_bytes`; `usize::MAX` for none.
+    /// The limit on `tree_bytes`; `usize::MAX` means no limit.
     most_tree_bytes: usize,
-    /// The values and names so far.
+    /// The number of values and names so far.
     steps: usize,
-    /// How many levels the tree may have.
+    /// The number of levels that the tree may have.
     levels: usize,
     numbers: Numbers,
-    /// Whether an object is read into an earlier one of the same name, as Go reads into structs.
+    /// Whether a duplicate object is decoded into the earlier one, as Go does with structs.
     merges: bool,
     /// Whether the document is YAML, where names have lines.
     has_lines: bool,
-    faults: FieldFaults,
-    /// The first value of a wrong type. Reading goes on behind it.
+    faults: StrictDecodingErrors,
+    /// The error about the first value of a wrong type. Decoding continues after it, as in Go.
     type_error: Option<String>,
-    /// The first value that the decoder of its own type refused. Kubernetes reads nothing more, so
-    /// nothing more is recorded.
+    /// The error about the first value that a custom decoder (such as that of times) refuses.
+    /// Kubernetes stops there, so no later error is recorded.
     decoder_error: Option<String>,
-    /// How many values are read around here by a decoder of their own, which says nothing of
-    /// unknown fields.
+    /// The number of enclosing values with a custom decoder, which does not report unknown fields.
     silent: usize,
-    /// Whether managedFields as the server writes them stay text.
+    /// Whether managedFields stay text if they look as the server writes them.
     keeps_managed_fields: bool,
     /// The text of such managedFields.
     managed_fields: Option<String>,
@@ -115,7 +116,7 @@ impl Reading {
             numbers,
             merges: false,
             has_lines: false,
-            faults: FieldFaults::default(),
+            faults: StrictDecodingErrors::default(),
             type_error: None,
             decoder_error: None,
             silent: 0,
@@ -139,13 +140,14 @@ impl Reading {
         node.deserialize(deserializer)
     }
 
-    fn note(&mut self, fault: fn(String) -> FieldFault, place: impl fmt::Display) {
+    fn note(&mut self, fault: fn(String) -> StrictDecodingError, place: impl fmt::Display) {
         if self.decoder_error.is_none() && self.silent == 0 {
             self.faults.note(fault, place);
         }
     }
 
-    /// Reads the name of the next member of a document without a type, and its place if it has one.
+    /// Reads the name of the next member in a document without a type, with its place if the format
+    /// has one.
     fn next_name<'de, A: MapAccess<'de>>(
         &self,
         access: &mut A,
@@ -160,14 +162,14 @@ impl Reading {
         }))
     }
 
-    /// Records that `found` was given where a value of the type `wanted` must be.
+    /// Records that a value of the type `wanted` was expected and `found` was found.
     fn refuse_type(&mut self, found: impl fmt::Display, wanted: &str, at: &GoPath<'_>) {
         if self.decoder_error.is_none() && self.type_error.is_none() {
             self.type_error = Some(type_error(found, wanted, at.owner, at));
         }
     }
 
-    /// Records a kind or a version that is not a text, of the object `of` that is at `at`.
+    /// Records a kind or apiVersion that is not a text, in the object `of` at `at`.
     fn check_type_member(&mut self, value: &Value, of: &Struct, at: &GoPath<'_>, name: &str) {
         if self.decoder_error.is_none() && !value.is_string() && !value.is_null() {
             let member = format_args!("{at}.TypeMeta.{name}");
@@ -176,7 +178,7 @@ impl Reading {
         }
     }
 
-    /// Records a refusal by the decoder of a type.
+    /// Records the error of a custom decoder.
     fn refuse(&mut self, why: impl FnOnce() -> String) {
         if self.decoder_error.is_none() {
             self.decoder_error = Some(why());
@@ -184,13 +186,13 @@ impl Reading {
     }
 }
 
-/// One value at its depth.
+/// A value at its depth.
 struct Node<'r> {
     reading: &'r mut Reading,
     place: &'r Place<'r>,
     depth: usize,
     guide: Guide<'r>,
-    /// What an earlier member of the same name left here. Go reads into it.
+    /// The value of an earlier member of the same name, into which Go decodes this one.
     earlier: Option<Value>,
 }
 
@@ -219,7 +221,7 @@ impl Node<'_> {
         Node { earlier, ..self }
     }
 
-    /// The members of an earlier object.
+    /// Takes the members of an earlier object.
     fn earlier_members(&mut self) -> Map<String, Value> {
         match self.earlier.take() {
             Some(Value::Object(members)) => members,
@@ -227,7 +229,7 @@ impl Node<'_> {
         }
     }
 
-    /// What is below a value that may be anything.
+    /// Returns the guide for values below an untyped one.
     fn below_any(&self) -> Guide<'static> {
         match self.guide {
             Guide::Opaque => Guide::Opaque,
@@ -249,13 +251,13 @@ impl Node<'_> {
         let outer = self.place;
         let mut earlier = self.earlier_members();
         let mut members = Map::new();
-        // Fields whose values are not kept, because they are empty.
+        // Fields that occurred, but whose values were dropped because they are empty.
         let mut seen: SmallVec<[&str; 4]> = SmallVec::new();
         while let Some(name) = access.next_key::<String>()? {
             self.reading.weigh_member(name.len(), members.is_empty())?;
             let place = Place::Member(outer, &name);
             let Some(field) = of.field(&name) else {
-                // The kind of a whole object is checked by who knows it.
+                // The caller checks the kind of a whole object.
                 let is_type = of.kind.is_some() && matches!(&*name, "kind" | "apiVersion");
                 if is_type || of.is_open {
                     let value = access.next_value_seed(self.inside(&place, Guide::Any))?;
@@ -263,18 +265,19 @@ impl Node<'_> {
                         self.reading.check_type_member(&value, of, above, &name);
                     }
                     if members.contains_key(&name) {
-                        self.reading.note(FieldFault::Duplicate, place);
+                        self.reading.note(StrictDecodingError::Duplicate, place);
                     }
                     members.insert(name, value);
                 } else {
-                    self.reading.note(FieldFault::Unknown, place);
+                    self.reading.note(StrictDecodingError::Unknown, place);
                     access.next_value::<IgnoredAny>()?;
                 }
                 continue;
             };
-            // linear: one of the few fields of the struct, which are found where they are first.
+            // linear: `seen` has only dropped fields of the struct. Kept ones are found in
+            // `members` first.
             if members.contains_key(&name) || seen.contains(&&*field.name) {
-                self.reading.note(FieldFault::Duplicate, place);
+                self.reading.note(StrictDecodingError::Duplicate, place);
             }
             let at = GoPath {
                 above,
@@ -284,15 +287,14 @@ impl Node<'_> {
             let guide = Guide::Type(schema, &field.of, &at);
             let before = members.remove(&name).or_else(|| earlier.remove(&name));
             let before = before.filter(|_| self.reading.merges);
-            let value = match self.reading.keeps_managed_fields && managed_fields::is_at(&at) {
-                false => access.next_value_seed(self.inside(&place, guide).onto(before))?,
-                true => {
-                    let list: &RawValue = access.next_value()?;
-                    let node = self.inside(&place, guide).onto(before);
-                    node.managed_fields(list).map_err(A::Error::custom)?
-                }
+            let value = if self.reading.keeps_managed_fields && managed_fields::is_at(&at) {
+                let list: &RawValue = access.next_value()?;
+                let node = self.inside(&place, guide).onto(before);
+                node.managed_fields(list).map_err(A::Error::custom)?
+            } else {
+                access.next_value_seed(self.inside(&place, guide).onto(before))?
             };
-            let is_kept = field.tells_empty() || field.of.is_pointer || !is_zero(&field.of, &value);
+            let is_kept = field.keeps_empty() || field.of.is_pointer || !is_zero(&field.of, &value);
             if is_kept && !value.is_null() {
                 members.insert(name, value);
             } else {
@@ -304,7 +306,7 @@ impl Node<'_> {
         Ok(Value::Object(later_wins(earlier, members)))
     }
 
-    /// Reads managedFields. They are null where their text is kept.
+    /// Reads managedFields. Returns null if their text is kept.
     fn managed_fields(mut self, list: &RawValue) -> Result<Value, serde_json::Error> {
         let earlier = self.reading.managed_fields.take();
         if self.earlier.is_none() && self.reading.merges {
@@ -339,14 +341,14 @@ impl Node<'_> {
             let is_same = others.is_same(&key, members.contains_key(name));
             if is_same && !matches!(other, Guide::Opaque) {
                 match place_in_text {
-                    None => self.reading.note(FieldFault::Duplicate, place),
+                    None => self.reading.note(StrictDecodingError::Duplicate, place),
                     Some(at) => {
                         let repeated = Repeated {
                             place: at,
                             is_null: value.is_null(),
                             key: &key,
                         };
-                        self.reading.note(FieldFault::Repeated, repeated);
+                        self.reading.note(StrictDecodingError::Repeated, repeated);
                     }
                 }
             }
@@ -359,8 +361,8 @@ impl Node<'_> {
     }
 }
 
-/// The members of an object that is given in several parts. A part may be small beside the earlier
-/// ones, which stay as they are then.
+/// Merges the parts of an object whose name occurs several times. Extends the earlier part in
+/// place, because a later part may be much smaller.
 fn later_wins(mut earlier: Map<String, Value>, later: Map<String, Value>) -> Map<String, Value> {
     if earlier.is_empty() {
         return later;
@@ -377,7 +379,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
         if !self.reading.keeps_managed_fields || !self.is_quantity() {
             return deserializer.deserialize_any(self);
         }
-        // Go reads a quantity from the number as it is written, however long it is.
+        // Go parses a quantity from the number as it is spelled, at any length.
         let literal = <&RawValue>::deserialize(deserializer)?.get();
         if literal.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
             self.reading.weigh(Some(literal.len()))?;
@@ -450,7 +452,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Value, E> {
         match std::str::from_utf8(bytes) {
             Ok(text) => self.visit_str(text),
-            Err(_) => Err(E::custom("binary data that is no UTF-8 text")),
+            Err(_) => Err(E::custom("binary data that is not UTF-8 text")),
         }
     }
 
@@ -478,8 +480,8 @@ impl<'de> Visitor<'de> for Node<'_> {
         let item = match self.guide {
             Guide::Any | Guide::Opaque | Guide::Object(..) => None,
             Guide::Type(schema, of, at) => match &of.shape {
-                Shape::Any => match of.schema_or() {
-                    Some(or) => return self.schema_or_list(or, (schema, at), access),
+                Shape::Any => match of.schema_or {
+                    Some((_, or)) => return self.schema_or_list(or, schema, at, access),
                     None => None,
                 },
                 Shape::Object => None,
@@ -515,7 +517,7 @@ impl<'de> Visitor<'de> for Node<'_> {
             Guide::Any | Guide::Opaque => self.read_map(None, access),
             Guide::Object(schema, of) => self.read_struct(schema, of, None, access),
             Guide::Type(schema, of, at) => match &of.shape {
-                Shape::Any if of.schema_or().is_some() => {
+                Shape::Any if of.schema_or.is_some() => {
                     self.reading.silent += 1;
                     let reading = &mut *self.reading;
                     let inner = Node {
@@ -547,13 +549,13 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 }
 
-/// Converts a float that is a whole number, as Go prints it. Both zeros become 0.
+/// Converts a whole float to an integer, because Go prints it like one. Both zeros become 0.
 fn whole_number(value: f64) -> Option<i64> {
     const LIMIT: f64 = 9_007_199_254_740_992.0; // 2^53: beyond it floats skip whole numbers
     (value.fract() == 0.0 && value.abs() <= LIMIT).then_some(value as i64)
 }
 
-/// JSON reads `-0` as this one, which is whole.
+/// Returns whether a float is -0.0, as which serde_json reads `-0`. It is an integer.
 fn is_minus_zero(value: f64) -> bool {
     value == 0.0 && value.is_sign_negative()
 }

@@ -1,20 +1,21 @@
-//! Fields that hold a schema or something else: `items`, `additionalProperties` and `dependencies`
-//! in the schemas of CustomResourceDefinitions. Kubernetes reads each by a decoder of its own,
-//! which drops unknown members without a word.
+//! Fields that contain a schema or another value: `items`, `additionalProperties` and
+//! `dependencies` in the schemas of CustomResourceDefinitions. Kubernetes decodes each by a custom
+//! decoder, which drops unknown members without reporting them.
 
 use serde::de::{IgnoredAny, SeqAccess};
 use serde_json::Value;
 
 use super::typed::{GoPath, type_error};
 use super::{Guide, MAX_TREE_BYTES, Node, Numbers, Reading};
-use crate::document_paths::{Place, json_type};
+use crate::field_validation::Place;
 use crate::schema::{Schema, SchemaOr, Struct};
+use crate::text::json_type;
 
-/// What is said of a value that is neither a schema nor true or false.
+/// The error for a value that is neither a schema nor a boolean.
 const NOT_BOOL_OR_SCHEMA: &str = "boolean or JSON schema expected";
 
 impl SchemaOr {
-    /// A value that is no object and no list: it is kept, refused, or nothing.
+    /// Returns a value that is not an object or list, or null in its place, or an error.
     fn single(self, value: Value) -> Result<Value, &'static str> {
         match (self, value) {
             (SchemaOr::Bool, value @ Value::Bool(_)) => Ok(value),
@@ -23,28 +24,29 @@ impl SchemaOr {
         }
     }
 
-    /// An item of a list, where null is the value that Go has without being given any. An error
-    /// names the type that an item must have.
-    fn item(self, value: &mut Value) -> Result<(), &'static str> {
-        let (is_right, zero, wanted) = match self {
-            SchemaOr::Strings => (value.is_string(), Value::String(String::new()), "string"),
-            SchemaOr::Schemas | SchemaOr::Bool => (
-                value.is_object(),
-                Value::Object(serde_json::Map::new()),
-                "v1.JSONSchemaProps",
-            ),
+    /// Checks an item of a list, where null becomes Go's zero value. An error names the type that
+    /// an item must have. `of` is the struct of schemas.
+    fn item(self, value: &mut Value, of: &Struct) -> Result<(), String> {
+        let (is_right, zero) = match self {
+            SchemaOr::Strings => (value.is_string(), Value::String(String::new())),
+            SchemaOr::Schemas | SchemaOr::Bool => {
+                (value.is_object(), Value::Object(serde_json::Map::new()))
+            }
         };
-        match value {
-            Value::Null => *value = zero,
+        match (value, self) {
+            (value @ Value::Null, _) => *value = zero,
             _ if is_right => {}
-            _ => return Err(wanted),
+            (_, SchemaOr::Strings) => return Err("string".to_owned()),
+            (_, SchemaOr::Schemas | SchemaOr::Bool) => {
+                return Err(format!("{}.{}", of.version(), of.name));
+            }
         }
         Ok(())
     }
 }
 
 impl Node<'_> {
-    /// Reads a value that is no object and no list in such a field.
+    /// Reads a value that is not an object or list in such a field.
     pub(super) fn schema_or_single(self, or: SchemaOr, value: Value) -> Value {
         or.single(value).unwrap_or_else(|why| {
             self.reading.refuse(|| why.to_owned());
@@ -56,7 +58,8 @@ impl Node<'_> {
     pub(super) fn schema_or_list<'de, A: SeqAccess<'de>>(
         mut self,
         or: SchemaOr,
-        (schema, at): (&Schema, &GoPath<'_>),
+        schema: &Schema,
+        at: &GoPath<'_>,
         mut access: A,
     ) -> Result<Value, A::Error> {
         if or == SchemaOr::Bool {
@@ -74,10 +77,10 @@ impl Node<'_> {
             let Some(mut item) = read? else {
                 return Ok(Value::Array(items));
             };
-            if let Err(wanted) = or.item(&mut item) {
+            if let Err(wanted) = or.item(&mut item, at.owner) {
                 let found = json_type(&item);
                 self.reading
-                    .refuse(|| type_error(found, wanted, at.owner, at));
+                    .refuse(|| type_error(found, &wanted, at.owner, at));
                 return skipped(access);
             }
             items.push(item);
@@ -85,13 +88,13 @@ impl Node<'_> {
     }
 }
 
-/// Reads over the rest of a list that is refused.
+/// Skips the rest of a list that is refused.
 fn skipped<'de, A: SeqAccess<'de>>(mut access: A) -> Result<Value, A::Error> {
     while access.next_element::<IgnoredAny>()?.is_some() {}
     Ok(Value::Null)
 }
 
-/// Reads what is in such a field of `owner` and in a tree already.
+/// Reads a value in such a field of `owner` that is already a tree.
 ///
 /// # Errors
 /// The first value of a wrong type, in the words of that decoder.
@@ -108,7 +111,7 @@ pub(in crate::decode) fn read_schema_or(
                 if item.is_object() && or == SchemaOr::Schemas {
                     read_schema(schema, owner, item)?;
                 }
-                or.item(item).map_err(|wanted| {
+                or.item(item, owner).map_err(|wanted| {
                     let found = json_type(item);
                     format!("json: cannot unmarshal {found} into Go value of type {wanted}")
                 })?;

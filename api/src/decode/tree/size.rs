@@ -1,31 +1,30 @@
-//! The size and the depth of trees: what a document may grow to while it is read, and how large a
-//! tree is that was not read from a document.
+//! The size and depth of trees: limits while a document is decoded, and the size of a tree that was
+//! not decoded from a document.
 
 use serde::de::Error;
 use serde_json::Value;
 
 use super::Reading;
-use crate::abandoned::{NOBODY, is_abandoned};
+use crate::abandoned::{Abandoned, is_abandoned};
 
-/// The limit on the text of a document together with a few bytes for every value. A plain body is
-/// always smaller. A body that expands through aliases may not be.
+/// The limit on the text of a document plus a few bytes for every value. A body that expands
+/// through aliases may exceed it, a plain one cannot.
 const MAX_WEIGHT: usize = 8 * 1024 * 1024;
 
 /// The weight of a value in addition to its text.
 const WEIGHT_OF_VALUE: usize = 2;
 
-/// The limit on the memory of a document's tree, estimated from the allocator's block sizes.
-/// Objects that people store need up to forty times their text. `[{"":0},{"":0},...]` needs a
-/// hundred times its text.
+/// The limit on the memory of a document's tree, estimated from the allocator's block sizes. Real
+/// objects need up to forty times their text; `[{"":0},{"":0},...]` needs a hundred times its text.
 pub const MAX_TREE_BYTES: usize = 64 * 1024 * 1024;
 
-/// The limit on the tree of a short document, which grows by so many bytes for each byte of the
-/// document, up to [`MAX_TREE_BYTES`]. A request with copies of its tree then stays within 64 MiB
-/// and 16 MB for each MB.
+/// The limit on the tree of a short document. It grows with each byte of the document up to
+/// [`MAX_TREE_BYTES`]. A request with copies of its tree then stays within 64 MiB plus 16 MB for
+/// each MB of its body.
 const TREE_BYTES_OF_SHORT: usize = 40 * 1024 * 1024;
 const TREE_BYTES_PER_BYTE: usize = 16;
 
-/// After so many values and names a read asks whether anybody still waits for it.
+/// The number of values and names between two checks whether the client still waits.
 const STEPS: usize = 1024;
 
 /// The memory of a text in addition to its bytes.
@@ -45,7 +44,7 @@ impl Reading {
         self.take(size_of::<Value>() + text_bytes)
     }
 
-    /// Counts a member's name and its place in the map.
+    /// Counts the name of a member and its entry in the map.
     pub(super) fn weigh_member<E: Error>(&mut self, name: usize, is_first: bool) -> Result<(), E> {
         self.weight += name + WEIGHT_OF_VALUE;
         let place = if is_first {
@@ -56,7 +55,7 @@ impl Reading {
         self.take(name + BYTES_OF_TEXT + place)
     }
 
-    /// Counts the maps that come to a struct when it is filled in.
+    /// Counts the maps that defaulting and the canonical form add to a struct.
     pub(super) fn weigh_filled_in<E: Error>(&mut self, nodes: usize) -> Result<(), E> {
         self.take(nodes * BYTES_OF_NODE)
     }
@@ -64,16 +63,17 @@ impl Reading {
     fn take<E: Error>(&mut self, tree_bytes: usize) -> Result<(), E> {
         self.steps += 1;
         if self.steps.is_multiple_of(STEPS) && is_abandoned() {
-            return Err(E::custom(NOBODY));
+            return Err(E::custom(Abandoned));
         }
         self.tree_bytes += tree_bytes;
-        match self.tree_bytes <= self.allowed_tree_bytes() && self.weight <= MAX_WEIGHT {
-            true => Ok(()),
-            false => Err(E::custom("the document expands to too much data")),
+        if self.tree_bytes <= self.allowed_tree_bytes() && self.weight <= MAX_WEIGHT {
+            Ok(())
+        } else {
+            Err(E::custom("the document expands to too much data"))
         }
     }
 
-    /// The limit on the tree after the bytes that were read so far.
+    /// Returns the limit on the tree for the bytes that were read so far.
     fn allowed_tree_bytes(&self) -> usize {
         match self.most_tree_bytes {
             usize::MAX => usize::MAX,
@@ -82,7 +82,7 @@ impl Reading {
     }
 }
 
-/// The estimated memory of a tree, computed as for a document.
+/// Returns the estimated memory of a tree, computed as for a document.
 pub fn tree_bytes(value: &Value) -> usize {
     let inside = match value {
         Value::String(text) => text.len() + BYTES_OF_TEXT,
@@ -99,7 +99,7 @@ pub fn tree_bytes(value: &Value) -> usize {
     size_of::<Value>() + inside
 }
 
-/// Whether a tree has more than `levels` levels of objects and lists.
+/// Returns whether a tree has more than `levels` levels of objects and lists.
 pub fn is_deeper_than(value: &Value, levels: usize) -> bool {
     let exceeds = |inner: &Value| is_deeper_than(inner, levels.saturating_sub(1));
     match value {

@@ -1,18 +1,17 @@
-//! Values of a type: how they are checked, refused in the words of Go, and printed.
+//! Typed values: validation, Go's error messages, and Go's printed form.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::super::go_duration;
-use super::super::go_time::Decimals;
-use super::super::{scalar, scalars};
 use super::{Guide, Node, Numbers, Reading, is_minus_zero};
-use crate::document_paths::json_type;
 use crate::quantity::{self, QuantityError};
 use crate::schema::{Field, Scalar, Shape, Struct, Type};
+use crate::text::go_time::{self, Decimals};
+use crate::text::{base64, floats, go_duration, json_type};
 
-/// A field as Go's refusals name it: with the struct that has it, and no places in lists or maps.
+/// A field as Go's errors name it: with the struct that has it, and without list indexes or map
+/// keys.
 pub(super) struct GoPath<'g> {
     pub above: Option<&'g GoPath<'g>>,
     pub owner: &'g Struct,
@@ -28,7 +27,7 @@ impl fmt::Display for GoPath<'_> {
     }
 }
 
-/// The refusal of `found` at the place `at`, which belongs to the struct `owner`.
+/// Returns the error for `found` at the field `at` of the struct `owner`.
 pub(super) fn type_error(
     found: impl fmt::Display,
     wanted: &str,
@@ -40,9 +39,8 @@ pub(super) fn type_error(
 }
 
 impl Node<'_> {
-    /// A single value, in the form in which its type prints it. It is null if it is not of the
-    /// type, which is recorded. `fraction` is the value of a number that was written as no whole
-    /// one.
+    /// Returns a scalar as its type prints it. Records a value that does not fit the type, and
+    /// returns null for it. `fraction` is the value of a number that was not written as an integer.
     pub(super) fn scalar(self, value: Value, fraction: Option<f64>) -> Value {
         let Guide::Type(_, of, at) = self.guide else {
             return value;
@@ -55,8 +53,8 @@ impl Node<'_> {
             Numbers::ByValue => fraction.filter(|number| number.fract() != 0.0),
         };
         match &of.shape {
-            Shape::Any => match of.schema_or() {
-                Some(or) => self.schema_or_single(or, value),
+            Shape::Any => match of.schema_or {
+                Some((_, or)) => self.schema_or_single(or, value),
                 None => value,
             },
             Shape::Object => value,
@@ -68,7 +66,7 @@ impl Node<'_> {
         }
     }
 
-    /// Whether a quantity is expected.
+    /// Returns whether a quantity is expected.
     pub(super) fn is_quantity(&self) -> bool {
         matches!(&self.guide, Guide::Type(_, of, _) if of.shape == Shape::Scalar(Scalar::Quantity))
     }
@@ -84,7 +82,7 @@ impl Node<'_> {
             _ => json_type(value).to_owned(),
         };
         match (scalar, value) {
-            (Scalar::Float64, Value::Number(number)) => scalars::as_float(number).into(),
+            (Scalar::Float64, Value::Number(number)) => floats::as_float(number).into(),
             (Scalar::String, value @ Value::String(_))
             | (Scalar::Bool, value @ Value::Bool(_))
             | (Scalar::IntOrString, value @ Value::String(_)) => value,
@@ -94,7 +92,7 @@ impl Node<'_> {
                 value
             }
             (Scalar::Int64, value) if fraction.is_none() && value.is_i64() => value,
-            (Scalar::Bytes, Value::String(text)) => match scalar::base64(text) {
+            (Scalar::Bytes, Value::String(text)) => match base64::canonical(text) {
                 Ok(text) => text.into(),
                 Err(why) => {
                     if reading.decoder_error.is_none() {
@@ -104,10 +102,10 @@ impl Node<'_> {
                 }
             },
             (Scalar::Time, Value::String(text)) => {
-                reading.parsed_time(scalar::time(&text, Decimals::Any))
+                reading.parsed_time(go_time::canonical(&text, Decimals::Any))
             }
             (Scalar::MicroTime, Value::String(text)) => {
-                reading.parsed_time(scalar::time(&text, Decimals::Six))
+                reading.parsed_time(go_time::canonical(&text, Decimals::Six))
             }
             (Scalar::Duration, Value::String(text)) => {
                 reading.parsed(go_duration::canonical(&text))
@@ -133,7 +131,7 @@ impl Node<'_> {
         }
     }
 
-    /// Reads over a list or an object that is not of the type, which is recorded.
+    /// Records an error about a list or an object that does not fit the type. Returns null.
     pub(super) fn refuse_compound(self, found: &'static str) -> Value {
         let Guide::Type(_, of, at) = self.guide else {
             return Value::Null;
@@ -154,19 +152,19 @@ impl Node<'_> {
 }
 
 impl Reading {
-    /// What was read of a time. The zero time is none (D-50).
+    /// Returns a parsed time. The zero time becomes null (D-50).
     fn parsed_time(&mut self, result: Result<Option<String>, String>) -> Value {
         result
             .transpose()
             .map_or(Value::Null, |result| self.parsed(result))
     }
 
-    /// The quantity in a text, as it is printed.
+    /// Returns a quantity as Go prints it.
     pub(super) fn quantity(&mut self, text: &str) -> Value {
         self.parsed(quantity::printed(text).map_err(|error| error.to_string()))
     }
 
-    /// What the decoder of a type made of a text.
+    /// Returns the text that a custom decoder produced, or records its error.
     fn parsed(&mut self, result: Result<String, String>) -> Value {
         match result {
             Ok(text) => text.into(),
@@ -184,7 +182,8 @@ fn is_int32(value: &Value) -> bool {
         .is_some_and(|number| i32::try_from(number).is_ok())
 }
 
-/// Whether null says nothing of a value that was given before. It takes others away.
+/// Returns whether null keeps the value of an earlier duplicate member. For other types it removes
+/// that value.
 pub(super) fn keeps_on_null(of: &Type) -> bool {
     let is_kept = match &of.shape {
         Shape::Scalar(scalar) => matches!(
@@ -197,7 +196,7 @@ pub(super) fn keeps_on_null(of: &Type) -> bool {
     is_kept && !of.is_pointer
 }
 
-/// What null means in a list or a map.
+/// Returns the value that null stands for in a list or map.
 pub(in crate::decode) fn zero(of: &Type) -> Value {
     if of.is_pointer {
         return Value::Null;

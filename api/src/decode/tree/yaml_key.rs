@@ -1,4 +1,4 @@
-//! Names in YAML as Kubernetes' reader makes them: a name that is a number or a truth value becomes
+//! Names in YAML as Kubernetes' reader converts them: a name that is a number or a boolean becomes
 //! the text of its value.
 
 use std::collections::BTreeMap;
@@ -6,12 +6,13 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::field_error::go_quote;
+use crate::text::quoting::go_quote;
 
-/// A name, and what it is in YAML.
+/// A name, with its YAML value.
 pub(super) struct Key {
     pub name: String,
-    /// How Go shows it if it is no text. Two names are the same if this is the same, too.
+    /// Go's form of a name that is not a text. Two names are duplicates only if these are equal,
+    /// too.
     shown: Option<Shown>,
 }
 
@@ -45,13 +46,13 @@ impl fmt::Display for Key {
     }
 }
 
-/// The names of a map that are no texts.
+/// The names of a map that are not texts.
 #[derive(Default)]
 pub(super) struct Others(BTreeMap<String, Shown>);
 
 impl Others {
-    /// Notes a name of a map, which may have one that prints alike, and says whether it was the
-    /// same in YAML.
+    /// Records a name. `has_one` says that the map already has the same text as a name. Returns
+    /// whether that name is also the same YAML value.
     pub(super) fn is_same(&mut self, key: &Key, has_one: bool) -> bool {
         let earlier = match &key.shown {
             Some(shown) => self.0.insert(key.name.clone(), shown.clone()),
@@ -95,7 +96,7 @@ impl<'de> Visitor<'de> for KeyVisitor {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Key, E> {
-        // The reader takes it for a number of 32 bits here.
+        // The reader parses it as a 32-bit number here.
         let half = value as f32;
         let name = match half {
             half if half.is_nan() => ".nan".to_owned(),
@@ -132,7 +133,8 @@ impl<'de> Visitor<'de> for KeyVisitor {
     }
 }
 
-/// The shorter form of a number in Go: with an exponent if it is less than -4, or 6 and more.
+/// Returns the shorter of Go's two forms of a number: with an exponent if that is below -4 or at
+/// least 6.
 fn shortest(scientific: &str, plain: &str) -> String {
     let parts = scientific.split_once('e');
     let parts = parts.and_then(|(digits, exponent)| Some((digits, exponent.parse::<i32>().ok()?)));

@@ -1,75 +1,42 @@
-//! Lists are merged by what identifies their items, and put in order (API-164, API-167).
+//! Lists of patches and objects: their items, identities and order (API-164, API-167).
 //!
-//! Every step takes time in proportion to the lists, but for sorting.
+//! Every step takes time proportional to the lists, except for sorting.
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::lookup::{Identity, ListRule, Of};
-use super::maps::{self, DIRECTIVE, ELEMENT_ORDER};
+use super::directives::DIRECTIVE;
+use super::lookup::{Identity, ListRule};
 use super::order::{Index, arrange, partition};
 use super::refusal::Refusal;
-use crate::document_paths::go_kind;
+use crate::text::go_kind;
 
 /// A merged list.
 pub(super) struct Merged {
-    /// Its items.
+    /// The merged items.
     pub items: Vec<Value>,
-    /// What identifies the items in the places of the list before. Kubernetes changes that list
-    /// while it merges, and asks it afterwards for the order of items: those that were deleted
-    /// have made way for others.
-    places: Vec<Identity>,
+    /// The identities at the places of the former list, which decide the order. Kubernetes changes
+    /// that list while it merges and reads it afterwards, so the places of deleted items have later
+    /// ones.
+    pub places: Vec<Identity>,
 }
 
-/// The kind of the items of lists.
+/// The kind of a list's items.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Items {
+pub(super) enum Items {
     Objects,
     Scalars,
 }
 
-/// Merges the list of a patch into a list, or deletes its values from it.
-pub(super) fn merge(
-    current: Vec<Value>,
-    patch: &mut [Value],
-    rule: ListRule<'_>,
-    is_deletion: bool,
-) -> Result<Merged, Refusal> {
-    if !rule.merges && !is_deletion {
-        return Ok(Merged {
-            items: patch.to_vec(),
-            places: places(&current, rule.key),
-        });
-    }
-    if current.is_empty() && patch.is_empty() {
-        return Ok(Merged {
-            items: current,
-            places: Vec::new(),
-        });
-    }
-    match kind_of_items(&current, patch)? {
-        Items::Scalars => merge_scalars(current, patch, rule, is_deletion),
-        Items::Objects => match rule.key {
-            Some(key) => merge_objects(current, patch, key, rule.items),
-            None => {
-                let kind = rule.items.kind();
-                Err(Refusal::Other(format!(
-                    "cannot merge lists without merge key for {kind}"
-                )))
-            }
-        },
-    }
-}
-
-/// What identifies items as far as they have something that does.
-fn places(items: &[Value], key: Option<&str>) -> Vec<Identity> {
+/// Returns the identities of items. Those without one count as compound.
+pub(super) fn places(items: &[Value], key: Option<&str>) -> Vec<Identity> {
     let identity = |item| Identity::of_item(item, key).unwrap_or(Identity::Compound);
     items.iter().map(identity).collect()
 }
 
-/// The kind of the items of two lists, which must have one type.
-fn kind_of_items(current: &[Value], patch: &[Value]) -> Result<Items, Refusal> {
+/// Returns the kind of the items of two lists, which must agree.
+pub(super) fn kind_of_items(current: &[Value], patch: &[Value]) -> Result<Items, Refusal> {
     let mut items = current.iter().chain(patch);
     let Some(first) = items.next() else {
         return Err(Refusal::Other(
@@ -92,7 +59,7 @@ fn kind_of_items(current: &[Value], patch: &[Value]) -> Result<Items, Refusal> {
     })
 }
 
-fn merge_scalars(
+pub(super) fn merge_scalars(
     current: Vec<Value>,
     patch: &[Value],
     rule: ListRule<'_>,
@@ -119,106 +86,22 @@ fn merge_scalars(
     Ok(Merged { items, places })
 }
 
-/// Merges lists of objects.
-fn merge_objects(
-    current: Vec<Value>,
-    patch: &mut [Value],
-    key: &str,
-    of: Of<'_>,
-) -> Result<Merged, Refusal> {
-    let mut live = Live::new(current, key);
-    let mut is_replaced = false;
-    let mut plain: Vec<&mut Map<String, Value>> = Vec::with_capacity(patch.len());
-    for item in patch {
-        let Value::Object(members) = item else {
-            return Err(Refusal::not_a("map[string]interface {}", item));
-        };
-        let Some(directive) = members.get(DIRECTIVE) else {
-            plain.push(members);
-            continue;
-        };
-        match directive.as_str() {
-            Some("delete") => match members.get(key) {
-                Some(value) => live.delete(&Identity::of(value)),
-                None => return Err(Refusal::no_key(members, key)),
-            },
-            Some("replace") => is_replaced = true,
-            Some("merge") => {
-                let why = "merging lists cannot yet be specified in the patch";
-                return Err(Refusal::Other(why.to_owned()));
-            }
-            _ => return Err(Refusal::directive(directive, members)),
-        }
-    }
-    let (mut items, mut places) = live.finish();
-    if is_replaced {
-        let items: Vec<Value> = plain
-            .into_iter()
-            .map(|members| Value::Object(members.clone()))
-            .collect();
-        let by = Index::default();
-        let parts = partition(items, &by, Some(key))?;
-        let order = Index::new(parts.others.iter().map(|item| item.identity.clone()));
-        let items = arrange(parts, &by, &order);
-        return Ok(Merged { items, places });
-    }
-    let kept = items.len();
-    // The items that were there, by what identifies them; the first one of equal ones counts.
-    let mut found: HashMap<Identity, usize> = HashMap::with_capacity(kept + plain.len());
-    for (place, item) in items.iter().enumerate() {
-        if let Ok(identity) = Identity::of_item(item, Some(key)) {
-            found.entry(identity).or_insert(place);
-        }
-    }
-    let order = Index::new(
-        items
-            .iter()
-            .map(|item| Identity::of_item(item, Some(key)).unwrap_or(Identity::Compound)),
-    );
-    let mut named = Vec::with_capacity(plain.len());
-    for members in plain {
-        let Some(value) = members.get(key) else {
-            return Err(Refusal::no_key(members, key));
-        };
-        let identity = Identity::of(value);
-        if identity == Identity::Compound {
-            return Err(Refusal::incomparable());
-        }
-        named.push(identity.clone());
-        let place = found.get(&identity).copied();
-        match place.and_then(|place| items.get_mut(place)) {
-            Some(Value::Object(current)) => maps::merge(current, members, of)?,
-            _ => {
-                if let Some(place) = places.get_mut(items.len()) {
-                    *place = identity.clone();
-                }
-                found.insert(identity, items.len());
-                items.push(Value::Object(members.clone()));
-            }
-        }
-    }
-    let by = Index::new(named.into_iter());
-    let parts = partition(items, &by, Some(key))?;
-    let items = arrange(parts, &by, &order);
-    Ok(Merged { items, places })
-}
-
-/// A list from which items are deleted, with the places as Kubernetes leaves them: those behind a
-/// deleted item move up, and the last one stays in its place too.
-struct Live {
+/// A list from which items are deleted. Its places change as in Kubernetes, which shifts the items
+/// after a deleted one and keeps the last one in its old place, too.
+pub(super) struct Live {
     items: Vec<Option<(Identity, Value)>>,
-    /// The places of the items, by what identifies them. It is made for the first deletion.
+    /// The places of the items by identity. Built for the first deletion.
     by_identity: Option<HashMap<Identity, Vec<usize>>>,
-    /// How many items there are.
+    /// The number of remaining items.
     count: usize,
-    /// Behind the last one.
+    /// The end of the remaining items.
     end: usize,
-    /// What stays in places behind the items, the hindmost first.
-    behind: Vec<Identity>,
+    /// The identities that remain in places after the items, last one first.
+    trailing: Vec<Identity>,
 }
 
 impl Live {
-    fn new(items: Vec<Value>, key: &str) -> Live {
+    pub fn new(items: Vec<Value>, key: &str) -> Live {
         let identified = |item: Value| {
             let identity = Identity::of_item(&item, Some(key));
             Some((identity.unwrap_or(Identity::Compound), item))
@@ -229,12 +112,12 @@ impl Live {
             end: items.len(),
             items,
             by_identity: None,
-            behind: Vec::new(),
+            trailing: Vec::new(),
         }
     }
 
-    /// Deletes all items of an identity.
-    fn delete(&mut self, identity: &Identity) {
+    /// Deletes all items with an identity.
+    pub fn delete(&mut self, identity: &Identity) {
         let items = &self.items;
         let by_identity = self.by_identity.get_or_insert_with(|| {
             let mut places: HashMap<Identity, Vec<usize>> = HashMap::new();
@@ -253,7 +136,7 @@ impl Live {
                 .checked_sub(1)
                 .and_then(|last| self.items.get(last));
             if let Some(Some((identity, _))) = last {
-                self.behind.push(identity.clone());
+                self.trailing.push(identity.clone());
             }
             if let Some(item) = self.items.get_mut(place) {
                 *item = None;
@@ -265,89 +148,18 @@ impl Live {
         }
     }
 
-    /// The items that are left, and all places.
-    fn finish(self) -> (Vec<Value>, Vec<Identity>) {
+    /// Returns the remaining items and all places.
+    pub fn finish(self) -> (Vec<Value>, Vec<Identity>) {
         let left = self.items.into_iter().flatten();
         let (mut places, items): (Vec<Identity>, Vec<Value>) = left.unzip();
         debug_assert_eq!(items.len(), self.count);
-        places.extend(self.behind.into_iter().rev());
+        places.extend(self.trailing.into_iter().rev());
         (items, places)
     }
 }
 
-/// Merges the lists whose order the patch gives, and puts them in that order.
-pub(super) fn put_in_order(
-    current: &mut Map<String, Value>,
-    patch: &mut Map<String, Value>,
-    of: Of<'_>,
-) -> Result<(), Refusal> {
-    let names = patch.keys().filter(|name| name.starts_with(ELEMENT_ORDER));
-    let names: Vec<String> = names.cloned().collect();
-    for directive in names {
-        let Some(order) = patch.remove(&directive) else {
-            continue;
-        };
-        let Value::Array(_) = &order else {
-            return Err(Refusal::not_a("[]interface {}", &order));
-        };
-        let name = directive.strip_prefix(ELEMENT_ORDER);
-        let name = name.and_then(|rest| rest.strip_prefix('/'));
-        let name = name.ok_or(Refusal::ELEMENT_ORDER)?;
-        put_list_in_order(current, patch, name, &order, of)?;
-    }
-    Ok(())
-}
-
-fn put_list_in_order(
-    current: &mut Map<String, Value>,
-    patch: &mut Map<String, Value>,
-    name: &str,
-    order: &Value,
-    of: Of<'_>,
-) -> Result<(), Refusal> {
-    let wanted = order.as_array().map(Vec::as_slice).unwrap_or_default();
-    let was = list_in(current.get_mut(name))?;
-    let given = list_in(patch.get_mut(name))?;
-    let rule = of.list(name)?;
-    check_order(given.as_deref().map(Vec::as_slice), order, wanted, rule.key)?;
-    let (kind, merged) = match (was, given) {
-        (None, None) => return Ok(()),
-        (Some(was), None) => {
-            let kind = kind_of_items(was, &[]);
-            let items = std::mem::take(was);
-            let places = places(&items, rule.key);
-            (kind, Merged { items, places })
-        }
-        (None, Some(given)) => {
-            let kind = kind_of_items(&[], given);
-            given.iter_mut().for_each(maps::discard_nulls);
-            let items = given.iter().filter_map(maps::without_directives);
-            let merged = Merged {
-                items: items.collect(),
-                places: Vec::new(),
-            };
-            (kind, merged)
-        }
-        (Some(was), Some(given)) => {
-            let kind = kind_of_items(was, given);
-            (kind, merge(std::mem::take(was), given, rule, false)?)
-        }
-    };
-    let by = Index::of_order(wanted, rule.key, merged.items.is_empty())?;
-    let parts = partition(merged.items, &by, rule.key)?;
-    if kind? == Items::Objects {
-        for item in wanted {
-            Identity::of_item(item, Some(rule.key.unwrap_or_default()))?;
-        }
-    }
-    let items = arrange(parts, &by, &Index::new(merged.places.into_iter()));
-    current.insert(name.to_owned(), Value::Array(items));
-    patch.remove(name);
-    Ok(())
-}
-
-/// The list in a member, if there is the member.
-fn list_in(value: Option<&mut Value>) -> Result<Option<&mut Vec<Value>>, Refusal> {
+/// Returns the list in a member, `None` if the member is absent.
+pub(super) fn list_in(value: Option<&mut Value>) -> Result<Option<&mut Vec<Value>>, Refusal> {
     match value {
         None => Ok(None),
         Some(Value::Array(items)) => Ok(Some(items)),
@@ -355,9 +167,9 @@ fn list_in(value: Option<&mut Value>) -> Result<Option<&mut Vec<Value>>, Refusal
     }
 }
 
-/// Checks that the items of a patch are in the order that it gives, and that the order names all
-/// of them. Those with a directive don't count.
-fn check_order(
+/// Checks that the items of a patch are in the order that the patch gives, and that the order names
+/// all of them. Items with a directive are ignored.
+pub(super) fn check_order(
     patch: Option<&[Value]>,
     order: &Value,
     wanted: &[Value],

@@ -1,33 +1,32 @@
-//! What the types say about members of a patch: how lists and objects are merged (API-163,
-//! API-169).
+//! Merge rules of a patch's members by their types (API-163, API-169).
 
 use serde_json::Value;
 
 use super::refusal::Refusal;
 use crate::schema::{Field, PatchStrategy, Schema, Shape, Struct, Type};
 
-/// The type of an object that is merged.
+/// The type of a merged object.
 #[derive(Clone, Copy)]
 pub(super) enum Of<'s> {
-    /// A struct, and whether it is reached by a pointer.
+    /// A struct, and whether the field is a pointer to it.
     Struct(&'s Schema, &'s Struct, bool),
     /// A value of another type.
     Other(&'s Schema, &'s Type),
 }
 
-/// How a list is merged.
+/// The merge rule of a list.
 #[derive(Clone, Copy)]
 pub(super) struct ListRule<'s> {
     /// The type of its items.
     pub items: Of<'s>,
     /// Whether items are merged. If not, the list is replaced.
     pub merges: bool,
-    /// The member that identifies an item that is an object.
+    /// The merge key, for items that are objects.
     pub key: Option<&'s str>,
 }
 
 impl<'s> Of<'s> {
-    /// What a type is for its members.
+    /// Returns the type for the members of a value of this type.
     fn of_type(schema: &'s Schema, of: &'s Type) -> Of<'s> {
         match &of.shape {
             Shape::Struct(id) => match schema.get(*id) {
@@ -38,13 +37,13 @@ impl<'s> Of<'s> {
         }
     }
 
-    /// The field of a member's name. As in Go, one with a name that differs in case is found too.
+    /// Returns the field with a member's name. Falls back to a name in other case, like Go.
     fn field(self, name: &str) -> Result<(&'s Schema, &'s Field), Refusal> {
         let (schema, of, type_name) = match self {
             Of::Struct(schema, of, _) => (schema, Some(of), of.name.as_str()),
-            Of::Other(schema, of) => match (&of.shape, of.schema_name) {
-                // These are structs in Go, without fields that JSON has.
-                (Shape::Object | Shape::Any, Some((_, name))) => (schema, None, name),
+            Of::Other(schema, of) => match (&of.shape, of.schema_name.as_deref()) {
+                // In Go these are structs without JSON fields.
+                (Shape::Object | Shape::Any, Some(found)) => (schema, None, &*found.name),
                 _ => {
                     let kind = self.kind();
                     return Err(Refusal::Other(format!(
@@ -58,14 +57,14 @@ impl<'s> Of<'s> {
             of.field(name).or_else(|| of.fields().iter().find(is_like))
         });
         found.map(|field| (schema, field)).ok_or_else(|| {
-            let name = crate::field_error::go_quote(name);
+            let name = crate::text::quoting::go_quote(name);
             Refusal::Other(format!(
                 "unable to find api field in struct {type_name} for the json field {name}"
             ))
         })
     }
 
-    /// The type of an object in a member, and whether it is replaced instead of merged.
+    /// Returns the type of an object in a member, and whether it is replaced instead of merged.
     pub fn object(self, name: &str) -> Result<(Of<'s>, bool), Refusal> {
         let (schema, field) = self.field(name)?;
         Ok((
@@ -74,7 +73,7 @@ impl<'s> Of<'s> {
         ))
     }
 
-    /// How a list in a member is merged.
+    /// Returns the merge rule of a list in a member.
     pub fn list(self, name: &str) -> Result<ListRule<'s>, Refusal> {
         let (schema, field) = self.field(name)?;
         let items = match &field.of.shape {
@@ -94,7 +93,7 @@ impl<'s> Of<'s> {
         })
     }
 
-    /// The kind of Go's type.
+    /// Returns the kind of the Go type.
     pub fn kind(self) -> &'static str {
         use crate::schema::Scalar;
         match self {
@@ -120,25 +119,25 @@ fn has(field: &Field, strategy: PatchStrategy) -> bool {
     patch.is_some_and(|patch| patch.strategies.contains(&strategy))
 }
 
-/// What identifies an item among those of a list.
+/// The identity of an item in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Identity {
     /// Null.
     Null,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Whole(i64),
-    /// Another number, by its bits.
+    /// A float, by its bits.
     Float(u64),
     /// A text.
     Text(smol_str::SmolStr),
-    /// An object or a list, which is like nothing.
+    /// An object or a list, which equals no other item.
     Compound,
 }
 
 impl Identity {
-    /// The identity of a single value.
+    /// Returns the identity of a scalar.
     pub fn of(value: &Value) -> Identity {
         match value {
             Value::Null => Identity::Null,
@@ -152,10 +151,10 @@ impl Identity {
         }
     }
 
-    /// The identity of an item: a member of it, or itself.
+    /// Returns the identity of an item: its merge key, or without a key the item itself.
     ///
     /// # Errors
-    /// It is no object, or has no such member; without a key, it is no single value.
+    /// The item is not an object, or lacks the key; without a key, the item is not a scalar.
     pub fn of_item(item: &Value, key: Option<&str>) -> Result<Identity, Refusal> {
         match (key, item) {
             (None, Value::Array(_) | Value::Object(_)) => Err(Refusal::incomparable()),

@@ -1,14 +1,15 @@
 //! Strategic merge patches (http.md 4.4).
 //!
-//! This folder owns the merging of a patch into an object by the types of its fields, with the
-//! directives that patches may have, and the refusals of both. A document and an object enter; an
-//! object of the type leaves, with the members that the type doesn't have. It must not know kinds,
-//! storage or retries. It is as exact as clients can see: kubectl and controllers depend on the
-//! order of merged lists, and on the texts of refusals.
+//! Contains the merging of a patch into an object by the types of its fields, with the directives
+//! of patches and the errors of both. Input is a document and an object; the result is an object of
+//! the type with its unknown members. Nothing here knows kinds, storage or retries. The result
+//! agrees with Kubernetes as far as clients can see: kubectl and controllers depend on the order of
+//! merged lists and on error texts.
 
+mod directives;
 mod lists;
 mod lookup;
-mod maps;
+mod merge;
 mod order;
 mod printed;
 mod refusal;
@@ -17,37 +18,36 @@ use serde_json::{Map, Value};
 
 use self::lookup::Of;
 use self::printed::Members;
-use crate::decode::{
-    BodyFormat, FieldFault, decode_value, from_unstructured, strict_decoding_error,
-};
+use super::{PatchError, Patched};
+use crate::decode::{BodyFormat, decode_value, from_unstructured};
+use crate::field_validation::{FieldValidation, StrictDecodingError, strict_decoding_error};
 use crate::go_json;
 use crate::object::Object;
-use crate::options::FieldValidation;
-use crate::patch::Patched;
 use crate::resource::ResourceDefinition;
-use crate::status::Status;
 
-/// A strategic merge patch that was read.
+/// A parsed strategic merge patch.
 #[derive(Clone, Debug)]
 pub struct StrategicPatch {
     members: Map<String, Value>,
-    /// Members that were given more than once.
-    duplicates: Vec<FieldFault>,
+    /// Duplicate members.
+    duplicates: Vec<StrictDecodingError>,
 }
 
 impl StrategicPatch {
-    /// Reads a patch.
+    /// Parses a patch.
     ///
     /// # Errors
-    /// 400 for what is no JSON object (API-166).
-    pub fn parse(body: &[u8]) -> Result<StrategicPatch, Box<Status>> {
-        let bad = |why: String| Box::new(Status::bad_request(why));
+    /// 400 for a body that is not a JSON object (API-166).
+    pub fn parse(body: &[u8]) -> Result<StrategicPatch, PatchError> {
         let (value, duplicates) = decode_value(body, BodyFormat::Json)
-            .map_err(|why| bad(go_json::object_error(body).unwrap_or(why)))?;
+            .map_err(|why| PatchError::Unreadable(go_json::object_error(body).unwrap_or(why)))?;
         let members = match value {
             Value::Object(members) => members,
             Value::Null => Map::new(),
-            _ => return Err(bad(go_json::object_error(body).unwrap_or_default())),
+            _ => {
+                let why = go_json::object_error(body).unwrap_or_default();
+                return Err(PatchError::Unreadable(why));
+            }
         };
         Ok(StrategicPatch {
             members,
@@ -55,7 +55,7 @@ impl StrategicPatch {
         })
     }
 
-    /// Whether the result may depend on a member of the metadata of the object that is patched.
+    /// Returns whether the result may depend on a member of the object's metadata.
     pub(super) fn touches(&self, member: &str) -> bool {
         const DIRECTIVES: [&str; 2] = ["$patch", "$retainKeys"];
         let has_directive = |members: &Map<String, Value>| {
@@ -71,39 +71,38 @@ impl StrategicPatch {
     }
 
     /// Merges the patch into an object and checks the types of the result. Kind and apiVersion stay
-    /// what they are, whatever the patch says. Unknown members are dropped.
+    /// as they are, even if the patch changes them. Unknown members are dropped.
     ///
     /// # Errors
-    /// 500, 400 or 422 for a patch that can't be merged (API-164 to API-166), 422 for a result of
-    /// a wrong type, and for unknown and duplicate members if validation is strict (API-156).
+    /// 500, 400 or 422 for a patch that can't be merged (API-164 to API-166); 422 for a result of a
+    /// wrong type, and under strict validation for unknown and duplicate members (API-156).
     pub fn apply(
         &self,
         object: &Object,
         definition: &ResourceDefinition,
         validation: FieldValidation,
-    ) -> Result<Patched, Box<Status>> {
-        let found = definition.object_type.found();
+    ) -> Result<Patched, PatchError> {
+        let found = definition.object_type().found();
         let found = found.and_then(|(schema, id)| Some((schema, id, schema.get(id)?)));
         let Some((schema, id, of)) = found else {
-            return Err(Box::new(Status::internal(
-                "the type of the object is unknown",
-            )));
+            return Err(PatchError::UnknownType);
         };
         let mut patch = self.members.clone();
         let mut members = object.0.clone();
-        maps::merge(&mut members, &mut patch, Of::Struct(schema, of, false))?;
-        let refused = |why: &str| Box::new(Status::patch_result_invalid(Members(&patch), why));
+        merge::merge(&mut members, &mut patch, Of::Struct(schema, of, false))?;
+        let refused = |why: &str| PatchError::invalid_result(Members(&patch), why);
         let forgets_managers = has_no_managers(&members);
         let unknown = from_unstructured(schema, id, &mut members).map_err(|why| refused(&why))?;
         let mut faults = self.duplicates.clone();
         faults.extend(unknown);
+        let mut object = Object::of(members);
+        object.set_type(&definition.kind, &definition.api_version());
+        faults.extend(definition.behaviour.prune(&mut object));
         if validation == FieldValidation::Strict && !faults.is_empty() {
             return Err(refused(&strict_decoding_error(&faults)));
         }
-        let mut object = Object::of(members);
-        object.set_type(&definition.kind, &definition.api_version());
-        if let Some(why) = definition.why_unreadable(&object) {
-            return Err(Box::new(Status::unknown(why)));
+        if let Some(why) = definition.behaviour.why_unreadable(&object) {
+            return Err(PatchError::Unmergeable(why));
         }
         if forgets_managers {
             let metadata = object.metadata_mut();
@@ -113,8 +112,7 @@ impl StrategicPatch {
     }
 }
 
-/// Whether an object says that nobody manages its fields (API-188), which is told from saying
-/// nothing.
+/// Returns whether an object resets its managedFields (API-188), as opposed to not mentioning them.
 fn has_no_managers(members: &Map<String, Value>) -> bool {
     let metadata = members.get("metadata");
     let managers = metadata.and_then(|metadata| metadata.get("managedFields"));

@@ -1,6 +1,6 @@
-//! The order of the items of a merged list (API-167).
+//! The order of items in a merged list (API-167).
 //!
-//! Items that the patch orders keep their order, and so do those that only the object has. Both
+//! Items that the patch orders keep its order, and items that only the object has keep theirs. Both
 //! are then joined by the places that the items had before.
 
 use std::collections::HashMap;
@@ -10,16 +10,16 @@ use serde_json::Value;
 use super::lookup::Identity;
 use super::refusal::Refusal;
 
-/// The places of items by what identifies them. The first one of equal ones counts.
+/// The places of items by identity. The first of equal ones counts.
 #[derive(Default)]
 pub(super) struct Index {
     places: HashMap<Identity, usize>,
-    /// The place of the first item of an order that is no object where objects are wanted.
+    /// The place of the first item of an order that is not an object although objects are expected.
     first_scalar: Option<usize>,
 }
 
 impl Index {
-    /// The places of items in their order.
+    /// Returns the places of items in this order.
     pub fn new(identities: impl Iterator<Item = Identity>) -> Index {
         let mut places = HashMap::with_capacity(identities.size_hint().0);
         for (place, identity) in identities.enumerate() {
@@ -31,10 +31,10 @@ impl Index {
         }
     }
 
-    /// The places of the items of an order. Items without the key are no places.
+    /// Returns the places of the items in an order. Items without the key have none.
     ///
     /// # Errors
-    /// Items that can't be compared, unless nothing is put in order.
+    /// Items that can't be compared, unless there is nothing to sort.
     pub fn of_order(order: &[Value], key: Option<&str>, is_idle: bool) -> Result<Index, Refusal> {
         let Some(key) = key else {
             let is_compound = |item: &Value| item.is_array() || item.is_object();
@@ -57,8 +57,8 @@ impl Index {
         }
     }
 
-    /// The place of an item for the question which part it is in: a search from the start, which
-    /// fails at what is no object.
+    /// Returns the place of an item, to decide which part it belongs to. Like Kubernetes' linear
+    /// search, fails at an item that is not an object.
     fn find(&self, identity: &Identity) -> Result<Option<usize>, Refusal> {
         let place = self.get(identity);
         match (place, self.first_scalar) {
@@ -71,25 +71,25 @@ impl Index {
     }
 }
 
-/// An item with what identifies it.
+/// An item with its identity.
 pub(super) struct Item {
-    /// What identifies it.
+    /// The identity.
     pub identity: Identity,
     value: Value,
 }
 
 /// The items of a merged list.
 pub(super) struct Parts {
-    /// Those that have a place in the order of the patch.
+    /// Items with a place in the order of the patch.
     ordered: Vec<Item>,
-    /// The others.
+    /// All others.
     pub others: Vec<Item>,
 }
 
-/// Tells the items that have a place in an order from the others.
+/// Separates the items that have a place in an order from the others.
 ///
 /// # Errors
-/// An item that nothing identifies.
+/// An item without identity.
 pub(super) fn partition(
     items: Vec<Value>,
     by: &Index,
@@ -107,8 +107,8 @@ pub(super) fn partition(
     Ok(Parts { ordered, others })
 }
 
-/// Sorts both parts and joins them: an item that only the object has comes first if it was in
-/// front of the other one before.
+/// Sorts both parts and joins them: an item that only the object has comes first if it was before
+/// the other one in the former list.
 pub(super) fn arrange(parts: Parts, by: &Index, before: &Index) -> Vec<Value> {
     let mut ordered = parts.ordered;
     ordered.sort_by_key(|item| by.get(&item.identity));
@@ -142,8 +142,8 @@ pub(super) fn arrange(parts: Parts, by: &Index, before: &Index) -> Vec<Value> {
 /// The size of the blocks that Go sorts by insertion.
 const BLOCK: usize = 20;
 
-/// Sorts items by their places. Where some have none, Go takes each for less than the one in front
-/// of it; what comes of that is the same here up to the size of one block.
+/// Sorts items by their places. Go takes an item without a place for less than its predecessor; the
+/// result here is the same up to one block.
 fn sorted(mut items: Vec<Item>, before: &Index) -> Vec<Item> {
     let places: Vec<Option<usize>> = items
         .iter()

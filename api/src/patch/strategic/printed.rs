@@ -1,16 +1,16 @@
-//! Values as Go prints them, which refusals of strategic merge patches show (API-165).
+//! Values in Go's format, as errors of strategic merge patches show them (API-165).
 
 use std::fmt;
 
 use serde_json::{Map, Number, Value};
 
-use crate::document_paths::go_kind;
-use crate::truncated::truncated_display;
+use crate::text::go_kind;
+use crate::text::truncation::truncated_display;
 
-/// The limit on the values that one refusal shows.
+/// The limit on the values that one error shows.
 const MAX_SHOWN_BYTES: usize = 16 * 1024;
 
-/// A value printed with `%v`.
+/// A value, formatted like `%v`.
 pub(super) struct Printed<'v>(pub &'v Value);
 
 impl fmt::Display for Printed<'_> {
@@ -26,7 +26,7 @@ impl fmt::Display for Printed<'_> {
     }
 }
 
-/// The members of an object printed with `%v`.
+/// The members of an object, formatted like `%v`.
 pub(super) struct Members<'m>(pub &'m Map<String, Value>);
 
 impl fmt::Display for Members<'_> {
@@ -40,7 +40,7 @@ impl fmt::Display for Members<'_> {
     }
 }
 
-/// The items of a list printed with `%v`.
+/// The items of a list, formatted like `%v`.
 pub(super) struct List<'v>(pub &'v [Value]);
 
 impl fmt::Display for List<'_> {
@@ -54,7 +54,7 @@ impl fmt::Display for List<'_> {
     }
 }
 
-/// A value printed with `%s`, which marks what is no text.
+/// A value, formatted like `%s`, which marks values that are not texts.
 pub(super) struct AsText<'v>(pub &'v Value);
 
 impl fmt::Display for AsText<'_> {
@@ -83,13 +83,13 @@ impl fmt::Display for AsText<'_> {
     }
 }
 
-/// A number as Go prints it: one that is not whole, or too large, is a float.
+/// Writes a number like Go: one that is not an integer, or too large, is a float.
 fn print_number(number: &Number, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if let Some(whole) = number.as_i64() {
         return write!(f, "{whole}");
     }
     let float = number.as_f64().unwrap_or_default();
-    // The digits and exponent of the shortest text that reads as this number.
+    // The digits and exponent of the shortest text that parses to this number.
     let text = format!("{float:e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
@@ -101,7 +101,7 @@ fn print_number(number: &Number, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// Go's type of a value when no type is known.
+/// Returns the Go type of a value whose type is unknown.
 pub(super) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
@@ -111,7 +111,7 @@ pub(super) fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// The text of a refusal, cut to its limit.
+/// Returns the text of an error, cut to its limit.
 pub(super) fn shown(text: impl fmt::Display) -> String {
     truncated_display(text, MAX_SHOWN_BYTES)
 }
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_printed_as_by_go() {
+    fn values_are_formatted_as_in_go() {
         let value = json!({"b": [1, "x", null, true, {}], "a": {"c": 1.5}});
         assert_eq!(
             Printed(&value).to_string(),

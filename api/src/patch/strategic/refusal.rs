@@ -1,14 +1,14 @@
-//! Why a strategic merge patch can't be merged (API-165, API-166).
+//! Errors of strategic merge patches (API-165, API-166).
 
 use serde_json::{Map, Value};
 
+use super::PatchError;
 use super::printed::{AsText, List, Members, Printed, go_type, shown};
-use crate::status::{Status, StatusReason};
 
-/// Why a patch can't be merged.
+/// The reason why a patch can't be merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The form of a directive: a 400.
+    /// An invalid directive: a 400.
     Format(&'static str),
     /// Lists of lists: a 422.
     ListOfLists,
@@ -22,10 +22,10 @@ impl Refusal {
     /// `$setElementOrder` without the name of a list.
     pub const ELEMENT_ORDER: Refusal =
         Refusal::Format("invalid patch format of setElementOrder list");
-    /// `$retainKeys` that is no list, or that lacks a member of the patch.
+    /// `$retainKeys` that is not a list, or that lacks a member of the patch.
     pub const RETAIN_KEYS: Refusal = Refusal::Format("invalid patch format of retainKeys");
 
-    /// A directive that there is not.
+    /// Returns the error for an unknown directive.
     pub fn directive(directive: &Value, members: &Map<String, Value>) -> Refusal {
         let members = Members(members);
         let directive = shown(AsText(directive));
@@ -34,7 +34,7 @@ impl Refusal {
         )))
     }
 
-    /// An item without the member that identifies it.
+    /// Returns the error for an item without the merge key.
     pub fn no_key(members: &Map<String, Value>, key: &str) -> Refusal {
         let members = shown(Members(members));
         Refusal::Other(format!(
@@ -42,13 +42,13 @@ impl Refusal {
         ))
     }
 
-    /// A value of another type than is wanted.
+    /// Returns the error for a value of another type than expected.
     pub fn not_a(wanted: &str, found: &Value) -> Refusal {
         let found = go_type(found);
         Refusal::Other(format!("expected a {wanted}, but received a {found}"))
     }
 
-    /// Lists whose items have different types.
+    /// Returns the error for lists whose items have different types.
     pub fn mixed(lists: [&[Value]; 2]) -> Refusal {
         let [first, second] = lists.map(List);
         Refusal::Other(shown(format_args!(
@@ -56,7 +56,7 @@ impl Refusal {
         )))
     }
 
-    /// A list in another order than the one that the patch asks for.
+    /// Returns the error for a list whose order differs from the one that the patch gives.
     pub fn order(patch: &[Value], order: &Value) -> Refusal {
         let (patch, order) = (shown(List(patch)), shown(Printed(order)));
         Refusal::Other(format!(
@@ -64,22 +64,19 @@ impl Refusal {
         ))
     }
 
-    /// Items that are compared and are no single values. It ends the request in kube-apiserver
-    /// without an answer.
+    /// Returns the error for items that are not scalars and therefore can't be compared.
+    /// kube-apiserver ends such a request without a response.
     pub fn incomparable() -> Refusal {
-        Refusal::Other("an object or a list identifies no item of a list".to_owned())
+        Refusal::Other("an object or a list cannot identify an item of a list".to_owned())
     }
 }
 
-impl From<Refusal> for Box<Status> {
-    fn from(refusal: Refusal) -> Box<Status> {
-        Box::new(match refusal {
-            Refusal::Format(why) => Status::bad_request(why),
-            Refusal::ListOfLists => {
-                let why = "lists of lists are not supported";
-                Status::failure(422, StatusReason::UNKNOWN, why)
-            }
-            Refusal::Other(why) => Status::unknown(why),
-        })
+impl From<Refusal> for PatchError {
+    fn from(refusal: Refusal) -> PatchError {
+        match refusal {
+            Refusal::Format(why) => PatchError::Unreadable(why.to_owned()),
+            Refusal::ListOfLists => PatchError::ListsOfLists,
+            Refusal::Other(why) => PatchError::Unmergeable(why),
+        }
     }
 }

@@ -1,7 +1,7 @@
-//! HorizontalPodAutoscalers as autoscaling/v1 has them, and as autoscaling/v2 has them.
+//! Conversion of HorizontalPodAutoscalers between autoscaling/v1 and autoscaling/v2.
 //!
-//! The older version knows one metric, the utilization of CPUs. It keeps everything else in
-//! annotations, which the newer one never shows.
+//! v1 has fields for one metric only, CPU utilization. Everything else is in annotations, which v2
+//! never shows.
 
 mod to_v1;
 mod to_v2;
@@ -16,15 +16,15 @@ use api::object::Object;
 
 use crate::defaults::autoscaling::{horizontalpodautoscaler, horizontalpodautoscaler_v1};
 
-/// Fills in an autoscaler of autoscaling/v1 and turns it into one of autoscaling/v2, which has what
-/// that version fills in.
+/// Applies the defaults of autoscaling/v1, converts to autoscaling/v2, and applies the defaults of
+/// that version.
 pub fn filled_in_as_v1(object: &mut Object) {
     horizontalpodautoscaler_v1(object);
     v1_to_v2(object);
     horizontalpodautoscaler(object);
 }
 
-/// Fills in an autoscaler of autoscaling/v2 and turns it into one of autoscaling/v1.
+/// Applies the defaults of autoscaling/v2, then converts to autoscaling/v1.
 pub fn filled_in_as_v2(object: &mut Object) {
     horizontalpodautoscaler(object);
     v2_to_v1(object);

@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 use super::*;
 use crate::defaults::autoscaling::{BEHAVIOR, CONDITIONS, METRICS, default_metric};
 
-/// Objects as kube-apiserver 1.36 shows them: one that is stored in `v2`, in `v1`, and in `v2`
-/// after it was written as `v1` shows it.
+/// Objects from kube-apiserver 1.36: as stored in `v2`, as shown in `v1`, and in `v2` again after
+/// an update with that `v1` object.
 const VERSIONS: &str = include_str!("../../../recorded/autoscaling_versions.json");
 
 fn object(value: &Value) -> Object {
     Object::of(value.as_object().unwrap().clone())
 }
 
-/// Values that the schema prints even if they are absent.
+/// Adds values that the schema prints even when they are absent.
 fn printed(mut object: Object) -> Value {
     if let Some(Value::Array(conditions)) = object.0["status"].get_mut("conditions") {
         for condition in conditions {
@@ -42,7 +42,7 @@ fn read(annotations: &Value) -> Value {
     assert_eq!(found.at(&["metadata", "annotations"]), None);
     let spec = found.0["spec"].as_object_mut().unwrap();
     if spec["metrics"] == json!([default_metric()]) {
-        // There are no others.
+        // The default is the only metric.
         spec.remove("metrics");
     }
     found.0["spec"].clone()

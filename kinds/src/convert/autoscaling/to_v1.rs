@@ -8,7 +8,7 @@ use crate::defaults::autoscaling::{
 };
 use crate::types::internal::{html_safe, internal_json};
 
-/// Turns an autoscaler of autoscaling/v2 into that of autoscaling/v1.
+/// Converts an autoscaler from autoscaling/v2 to autoscaling/v1.
 pub fn v2_to_v1(object: &mut Object) {
     take_annotations(object);
     object.set_type("HorizontalPodAutoscaler", "autoscaling/v1");
@@ -79,19 +79,19 @@ fn take_list(members: &mut Map<String, Value>, name: &str) -> Vec<Value> {
     }
 }
 
-/// Whether a metric is that of a resource of all containers.
+/// Reports whether a metric is that of a resource summed over all containers.
 fn is_resource(metric: &Value, name: &str) -> bool {
     let text = |at| metric.pointer(at).and_then(Value::as_str);
     text("/type") == Some("Resource") && text("/resource/name") == Some(name)
 }
 
-/// The utilization that a metric of CPUs aims at. The older version has a field for it.
+/// Returns the target utilization of the CPU metric, for which v1 has a field.
 fn cpu_utilization(metric: &Value) -> Option<&Value> {
     let found = metric.pointer("/resource/target/averageUtilization")?;
     is_resource(metric, "cpu").then_some(found)
 }
 
-/// A struct in JSON, with its members in order.
+/// JSON of a struct that keeps the order of its members.
 struct Text(String);
 
 impl Text {
@@ -107,7 +107,7 @@ impl Text {
         self
     }
 
-    /// A member that is left out if there is no value.
+    /// Adds a member unless it has no value.
     fn optional(self, name: &str, value: Option<&Value>) -> Text {
         match value {
             Some(value) => self.member(name, &value.to_string()),
@@ -115,7 +115,7 @@ impl Text {
         }
     }
 
-    /// A member that has a value of its own if there is none.
+    /// Adds a member, with `absent` as its JSON if it has no value.
     fn or(self, name: &str, value: Option<&Value>, absent: &str) -> Text {
         match value {
             Some(value) => self.member(name, &value.to_string()),
@@ -143,7 +143,7 @@ fn reference(value: Option<&Value>) -> String {
     text.optional("apiVersion", of("apiVersion")).end()
 }
 
-/// The kinds of metrics, in the order of their fields.
+/// The types of metric sources, in the order of their fields.
 const SOURCES: [&str; 5] = [
     "object",
     "pods",

@@ -7,17 +7,17 @@ use serde_json::{Map, Value, json};
 use crate::defaults::autoscaling::{default_metric, take_annotations};
 use crate::defaults::member_or_new;
 
-/// A value in an annotation has another type than its field. Such annotations are passed over.
+/// A value in an annotation has another type than its field. Such annotations are ignored.
 struct Mistyped;
 
 type Read<T> = Result<T, Mistyped>;
 
-/// Turns an autoscaler of autoscaling/v1 into that of autoscaling/v2. What annotations say comes
-/// before what fields say.
+/// Converts an autoscaler from autoscaling/v1 to autoscaling/v2. Annotations take precedence over
+/// fields.
 pub fn v1_to_v2(object: &mut Object) {
     object.set_type("HorizontalPodAutoscaler", "autoscaling/v2");
     let [metrics, current, conditions, behavior] = take_annotations(object);
-    // No spec is an empty one. Applies convert objects without what they may drop.
+    // Server-side apply converts objects without optional parts, so an absent spec counts as empty.
     if let Some(spec) = member_or_new(&mut object.0, "spec") {
         let mut sources = read_list(metrics.as_deref(), metric_source);
         if let Some(utilization) = spec.remove("targetCPUUtilizationPercentage") {
@@ -26,7 +26,8 @@ pub fn v1_to_v2(object: &mut Object) {
             sources.push(json!({"type": "Resource", "resource": resource}));
         }
         if sources.is_empty() {
-            // It is there before owners are told, so who writes none owns it.
+            // Kubernetes adds the default metric during conversion, before it computes field
+            // ownership, so a manager that writes no metric owns this one.
             sources.push(default_metric());
         }
         put_list(spec, "metrics", sources);
@@ -57,7 +58,7 @@ fn put_list(members: &mut Map<String, Value>, name: &str, items: Vec<Value>) {
     }
 }
 
-/// Reads the items of a list; none of a text that can't be read.
+/// Reads the items of a list. Returns no items if the text is invalid.
 fn read_list(text: Option<&str>, read: fn(&Value) -> Read<Value>) -> Vec<Value> {
     let list = text.and_then(|text| serde_json::from_str(text).ok());
     let Some(Value::Array(items)) = list else {
@@ -67,7 +68,7 @@ fn read_list(text: Option<&str>, read: fn(&Value) -> Read<Value>) -> Vec<Value> 
     items.unwrap_or_default()
 }
 
-/// A member of a struct, whose name is read without regard to case.
+/// Returns a member of a struct. Its name is matched without regard to case, as Go's decoder does.
 fn member<'v>(value: &'v Value, name: &str) -> Read<Option<&'v Value>> {
     let members = match value {
         Value::Null => return Ok(None),
@@ -99,7 +100,7 @@ fn int(value: &Value, name: &str) -> Read<Option<i32>> {
     }
 }
 
-/// A quantity, which may be a number, in its canonical form.
+/// Reads a quantity, a string or a number, and returns its canonical form.
 fn quantity(value: &Value, name: &str) -> Read<Option<String>> {
     let text = match member(value, name)? {
         None => return Ok(None),
@@ -112,12 +113,12 @@ fn quantity(value: &Value, name: &str) -> Read<Option<String>> {
         .map_err(|_| Mistyped)
 }
 
-/// A quantity that is zero if it is absent.
+/// Reads a quantity. An absent one is zero.
 fn quantity_or_zero(value: &Value, name: &str) -> Read<String> {
     Ok(quantity(value, name)?.unwrap_or_else(|| "0".to_owned()))
 }
 
-/// A struct of the members that have a value.
+/// Builds a struct from the members that have a value.
 fn structure(members: Vec<(&str, Option<Value>)>) -> Value {
     let members = members.into_iter();
     let members = members.filter_map(|(name, value)| Some((name.to_owned(), value?)));
@@ -136,7 +137,7 @@ fn reference(value: &Value) -> Read<Value> {
     ]))
 }
 
-/// The name and the selector of a metric.
+/// Reads the name and the selector of a metric.
 fn metric(source: &Value, selector: &str) -> Read<Value> {
     Ok(structure(vec![
         ("name", Some(text(source, "metricName")?.into())),
@@ -175,7 +176,7 @@ fn label_selector(value: &Value) -> Read<Value> {
     ]))
 }
 
-/// A list, each item of which is read.
+/// Reads each item of a list.
 fn list(value: &Value, name: &str, read: fn(&Value) -> Read<Value>) -> Read<Option<Value>> {
     match member(value, name)? {
         None => Ok(None),
@@ -187,7 +188,7 @@ fn list(value: &Value, name: &str, read: fn(&Value) -> Read<Value>) -> Read<Opti
     }
 }
 
-/// Reads a metric. `read` reads what it says of its source.
+/// Reads a metric. `read` reads the source of the given type.
 fn read_metric(value: &Value, read: fn(&str, &Value) -> Read<Value>) -> Read<Value> {
     let mut members = vec![("type", Some(text(value, "type")?.into()))];
     for name in [
@@ -232,7 +233,7 @@ fn metric_source(value: &Value) -> Read<Value> {
                     "Value"
                 };
                 let value = quantity_or_zero(source, "targetValue")?;
-                // Nothing is said by zero beside an average.
+                // With an average, a zero `targetValue` means that it is unset.
                 let is_said = average.is_none() || value != "0";
                 let value = is_said.then(|| value.into());
                 structure(vec![
@@ -355,7 +356,7 @@ fn condition(value: &Value) -> Read<Value> {
     ]))
 }
 
-/// Reads a behavior, unless it says nothing or can't be read.
+/// Reads a behavior. Returns `None` if it is empty or invalid.
 fn read_behavior(text: &str) -> Option<Value> {
     let value: Value = serde_json::from_str(text).ok()?;
     let rules =

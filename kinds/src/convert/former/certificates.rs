@@ -1,5 +1,5 @@
-//! CertificateSigningRequests in `certificates.k8s.io/v1beta1`, which need not name their signer:
-//! it follows from what is asked for.
+//! CertificateSigningRequests in `certificates.k8s.io/v1beta1`, where the signer is optional and
+//! follows from the requested certificate.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,11 @@ const OF_KUBELET_CLIENTS: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 const OF_KUBELET_SERVERS: &str = "kubernetes.io/kubelet-serving";
 const UNKNOWN: &str = "kubernetes.io/legacy-unknown";
 
-/// The organization, and the prefix of the names, of kubelets.
+/// The organization of kubelets, and the prefix of their common names.
 const OF_NODES: &str = "system:nodes";
 const NODE: &str = "system:node:";
 
-/// Fills in usages, signer and the statuses of conditions.
+/// Defaults usages, signer and the statuses of conditions.
 pub(super) fn v1beta1(object: &mut Object) {
     if let Some(spec) = member_or_new(&mut object.0, "spec") {
         let usages = json!(["digital signature", "key encipherment"]);
@@ -63,35 +63,34 @@ fn signer_of(request: &str, usages: &BTreeSet<&str>) -> &'static str {
     }
 }
 
-/// The subject in a request for a certificate.
+/// The subject and the alternative names of a PKCS #10 certificate request.
 #[derive(Default)]
 struct Asked {
     organizations: Vec<Vec<u8>>,
     common_name: Vec<u8>,
-    /// The tags of its alternative names.
+    /// The DER tags of its alternative names.
     names: Vec<u8>,
 }
 
-/// Identifiers of what subjects and requests have: 2.5.4.10, 2.5.4.3, 1.2.840.113549.1.9.14 and
-/// 2.5.29.17.
+/// Object identifiers in DER: 2.5.4.10, 2.5.4.3, 1.2.840.113549.1.9.14 and 2.5.29.17.
 const ORGANIZATION: &[u8] = &[0x55, 4, 10];
 const COMMON_NAME: &[u8] = &[0x55, 4, 3];
 const EXTENSIONS: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 14];
 const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 17];
 
-/// The tags of alternative names.
+/// The DER tags of alternative names.
 const EMAIL: u8 = 0x81;
 const DNS: u8 = 0x82;
 const URI: u8 = 0x86;
 const IP: u8 = 0x87;
 
 impl Asked {
-    /// Reads a request in DER.
+    /// Reads a certificate request in DER. Returns `None` if it is malformed.
     fn read(der: &[u8]) -> Option<Asked> {
         let mut asked = Asked::default();
         let (_, request) = Der(der).next()?;
         let (_, information) = Der(request).next()?;
-        // The version, the subject, its key, what else is asked for.
+        // The version is skipped; the subject, its key and the attributes follow.
         let mut parts = Der(information).skip(1);
         let (_, subject) = parts.next()?;
         for (_, set) in Der(subject) {
@@ -136,7 +135,8 @@ impl Asked {
     }
 }
 
-/// The elements of DER: their tags, and what is in them. It ends where the bytes are not valid.
+/// An iterator over the DER elements of some bytes: tag and contents. It ends at the first invalid
+/// one.
 struct Der<'d>(&'d [u8]);
 
 impl<'d> Iterator for Der<'d> {

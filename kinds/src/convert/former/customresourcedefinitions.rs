@@ -7,7 +7,7 @@ use super::super::customresourcedefinitions::v1beta1_to_v1;
 use crate::defaults::apiextensions::customresourcedefinition;
 use crate::defaults::{member, member_or_new, set_default};
 
-/// Fills in a definition and converts it.
+/// Applies the defaults of `v1beta1` and converts a definition.
 pub(super) fn v1beta1(object: &mut Object) {
     if let Some(spec) = member_or_new(&mut object.0, "spec") {
         set_default(spec, "scope", "Namespaced");

@@ -1,5 +1,5 @@
-//! Claims of devices and slices of devices in `resource.k8s.io/v1beta1`, which have what is asked
-//! for next to its name, and what a device is like in a struct of its own.
+//! ResourceClaims and ResourceSlices in `resource.k8s.io/v1beta1`. A claim has the request's fields
+//! next to its name, and a device has a `basic` struct; both moved in later versions.
 
 use api::object::Object;
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::defaults::resource::{conditions, count, quantities_of_slice};
 use crate::defaults::{Members, items, member};
 
-/// The fields of a request that ask for devices of one class.
+/// The fields of a request for devices of exactly one class.
 const ASKED: [&str; 7] = [
     "adminAccess",
     "allocationMode",
@@ -18,14 +18,14 @@ const ASKED: [&str; 7] = [
     "tolerations",
 ];
 
-/// A claim.
+/// Converts a ResourceClaim.
 pub(super) fn claim(object: &mut Object) {
     if let Some(spec) = member(&mut object.0, "spec") {
         requests(spec);
     }
 }
 
-/// A template for claims.
+/// Converts a ResourceClaimTemplate.
 pub(super) fn template(object: &mut Object) {
     let spec = member(&mut object.0, "spec");
     if let Some(spec) = spec.and_then(|spec| member(spec, "spec")) {
@@ -54,7 +54,7 @@ fn requests(spec: &mut Members) {
     }
 }
 
-/// Whether a field has a value. An empty list is one.
+/// Reports whether a field has a value. An empty list counts as one.
 fn is_given(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -64,7 +64,7 @@ fn is_given(value: &Value) -> bool {
     }
 }
 
-/// A slice of devices. A taint that does not say since when it is there says it as little.
+/// Converts a ResourceSlice. `timeAdded` of taints is not defaulted.
 pub(super) fn slice(object: &mut Object) {
     if let Some(spec) = member(&mut object.0, "spec") {
         spec.retain(|name, value| match name.as_str() {

@@ -4,14 +4,14 @@
 use api::object::Object;
 use serde_json::{Map, Value, json};
 
-use crate::defaults::networking;
 use crate::defaults::{Members, items, member, set_absent};
+use crate::defaults::{discovery, networking};
 
-/// Labels of nodes.
+/// Labels of nodes by which `topology` locates an endpoint.
 const ZONE: &str = "topology.kubernetes.io/zone";
 const HOST: &str = "kubernetes.io/hostname";
 
-/// An Ingress. A backend names a service and its port.
+/// Converts an Ingress, whose backends name a service and its port.
 pub(super) fn ingress(object: &mut Object) {
     let Some(spec) = member(&mut object.0, "spec") else {
         return;
@@ -35,7 +35,7 @@ pub(super) fn ingress(object: &mut Object) {
     }
 }
 
-/// The service of a backend. A number for its port that is text is a name.
+/// Moves the service of a backend into a struct. A string port becomes a port name.
 fn service_of(backend: &mut Members) {
     let name = backend.remove("serviceName").unwrap_or_default();
     let port = backend.remove("servicePort").unwrap_or_default();
@@ -48,18 +48,18 @@ fn service_of(backend: &mut Members) {
     backend.insert("service".to_owned(), json!({"name": name, "port": port}));
 }
 
-/// A NetworkPolicy of `extensions/v1beta1`. Ports without a protocol stay so.
+/// Defaults a NetworkPolicy of `extensions/v1beta1`, which does not default the protocol of ports.
 pub(super) fn networkpolicy(object: &mut Object) {
     if let Some(spec) = member(&mut object.0, "spec") {
         networking::policy_types(spec);
     }
 }
 
-/// An EndpointSlice. Labels of its node say where an endpoint is. The zone has a field of its own
-/// now, as its node has one already.
+/// Converts an EndpointSlice. `topology` becomes `zone` and `deprecatedTopology`; the node name
+/// already has a field of its own.
 pub(super) fn endpointslice(object: &mut Object) {
-    // It drops what was there under the name that topology has below.
-    networking::endpointslice(object);
+    // Runs first because it drops a `deprecatedTopology` of the body.
+    discovery::endpointslice(object);
     for endpoint in items(&mut object.0, "endpoints") {
         let Some(Value::Object(mut topology)) = endpoint.remove("topology") else {
             continue;

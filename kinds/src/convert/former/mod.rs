@@ -1,10 +1,9 @@
-//! Other versions of built-in kinds that kube-apiserver 1.36 reads (KV-27). Most are no longer
-//! served.
+//! Older versions of built-in kinds that kube-apiserver 1.36 can still read from storage (KV-27),
+//! most of which are no longer served.
 //!
-//! This folder owns a row for each such version of a resource. Its function fills in what the
-//! version fills in, which may be other than what later ones do, and gives the object the form of
-//! the version that is wanted. An object enters that was read by the type of its version, and
-//! leaves in that form. This folder must not know stores.
+//! This folder has a row for each such version of a resource. Its function applies the defaults of
+//! that version, which may differ from those of later ones, and converts the object to the version
+//! that is served.
 
 mod certificates;
 mod customresourcedefinitions;
@@ -20,8 +19,8 @@ mod webhooks;
 mod workloads;
 
 use api::object::Object;
-use api::resource::{FormerVersion, ResourceDefinition};
-use api::schema::untyped;
+use api::resource::FormerVersion;
+use api::schema::{ObjectType, untyped};
 
 use super::{autoscaling, events};
 use crate::defaults::{
@@ -30,16 +29,17 @@ use crate::defaults::{
 };
 use crate::types::object_type;
 
-/// A resource, the type of its objects in a version, and what that version fills in and changes.
+/// A resource, the type of its objects in a version, and the function that applies that version's
+/// defaults and converts.
 type Row = (&'static str, &'static str, fn(&mut Object));
 
-/// The type of the version that is served: all fields and their numbers are the same.
+/// The type of the served version: all fields and their protobuf numbers are the same.
 const SAME: &str = "";
 
-/// No type. The result of the function is read by the type of the version that is served.
+/// No type. The result of the function is decoded by the type of the served version.
 const ANY: &str = "any";
 
-/// A version, the version that objects of it are read as, and the resources that have both.
+/// A version, the version that its objects are converted to, and the resources that have both.
 const VERSIONS: &[(&str, &str, &[Row])] = &[
     (
         "admissionregistration.k8s.io/v1alpha1",
@@ -393,24 +393,58 @@ const VERSIONS: &[(&str, &str, &[Row])] = &[
     ),
 ];
 
-/// The version fills in nothing, and its form is that of the version that is served.
+/// Does nothing, for versions without defaults and with the schema of the served version.
 fn nothing(_: &mut Object) {}
 
-/// The other versions that are read as that of a row.
-pub(crate) fn versions_of(row: &ResourceDefinition) -> Vec<FormerVersion> {
-    let own = row.api_version();
-    let read_as = VERSIONS.iter().filter(|(_, read_as, _)| *read_as == own);
+/// The other versions that are read as one version of a resource.
+pub(crate) struct Former {
+    versions: Vec<FormerVersion>,
+    /// In the order of `versions`.
+    conversions: Vec<fn(&mut Object)>,
+}
+
+impl Former {
+    /// Returns the versions and the types of their objects.
+    pub fn versions(&self) -> &[FormerVersion] {
+        &self.versions
+    }
+
+    /// Applies the defaults of this version, and converts its object to the served version.
+    pub fn convert(&self, api_version: &str, object: &mut Object) {
+        let mut both = self.versions.iter().zip(&self.conversions);
+        if let Some((_, convert)) = both.find(|(version, _)| version.api_version == api_version) {
+            convert(object);
+        }
+    }
+}
+
+/// Returns the other versions that are read as this version of a resource. `own` is the type of its
+/// objects.
+pub(crate) fn versions_of(group: &str, version: &str, plural: &str, own: &ObjectType) -> Former {
+    let is_read_as = |named: &str| match named.split_once('/') {
+        Some(named) => named == (group, version),
+        None => group.is_empty() && named == version,
+    };
+    let read_as = VERSIONS
+        .iter()
+        .filter(|(_, read_as, _)| is_read_as(read_as));
     let versions = read_as.flat_map(|(api_version, _, rows)| {
-        let rows = rows.iter().filter(|(plural, ..)| *plural == row.plural);
-        rows.map(|(_, name, convert)| FormerVersion {
-            api_version,
-            object_type: match *name {
-                SAME => row.object_type,
-                ANY => untyped(),
-                name => object_type(name),
-            },
-            convert: *convert,
+        let rows = rows.iter().filter(|(of, ..)| *of == plural);
+        rows.map(|(_, name, convert)| {
+            let former = FormerVersion {
+                api_version: (*api_version).to_owned(),
+                object_type: match *name {
+                    SAME => own.clone(),
+                    ANY => untyped(),
+                    name => object_type(name),
+                },
+            };
+            (former, *convert)
         })
     });
-    versions.collect()
+    let (versions, conversions) = versions.unzip();
+    Former {
+        versions,
+        conversions,
+    }
 }

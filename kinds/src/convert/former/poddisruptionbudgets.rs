@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::defaults::{Members, member};
 
-/// A label that no pod has: a selector of `policy/v1beta1` says with it what an empty one says in
-/// `policy/v1`, and the other way round.
+/// A label that no pod has. Empty selectors select no pods in `policy/v1beta1` and all pods in
+/// `policy/v1`; conversion adds or removes a requirement on this label to keep the meaning.
 const NO_LABEL: &str = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
 
-/// A PodDisruptionBudget. An empty selector selects no pod.
+/// Converts a PodDisruptionBudget. An empty selector selects no pods.
 pub(super) fn poddisruptionbudget(object: &mut Object) {
     let spec = member(&mut object.0, "spec");
     let Some(selector) = spec.and_then(|spec| member(spec, "selector")) else {

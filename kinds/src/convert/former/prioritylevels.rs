@@ -1,12 +1,12 @@
-//! PriorityLevelConfigurations of `flowcontrol.apiserver.k8s.io`, whose shares have another name in
-//! the first versions, and are never 0 before the last one.
+//! PriorityLevelConfigurations of `flowcontrol.apiserver.k8s.io`. Shares have another name in the
+//! first versions, and cannot be 0 before `v1`.
 
 use api::object::Object;
 
 use crate::defaults::flowcontrol::prioritylevelconfiguration;
 use crate::defaults::{Members, member, set_absent, set_number};
 
-/// The annotation which says that 0 is meant.
+/// The annotation that marks 0 shares as intended.
 const KEEPS_ZERO: &str = "flowcontrol.k8s.io/v1beta3-preserve-zero-concurrency-shares";
 
 const SHARES: &str = "nominalConcurrencyShares";
@@ -16,7 +16,7 @@ fn limited(object: &mut Object) -> Option<&mut Members> {
     member(spec, "limited")
 }
 
-/// Of `v1beta1` and `v1beta2`.
+/// Converts from `v1beta1` or `v1beta2`.
 pub(super) fn with_assured_shares(object: &mut Object) {
     if let Some(limited) = limited(object) {
         if let Some(shares) = limited.remove("assuredConcurrencyShares") {
@@ -27,7 +27,7 @@ pub(super) fn with_assured_shares(object: &mut Object) {
     prioritylevelconfiguration(object);
 }
 
-/// Of `v1beta3`.
+/// Converts from `v1beta3`.
 pub(super) fn v1beta3(object: &mut Object) {
     let annotations = member(object.metadata_mut(), "annotations");
     let keeps_zero = annotations.is_some_and(|all| all.remove(KEEPS_ZERO).is_some());

@@ -3,7 +3,7 @@
 use api::object::Object;
 use serde_json::Value;
 
-/// A RuntimeClass, which has its fields below `spec`.
+/// Converts a RuntimeClass, whose fields are below `spec`.
 pub(super) fn runtimeclass(object: &mut Object) {
     let Some(Value::Object(mut spec)) = object.0.remove("spec") else {
         return;

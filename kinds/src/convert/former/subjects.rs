@@ -1,5 +1,5 @@
-//! Bindings of `rbac.authorization.k8s.io/v1alpha1`, whose subjects say a version in the place of a
-//! group.
+//! Bindings of `rbac.authorization.k8s.io/v1alpha1`, whose subjects have an `apiVersion` instead of
+//! a group.
 
 use api::object::Object;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::defaults::rbac::rolebinding;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// A binding of a role. The user `*` is everybody who has logged in.
+/// Converts a binding. The user `*` becomes the group of all authenticated users.
 pub(super) fn v1alpha1(object: &mut Object) {
     for subject in items(&mut object.0, "subjects") {
         let version = subject.remove("apiVersion").unwrap_or_default();

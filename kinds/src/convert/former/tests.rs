@@ -1,12 +1,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use api::resource::ResourceDefinition;
 use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::definitions::built_in;
 
-/// Values of old versions, and what kube-apiserver 1.36 shows of them.
+/// Stored values of old versions, and the objects that kube-apiserver 1.36 returns for them.
 const RECORDED: &str = include_str!("../../../recorded/old-versions.json");
 
 fn cases() -> Vec<Value> {
@@ -17,7 +18,7 @@ fn members(value: &Value) -> Map<String, Value> {
     value.as_object().expect("an object").clone()
 }
 
-/// The rows that read an object.
+/// Returns the rows that can read a stored object.
 fn reading(stored: &Value) -> Vec<Arc<ResourceDefinition>> {
     let text = |name: &str| stored[name].as_str().unwrap_or_default();
     let mut rows = built_in();
@@ -28,7 +29,7 @@ fn reading(stored: &Value) -> Vec<Arc<ResourceDefinition>> {
     rows
 }
 
-/// KV-27.
+/// KV-27: stored values of versions that are no longer served are read as in kube-apiserver.
 #[test]
 fn values_of_old_versions_are_read_as_kube_apiserver_reads_them_kv_27() {
     let mut read = BTreeSet::new();
@@ -49,7 +50,11 @@ fn values_of_old_versions_are_read_as_kube_apiserver_reads_them_kv_27() {
                 .iter()
                 .find(|shown| shown["apiVersion"] == row.api_version());
             assert_eq!(Some(&Value::Object(object.0)), own, "{name}");
-            read.insert((row.qualified(), row.version.clone(), former.api_version));
+            read.insert((
+                row.qualified(),
+                row.version.clone(),
+                former.api_version.clone(),
+            ));
         }
     }
     let rows = built_in();
@@ -58,21 +63,30 @@ fn values_of_old_versions_are_read_as_kube_apiserver_reads_them_kv_27() {
             .any(|row| row.api_version() == former.api_version)
     };
     for row in &rows {
-        for former in row.former.iter().filter(|former| !is_served(former)) {
-            let one = (row.qualified(), row.version.clone(), former.api_version);
+        for former in row
+            .behaviour
+            .former_versions()
+            .iter()
+            .filter(|former| !is_served(former))
+        {
+            let one = (
+                row.qualified(),
+                row.version.clone(),
+                former.api_version.clone(),
+            );
             assert!(read.contains(&one), "{one:?} has no sample");
         }
     }
 }
 
-/// API-255: a version that is served is read as another one by what it fills in itself.
+/// API-255: a served version that is read as another one gets its own defaults first.
 #[test]
 fn autoscalers_of_the_newer_version_are_read_as_the_older_one() {
     let row = crate::definitions::autoscaling::horizontalpodautoscalers_v1();
     let body = json!({"kind": "HorizontalPodAutoscaler", "apiVersion": "autoscaling/v2",
         "metadata": {"name": "a"},
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "maxReplicas": 3}});
-    let former = versions_of(&row).remove(0);
+    let former = &row.behaviour.former_versions()[0];
     let object = former.read(members(&body), &row).expect("an object");
     let spec = &object.0["spec"];
     assert_eq!(object.api_version(), "autoscaling/v1");

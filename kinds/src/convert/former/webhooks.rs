@@ -1,5 +1,5 @@
-//! Webhooks of `admissionregistration.k8s.io/v1beta1`, which fill in other values than those of
-//! `v1`, and bindings of policies of `v1alpha1`.
+//! Webhooks of `admissionregistration.k8s.io/v1beta1`, which has other defaults than `v1`, and
+//! bindings of policies of `v1alpha1`.
 
 use api::object::Object;
 use serde_json::json;
@@ -9,19 +9,19 @@ use crate::defaults::admissionregistration::{
 };
 use crate::defaults::{items, member, set_absent, set_default};
 
-/// Webhooks that change objects.
+/// Defaults a MutatingWebhookConfiguration.
 pub(super) fn mutating(object: &mut Object) {
     fill_in(object);
     mutatingwebhookconfiguration(object);
 }
 
-/// Webhooks that refuse objects.
+/// Defaults a ValidatingWebhookConfiguration.
 pub(super) fn validating(object: &mut Object) {
     fill_in(object);
     validatingwebhookconfiguration(object);
 }
 
-/// The differences from `v1`.
+/// Applies the defaults that differ from those of `v1`.
 fn fill_in(object: &mut Object) {
     for hook in items(&mut object.0, "webhooks") {
         set_absent(hook, "failurePolicy", "Ignore");
@@ -35,7 +35,7 @@ fn fill_in(object: &mut Object) {
     }
 }
 
-/// A binding of a policy of either kind.
+/// Defaults a policy binding of either kind.
 pub(super) fn v1alpha1_binding(object: &mut Object) {
     let spec = member(&mut object.0, "spec");
     if let Some(parameters) = spec.and_then(|spec| member(spec, "paramRef")) {

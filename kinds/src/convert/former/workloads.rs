@@ -1,5 +1,5 @@
-//! The kinds of the group apps in `apps/v1beta1` and `extensions/v1beta1`. Selectors and labels
-//! that are not given are those of the template.
+//! Kinds of the group apps in `apps/v1beta1` and `extensions/v1beta1`. Absent selectors and labels
+//! default to the labels of the template.
 
 use api::object::Object;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::defaults::workloads::{
 };
 use crate::defaults::{Members, member, member_or_new, set_absent, set_default};
 
-/// The annotation that has what was a field: to which revision a Deployment is to be rolled back.
+/// The annotation that replaced `spec.rollbackTo`, the revision to roll a Deployment back to.
 const ROLLBACK: &str = "deprecated.deployment.rollback.to";
 
-/// A DaemonSet of `extensions/v1beta1`. The count of its templates was a field.
+/// Converts a DaemonSet of `extensions/v1beta1`. `spec.templateGeneration` becomes an annotation.
 pub(super) fn extensions_daemonset(object: &mut Object) {
     let Some(spec) = selected_as_template(object) else {
         return;
@@ -23,7 +23,8 @@ pub(super) fn extensions_daemonset(object: &mut Object) {
     annotate(object, TEMPLATE_GENERATION, Some(counted));
 }
 
-/// A Deployment of `extensions/v1beta1`. It has no limits.
+/// Converts a Deployment of `extensions/v1beta1`, which keeps any number of old ReplicaSets and has
+/// no progress deadline.
 pub(super) fn extensions_deployment(object: &mut Object) {
     deployment(object, |spec| {
         if let Some(strategy) = member_or_new(spec, "strategy") {
@@ -37,7 +38,7 @@ pub(super) fn extensions_deployment(object: &mut Object) {
     });
 }
 
-/// A Deployment of `apps/v1beta1`.
+/// Converts a Deployment of `apps/v1beta1`.
 pub(super) fn v1beta1_deployment(object: &mut Object) {
     deployment(object, |spec| {
         if let Some(strategy) = member_or_new(spec, "strategy") {
@@ -76,14 +77,14 @@ fn roll_by(strategy: &mut Members, step: &Value) {
     }
 }
 
-/// A ReplicaSet of `extensions/v1beta1`.
+/// Defaults a ReplicaSet of `extensions/v1beta1`.
 pub(super) fn extensions_replicaset(object: &mut Object) {
     if let Some(spec) = selected_as_template(object) {
         set_default(spec, "replicas", 1);
     }
 }
 
-/// A StatefulSet of `apps/v1beta1`. Its pods are replaced when they are deleted.
+/// Defaults a StatefulSet of `apps/v1beta1`, whose update strategy is OnDelete.
 pub(super) fn v1beta1_statefulset(object: &mut Object) {
     let Some(spec) = selected_as_template(object) else {
         return;
@@ -94,7 +95,7 @@ pub(super) fn v1beta1_statefulset(object: &mut Object) {
     statefulset_with_strategy(spec);
 }
 
-/// The spec, after its template and what follows from the template are filled in.
+/// Defaults the template and the fields that follow from it. Returns the spec.
 fn selected_as_template(object: &mut Object) -> Option<&mut Members> {
     select_as_template(object);
     let spec = member_or_new(&mut object.0, "spec")?;
@@ -102,7 +103,7 @@ fn selected_as_template(object: &mut Object) -> Option<&mut Members> {
     Some(spec)
 }
 
-/// Selectors and labels that are not given are the labels of the template.
+/// Defaults the selector and the labels to the labels of the template.
 fn select_as_template(object: &mut Object) {
     let labels = object.at(&["spec", "template", "metadata", "labels"]);
     let Some(labels @ Value::Object(_)) = labels.cloned() else {
@@ -120,7 +121,7 @@ fn select_as_template(object: &mut Object) {
     }
 }
 
-/// Says in an annotation what was a field.
+/// Keeps a former field in an annotation.
 fn annotate(object: &mut Object, name: &str, number: Option<i64>) {
     if let Some(annotations) = member_or_new(object.metadata_mut(), "annotations") {
         annotations.remove(name);

@@ -1,4 +1,4 @@
-//! What is filled in of containers (API-246, API-247).
+//! Defaults of containers (API-246, API-247).
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::images::set_pull_policy;
 use super::resources::{quantity, resource_requirements};
 use crate::defaults::{Members, items, member, set_default};
 
-/// A container, an init container or an ephemeral container.
+/// Sets the defaults of a container, an init container or an ephemeral container.
 pub(super) fn container(members: &mut Members) {
     set_pull_policy(members, "image", "imagePullPolicy");
     set_default(members, "terminationMessagePath", "/dev/termination-log");
@@ -34,7 +34,7 @@ pub(super) fn container(members: &mut Members) {
     }
 }
 
-/// What a variable, or a file of the downward API, takes its value from.
+/// Sets the defaults of the source of an environment variable or of a file of the downward API.
 pub(super) fn value_source(source: &mut Members) {
     if let Some(field) = member(source, "fieldRef") {
         set_default(field, "apiVersion", "v1");
@@ -66,7 +66,7 @@ fn probe(members: &mut Members) {
     }
 }
 
-/// The request over HTTP of a probe or a handler.
+/// Sets the defaults of the HTTP request of a probe or a lifecycle handler.
 fn http_get(handler: &mut Members) {
     if let Some(action) = member(handler, "httpGet") {
         set_default(action, "path", "/");
@@ -74,7 +74,7 @@ fn http_get(handler: &mut Members) {
     }
 }
 
-/// On the network of its host, a container has its ports there.
+/// Sets the host ports of a container on the host network to its container ports.
 pub(super) fn host_ports(container: &mut Members) {
     for port in items(container, "ports") {
         let number = port.get("containerPort").cloned();

@@ -1,10 +1,10 @@
-//! The tags of images, which decide when images are pulled (API-246).
+//! The tags of images, on which the default pull policy depends (API-246).
 
 use serde_json::Value;
 
 use crate::defaults::{Members, set_default};
 
-/// Sets when an image is pulled, if that is not set.
+/// Sets the pull policy of an image unless it is set.
 pub(super) fn set_pull_policy(members: &mut Members, image: &str, policy: &str) {
     let is_set = members.get(policy).and_then(Value::as_str);
     if is_set.is_some_and(|policy| !policy.is_empty()) {
@@ -15,7 +15,7 @@ pub(super) fn set_pull_policy(members: &mut Members, image: &str, policy: &str) 
     set_default(members, policy, default);
 }
 
-/// The policy for an image: those that may change are pulled always.
+/// Returns the default pull policy of an image.
 fn pull_policy(image: &str) -> &'static str {
     match is_latest(image) {
         true => "Always",
@@ -25,8 +25,8 @@ fn pull_policy(image: &str) -> &'static str {
 
 const MAX_PATH: usize = 255;
 
-/// Whether an image has the tag `latest`, or neither a tag nor a digest. Texts that name no image
-/// do not.
+/// Reports whether an image has the tag `latest`, or neither a tag nor a digest. Invalid image
+/// names do not count.
 fn is_latest(image: &str) -> bool {
     let (tagged, digest) = match image.split_once('@') {
         Some((tagged, digest)) => (tagged, Some(digest)),
@@ -61,10 +61,10 @@ fn is_digest(text: &str) -> bool {
     sum.len() == length && is_hex(sum)
 }
 
-/// Whether this is the name of an image: perhaps a registry, then a path.
+/// Reports whether this is a valid image name: an optional registry and a path.
 fn is_name(name: &str, image: &str) -> bool {
     if image.len() == 64 && is_hex(image) {
-        // It would be taken for the identifier of an image.
+        // Such a name would be an image ID.
         return false;
     }
     let is_registry = |part: &str| {
@@ -113,7 +113,8 @@ fn is_host(registry: &str) -> bool {
     is_port && host.split('.').all(is_label)
 }
 
-/// Small letters and digits, with a point, one or two underscores, or hyphens between.
+/// Reports whether a text is lower-case letters and digits, separated by a dot, one or two
+/// underscores, or hyphens.
 fn is_path_component(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let separators = text.split(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());

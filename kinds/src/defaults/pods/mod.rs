@@ -1,4 +1,4 @@
-//! What is filled in of pods and their templates (http.md 7).
+//! Defaults of pods and pod templates (http.md 7).
 
 mod containers;
 mod images;
@@ -13,7 +13,7 @@ use containers::{container, host_ports};
 use resources::{pod_level_resources, requests_from_limits, resource_list, resource_requirements};
 use volumes::volume;
 
-/// Annotations of long ago that are dropped.
+/// Obsolete annotations of init containers, which are dropped.
 const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [
     "pod.beta.kubernetes.io/init-containers",
     "pod.alpha.kubernetes.io/init-containers",
@@ -21,13 +21,13 @@ const INIT_CONTAINER_ANNOTATIONS: [&str; 4] = [
     "pod.alpha.kubernetes.io/init-container-statuses",
 ];
 
-/// A Pod.
+/// Sets the defaults of a Pod.
 pub fn pod(object: &mut Object) {
     let members = &mut object.0;
     drop_init_container_annotations(members);
     if let Some(spec) = member_or_new(members, "spec") {
         pod_spec(spec);
-        // Templates keep such periods.
+        // Only pods get 1 for a negative period; templates keep it.
         let grace = spec.get("terminationGracePeriodSeconds");
         if grace
             .and_then(Value::as_i64)
@@ -51,7 +51,7 @@ pub fn pod(object: &mut Object) {
     }
 }
 
-/// The template of pods in another object (API-245).
+/// Sets the defaults of a pod template (API-245).
 pub fn pod_template_spec(members: &mut Members) {
     drop_init_container_annotations(members);
     if let Some(spec) = member_or_new(members, "spec") {
@@ -59,7 +59,7 @@ pub fn pod_template_spec(members: &mut Members) {
     }
 }
 
-/// The spec of a pod, as templates have it (API-245).
+/// Sets the defaults of a pod spec, except those that only Pods have (API-245).
 pub fn pod_spec(members: &mut Members) {
     mirror_service_account(members);
     set_default(members, "dnsPolicy", "ClusterFirst");
@@ -75,7 +75,7 @@ pub fn pod_spec(members: &mut Members) {
     resource_requirements(members, "resources");
 }
 
-/// A pod's account has two names, which are one (API-249).
+/// Mirrors `serviceAccountName` and its deprecated alias `serviceAccount` (API-249).
 fn mirror_service_account(members: &mut Members) {
     let is_text = |value: &&Value| value.as_str().is_some_and(|text| !text.is_empty());
     let name = members.get("serviceAccountName").filter(is_text);
@@ -86,7 +86,7 @@ fn mirror_service_account(members: &mut Members) {
     }
 }
 
-/// The address of a pod is the first of its addresses. Where both are given, the single one counts.
+/// Mirrors `podIP` and the first of `podIPs`. `podIP` takes precedence.
 fn mirror_address(members: &mut Members) {
     let is_text = |value: &&Value| value.as_str().is_some_and(|text| !text.is_empty());
     let first = items(members, "podIPs").next();
@@ -137,7 +137,7 @@ fn pod_status(members: &mut Members) {
 mod tests {
     use super::*;
     use crate::recorded::{self, Functions};
-    use crate::special::features::testing::{fill_in_pod, fill_in_template};
+    use crate::strategies::disabled_fields::testing::{fill_in_pod, fill_in_template};
 
     #[test]
     fn the_address_of_a_pod_is_the_first_of_its_addresses() {

@@ -1,4 +1,4 @@
-//! Amounts of resources: their form, and what is filled in of them (API-245, API-254).
+//! Quantities of resources: their canonical form and their defaults (API-245, API-254).
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,16 @@ use api::quantity::Quantity;
 use serde_json::{Map, Value};
 
 use crate::defaults::{Members, member, member_or_new};
+use crate::resource_names::{is_cpu_or_memory, is_huge_pages, is_of_pod_level};
 
-/// A quantity, in its canonical form.
+/// Brings a quantity into canonical form.
 pub fn quantity(members: &mut Members, name: &str) {
     if let Some(value) = members.get_mut(name) {
         rewrite(value, |quantity| quantity);
     }
 }
 
-/// A list of resources: whole thousandths in the canonical form.
+/// Rounds the quantities of a resource list up to whole thousandths, in canonical form (API-254).
 pub fn resource_list(members: &mut Members, name: &str) {
     let list = member(members, name).into_iter().flatten();
     for (_, value) in list {
@@ -22,7 +23,7 @@ pub fn resource_list(members: &mut Members, name: &str) {
     }
 }
 
-/// The limits and requests of a container, a pod or a claim.
+/// Normalizes the limits and requests of a container, a pod or a claim.
 pub fn resource_requirements(members: &mut Members, name: &str) {
     if let Some(resources) = member(members, name) {
         resource_list(resources, "limits");
@@ -42,7 +43,7 @@ fn rewrite(value: &mut Value, change: impl Fn(Quantity) -> Quantity) {
     }
 }
 
-/// A quantity, written as a text or as a number.
+/// Parses a quantity that is a string or a number.
 pub fn read(value: &Value) -> Option<Quantity> {
     match value {
         Value::String(text) => text.parse().ok(),
@@ -51,7 +52,7 @@ pub fn read(value: &Value) -> Option<Quantity> {
     }
 }
 
-/// What a container may not exceed is also what it asks for, unless it says so itself.
+/// Sets each absent request to the limit of the same resource.
 pub(super) fn requests_from_limits(container: &mut Members) {
     if let Some(resources) = member(container, "resources") {
         let limits = resources.get("limits").and_then(Value::as_object);
@@ -61,7 +62,7 @@ pub(super) fn requests_from_limits(container: &mut Members) {
     }
 }
 
-/// Adds the resources that a list does not have.
+/// Adds the resources that a list lacks.
 fn add_missing(resources: &mut Members, list: &str, missing: Map<String, Value>) {
     if missing.is_empty() {
         return;
@@ -73,11 +74,11 @@ fn add_missing(resources: &mut Members, list: &str, missing: Map<String, Value>)
     }
 }
 
-/// Amounts of resources, by their names.
+/// Quantities by resource name.
 pub type Amounts = BTreeMap<String, Quantity>;
 
-/// The resources of a whole pod, filled in if it has some. They follow those of its containers,
-/// and requests also follow limits.
+/// Sets the defaults of pod-level resources, if there are any. They come from the containers;
+/// requests also come from limits.
 pub(super) fn pod_level_resources(spec: &mut Members) {
     let Some(resources) = spec.get("resources") else {
         return;
@@ -98,7 +99,7 @@ pub(super) fn pod_level_resources(spec: &mut Members) {
             .collect()
     };
     let limits = texts(of_containers(spec, "limits"), is_huge_pages);
-    let requests = texts(of_containers(spec, "requests"), is_overcommitted);
+    let requests = texts(of_containers(spec, "requests"), is_cpu_or_memory);
     let Some(resources) = member(spec, "resources") else {
         return;
     };
@@ -107,22 +108,13 @@ pub(super) fn pod_level_resources(spec: &mut Members) {
     let Some(mut limits) = limits.filter(|limits| !limits.is_empty()) else {
         return;
     };
-    limits.retain(|name, _| is_overcommitted(name) || is_huge_pages(name));
+    limits.retain(|name, _| is_of_pod_level(name));
     add_missing(resources, "requests", requests);
     add_missing(resources, "requests", limits);
 }
 
-fn is_huge_pages(name: &str) -> bool {
-    name.starts_with("hugepages-")
-}
-
-/// Whether a resource may be promised more than once.
-fn is_overcommitted(name: &str) -> bool {
-    matches!(name, "cpu" | "memory")
-}
-
-/// What the containers of a pod need together: those that run at once add up, and init
-/// containers run before, one after the other.
+/// Returns the total that the containers of a pod need. Containers that run at the same time add
+/// up; init containers run before them, one after the other, so only the largest one counts.
 pub fn of_containers(spec: &Members, list: &str) -> Amounts {
     let mut total = Amounts::new();
     for container in structs(spec, "containers") {
@@ -150,7 +142,7 @@ fn structs<'m>(members: &'m Members, name: &str) -> impl Iterator<Item = &'m Mem
     list.into_iter().flatten().filter_map(Value::as_object)
 }
 
-/// The limits or requests of a container.
+/// Returns the limits or requests of a container.
 pub fn amounts(container: &Members, list: &str) -> Amounts {
     let list = container
         .get("resources")
@@ -160,7 +152,7 @@ pub fn amounts(container: &Members, list: &str) -> Amounts {
         .collect()
 }
 
-/// Adds amounts to others.
+/// Adds quantities to a total.
 pub fn add(total: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let sum = match total.get(name) {

@@ -1,4 +1,4 @@
-//! What is filled in of a pod's volumes (API-248).
+//! Defaults of volumes of pods (API-248).
 
 use serde_json::Map;
 
@@ -7,10 +7,10 @@ use super::images::set_pull_policy;
 use super::resources::{quantity, resource_requirements};
 use crate::defaults::{Members, items, member, member_or_new, set_absent, set_default};
 
-/// The mode of files: readable for all.
+/// The default mode of files: readable by all.
 const FILE_MODE: i64 = 0o644;
 
-/// A volume of a pod.
+/// Sets the defaults of a volume of a pod.
 pub(super) fn volume(members: &mut Members) {
     let has_source = members
         .iter()

@@ -1,4 +1,4 @@
-//! What is refused of the bindings of policies.
+//! Validation of bindings of admission policies.
 
 use std::collections::HashSet;
 
@@ -7,14 +7,16 @@ use api::names;
 use api::object::Object;
 
 use super::rules::{validate_match_resources, validate_mutated_operations};
+use crate::validation::enums::{require_one_of, validate_one_of};
+use crate::validation::report;
+use crate::validation::required::require_valid;
 use crate::validation::selectors::validate_label_selector;
-use crate::validation::{formats, texts};
 use api::error_list::ErrorList;
 
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 const NOT_FOUND_ACTIONS: [&str; 2] = ["Deny", "Allow"];
 
-/// Adds the errors of a binding of a policy that refuses objects.
+/// Validates a ValidatingAdmissionPolicyBinding.
 pub fn validate_validatingadmissionpolicybinding(object: &Object, errors: &mut ErrorList) {
     validate_binding(object, errors);
     let spec = Field::of(object, "spec");
@@ -22,7 +24,7 @@ pub fn validate_validatingadmissionpolicybinding(object: &Object, errors: &mut E
     validate_actions(&actions, errors);
 }
 
-/// Adds the errors of a change to a binding of a policy that refuses objects.
+/// Validates an update of a ValidatingAdmissionPolicyBinding.
 pub fn validate_validatingadmissionpolicybinding_update(
     object: &Object,
     _stored: &Object,
@@ -31,7 +33,7 @@ pub fn validate_validatingadmissionpolicybinding_update(
     validate_validatingadmissionpolicybinding(object, errors);
 }
 
-/// Adds the errors of a binding of a policy that changes objects.
+/// Validates a MutatingAdmissionPolicyBinding.
 pub fn validate_mutatingadmissionpolicybinding(object: &Object, errors: &mut ErrorList) {
     validate_binding(object, errors);
     let spec = Field::of(object, "spec");
@@ -39,7 +41,7 @@ pub fn validate_mutatingadmissionpolicybinding(object: &Object, errors: &mut Err
     validate_mutated_operations(&matched.member("resourceRules"), errors);
 }
 
-/// Adds the errors of a change to a binding of a policy that changes objects.
+/// Validates an update of a MutatingAdmissionPolicyBinding.
 pub fn validate_mutatingadmissionpolicybinding_update(
     object: &Object,
     _stored: &Object,
@@ -51,7 +53,7 @@ pub fn validate_mutatingadmissionpolicybinding_update(
 fn validate_binding(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let name = spec.member("policyName");
-    texts::require_valid(&name, names::dns_subdomain, errors);
+    require_valid(&name, names::dns_subdomain, errors);
     validate_parameter(&spec.member("paramRef"), errors);
     validate_match_resources(&spec.member("matchResources"), errors);
 }
@@ -63,7 +65,7 @@ fn validate_parameter(parameter: &Field<'_>, errors: &mut ErrorList) {
     let name = parameter.member("name");
     let selector = parameter.member("selector");
     if !name.text().is_empty() {
-        formats::report(&name, names::path_segment(name.text()), errors);
+        report(&name, names::path_segment(name.text()), errors);
         if selector.is_set() {
             errors.push(name.forbidden("name and selector are mutually exclusive"));
         }
@@ -78,7 +80,7 @@ fn validate_parameter(parameter: &Field<'_>, errors: &mut ErrorList) {
         errors.push(parameter.required("one of name or selector must be specified"));
     }
     let action = parameter.member("parameterNotFoundAction");
-    texts::require_one_of(&action, &NOT_FOUND_ACTIONS, errors);
+    require_one_of(&action, &NOT_FOUND_ACTIONS, errors);
 }
 
 fn validate_actions(actions: &Field<'_>, errors: &mut ErrorList) {
@@ -87,7 +89,7 @@ fn validate_actions(actions: &Field<'_>, errors: &mut ErrorList) {
     }
     let mut seen = HashSet::new();
     for (action, value) in actions.items().zip(actions.list()) {
-        texts::validate_one_of(&action, &ACTIONS, errors);
+        validate_one_of(&action, &ACTIONS, errors);
         if !seen.insert(value) {
             errors.push(action.duplicate());
         }

@@ -1,15 +1,15 @@
-//! What is refused of the addresses of webhooks: URLs and services.
+//! Validation of the client configuration of webhooks: URLs and services.
 
 use api::field::Field;
-use api::field_error::go_quote;
 use api::names;
+use api::text::quoting::go_quote;
 
 use api::error_list::ErrorList;
 
-/// How URLs of webhooks look.
+/// The hint at the end of errors about webhook URLs.
 const FORM: &str = "; desired format: https://host[/path]";
 
-/// Adds the errors of the URL of a webhook.
+/// Validates the URL of a webhook.
 pub fn validate_webhook_url(field: &Field<'_>, errors: &mut ErrorList) {
     let url = match Url::parse(field.text()) {
         Ok(url) => url,
@@ -41,10 +41,10 @@ pub fn validate_webhook_url(field: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of the service of a webhook.
+/// Validates the service of a webhook.
 pub fn validate_webhook_service(service: &Field<'_>, errors: &mut ErrorList) {
     let (name, namespace) = (service.member("name"), service.member("namespace"));
-    // As in kube-apiserver, the fault of each is reported at the other.
+    // kube-apiserver reports each missing one at the path of the other.
     if namespace.text().is_empty() {
         errors.push(name.required(""));
     }
@@ -72,7 +72,7 @@ fn validate_path(path: &Field<'_>, errors: &mut ErrorList) {
     if !text.starts_with('/') {
         errors.push(path.invalid("must start with a '/'"));
     }
-    // Without its first byte, whatever that is.
+    // Skips the first byte, which is a slash in a valid path.
     let rest = text.as_bytes().get(1..).unwrap_or_default();
     let rest = String::from_utf8_lossy(rest);
     let steps = rest.strip_suffix('/').unwrap_or(&rest);
@@ -86,7 +86,7 @@ fn validate_path(path: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// The parts of a URL that matter here.
+/// The parts of a URL that validation needs.
 struct Url<'u> {
     scheme: String,
     user: Option<&'u str>,
@@ -96,7 +96,7 @@ struct Url<'u> {
 }
 
 impl<'u> Url<'u> {
-    /// Reads a URL as Go does, with its words for what is wrong.
+    /// Parses a URL like Go's `net/url`, with its error messages.
     fn parse(text: &'u str) -> Result<Url<'u>, String> {
         if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
             return Err("net/url: invalid control character in URL".to_owned());
@@ -138,7 +138,7 @@ impl<'u> Url<'u> {
     }
 }
 
-/// The scheme of a URL, if there is one, and the rest.
+/// Splits a URL into its scheme, if any, and the rest.
 fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     for (index, byte) in text.bytes().enumerate() {
         match byte {
@@ -155,7 +155,7 @@ fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     Ok(("", text))
 }
 
-/// What follows a host is a colon and digits, or nothing.
+/// Checks that a host is followed by nothing or by a colon and digits.
 fn check_port(host: &str) -> Result<(), String> {
     let after = match host.strip_prefix('[') {
         Some(inner) => match inner.rsplit_once(']') {
@@ -174,7 +174,7 @@ fn check_port(host: &str) -> Result<(), String> {
     }
 }
 
-/// Each percent sign has two hexadecimal digits behind it.
+/// Checks that each percent sign is followed by two hexadecimal digits.
 fn check_escapes(text: &str) -> Result<(), String> {
     for (at, _) in text.match_indices('%') {
         let escape: String = text.split_at(at).1.chars().take(3).collect();

@@ -1,4 +1,4 @@
-//! What is refused of webhooks and policies of admission.
+//! Validation of admission webhooks and policies.
 
 mod bindings;
 mod client;
@@ -31,7 +31,7 @@ use api::names;
 use api::structural::Budget;
 
 use super::expressions::validate_trimmed_condition;
-use super::texts;
+use super::required::require_valid;
 use api::error_list::ErrorList;
 
 const MAX_CONDITIONS: usize = 64;
@@ -39,7 +39,7 @@ const FAILURE_POLICIES: [&str; 2] = ["Fail", "Ignore"];
 const MATCH_POLICIES: [&str; 2] = ["Equivalent", "Exact"];
 const REINVOCATION_POLICIES: [&str; 2] = ["IfNeeded", "Never"];
 
-/// Adds the errors of the conditions under which a webhook or a policy is asked.
+/// Validates the match conditions of a webhook or a policy.
 fn validate_match_conditions(
     conditions: &Field<'_>,
     environment: &Environment,
@@ -64,7 +64,7 @@ fn validate_match_conditions(
             validate_trimmed_condition(&expression, environment, budget, errors);
         }
         let name = condition.member("name");
-        texts::require_valid(&name, names::qualified_name, errors);
+        require_valid(&name, names::qualified_name, errors);
         if !name.text().is_empty() && !seen.insert(value.get("name")) {
             errors.push(name.duplicate());
         }
@@ -154,10 +154,10 @@ mod tests {
         });
     }
 
-    /// Faults show a condition without the white space around it, which does not count.
+    /// Errors show a condition without the white space around it, which is ignored.
     #[test]
     fn conditions_are_trimmed() {
-        let told = |expression: &str| {
+        let errors_of = |expression: &str| {
             let object = Object::of(
                 json!({"webhooks": [{
                     "name": "a.b.c", "clientConfig": {"url": "https://x/y"},
@@ -174,12 +174,12 @@ mod tests {
             errors.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let at = "webhooks[0].matchConditions[0].expression: Invalid value";
-        assert_eq!(told("\u{a0} 1 == 1 "), [""; 0]);
+        assert_eq!(errors_of("\u{a0} 1 == 1 "), [""; 0]);
         assert_eq!(
-            told(" 1 "),
+            errors_of(" 1 "),
             [format!("{at}: \"1\": must evaluate to bool but got int")]
         );
-        let undeclared = told(" foo ").concat();
+        let undeclared = errors_of(" foo ").concat();
         let start = format!("{at}: \"foo\": compilation failed: ERROR: <input>:1:1: undeclared");
         assert!(undeclared.starts_with(&start), "{undeclared}");
     }

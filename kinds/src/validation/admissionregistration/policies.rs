@@ -1,4 +1,4 @@
-//! What is refused of policies.
+//! Validation of admission policies.
 
 use std::collections::HashSet;
 
@@ -10,18 +10,19 @@ use api::object::Object;
 
 use super::rules::{validate_match_resources, validate_mutated_operations};
 use super::{FAILURE_POLICIES, REINVOCATION_POLICIES, validate_match_conditions};
+use crate::types::internal::internal_json;
 use crate::validation::conditions::validate_conditions;
+use crate::validation::enums::{require_one_of, validate_one_of};
 use crate::validation::expressions::{Policy, validate_condition, validate_expression};
-use crate::validation::formats::dns1035_label;
-use crate::validation::internal::internal_json;
-use crate::validation::{formats, texts};
+use crate::validation::required::require_text;
+use crate::validation::text_formats::dns1035_label;
 use api::error_list::ErrorList;
 
 const MAX_ANNOTATIONS: usize = 20;
 const MAX_ANNOTATION_BYTES: usize = 5 * 1024;
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
-/// Adds the errors of a policy that refuses objects.
+/// Validates a ValidatingAdmissionPolicy.
 pub fn validate_validatingadmissionpolicy(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let mut policy = Policy::of(&spec, false);
@@ -39,7 +40,7 @@ pub fn validate_validatingadmissionpolicy(object: &Object, errors: &mut ErrorLis
     validate_annotations(object.name(), &annotations, &mut policy, errors);
 }
 
-/// Adds the errors of a change to a policy that refuses objects.
+/// Validates an update of a ValidatingAdmissionPolicy.
 pub fn validate_validatingadmissionpolicy_update(
     object: &Object,
     _stored: &Object,
@@ -48,7 +49,7 @@ pub fn validate_validatingadmissionpolicy_update(
     validate_validatingadmissionpolicy(object, errors);
 }
 
-/// Adds the errors of a change to the status of a policy that refuses objects.
+/// Validates an update of the status of a ValidatingAdmissionPolicy.
 pub fn validate_validatingadmissionpolicy_status_update(
     object: &Object,
     _stored: &Object,
@@ -57,20 +58,20 @@ pub fn validate_validatingadmissionpolicy_status_update(
     let status = Field::of(object, "status");
     let checking = status.member("typeChecking");
     for warning in checking.member("expressionWarnings").items() {
-        formats::require_text(&warning.member("warning"), errors);
+        require_text(&warning.member("warning"), errors);
         let place = warning.member("fieldRef");
         let is_open = || {
             let rest = place.text().rsplit_once('[').map(|(_, rest)| rest);
             rest.is_some_and(|rest| !rest.contains(']'))
         };
-        if formats::require_text(&place, errors) && is_open() {
+        if require_text(&place, errors) && is_open() {
             errors.push(place.invalid("invalid JSONPath: unterminated array"));
         }
     }
     validate_conditions(&status.member("conditions"), errors);
 }
 
-/// Adds the errors of a policy that changes objects.
+/// Validates a MutatingAdmissionPolicy.
 pub fn validate_mutatingadmissionpolicy(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let mut policy = Policy::of(&spec, true);
@@ -84,10 +85,10 @@ pub fn validate_mutatingadmissionpolicy(object: &Object, errors: &mut ErrorList)
         validate_mutation(&mutation, &policy, errors);
     }
     let reinvocation = spec.member("reinvocationPolicy");
-    texts::require_one_of(&reinvocation, &REINVOCATION_POLICIES, errors);
+    require_one_of(&reinvocation, &REINVOCATION_POLICIES, errors);
 }
 
-/// Adds the errors of a change to a policy that changes objects.
+/// Validates an update of a MutatingAdmissionPolicy.
 pub fn validate_mutatingadmissionpolicy_update(
     object: &Object,
     _stored: &Object,
@@ -96,14 +97,15 @@ pub fn validate_mutatingadmissionpolicy_update(
     validate_mutatingadmissionpolicy(object, errors);
 }
 
-/// Adds the errors of what both kinds of policies have: when they are asked, and their variables.
+/// Validates the members that both kinds of policies have: match constraints, match conditions and
+/// variables.
 fn validate_matching(
     spec: &Field<'_>,
     is_mutating: bool,
     policy: &mut Policy,
     errors: &mut ErrorList,
 ) {
-    texts::validate_one_of(&spec.member("failurePolicy"), &FAILURE_POLICIES, errors);
+    validate_one_of(&spec.member("failurePolicy"), &FAILURE_POLICIES, errors);
     validate_parameter_kind(&spec.member("paramKind"), errors);
     let constraints = spec.member("matchConstraints");
     if constraints.is_set() {
@@ -130,11 +132,11 @@ fn validate_parameter_kind(parameter: &Field<'_>, errors: &mut ErrorList) {
         return;
     }
     let version = parameter.member("apiVersion");
-    if formats::require_text(&version, errors) {
+    if require_text(&version, errors) {
         validate_group_version(&version, errors);
     }
     let kind = parameter.member("kind");
-    if formats::require_text(&kind, errors) {
+    if require_text(&kind, errors) {
         let wrong = dns1035_label(&kind.text().to_ascii_lowercase());
         if !wrong.is_empty() {
             let wrong = wrong.join(", ");
@@ -167,7 +169,7 @@ fn validate_group_version(field: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Whether an expression can use this as a name.
+/// Reports whether a text is a CEL identifier.
 fn is_identifier(text: &str) -> bool {
     let is_word = |byte: u8| byte == b'_' || byte.is_ascii_alphanumeric();
     text.bytes().all(is_word)
@@ -208,13 +210,14 @@ fn validate_validation(validation: &Field<'_>, policy: &mut Policy, errors: &mut
         if !text.text().is_empty() && text.text().trim().is_empty() {
             errors.push(text.invalid("must be non-empty if specified"));
         } else if !text.text().is_empty() && text.path() == message_expression.path() {
-            let is_text: (&str, fn(&Type) -> bool) = ("string", |of| *of == Type::String);
-            validate_expression(text, &policy.expressions, is_text, &policy.budget, errors);
+            let (expressions, budget) = (&policy.expressions, &policy.budget);
+            let is_text = |of: &Type| *of == Type::String;
+            validate_expression(text, expressions, "string", is_text, budget, errors);
         } else if text.text().trim().contains('\n') && text.path() == message.path() {
             errors.push(text.invalid("must not contain line breaks"));
         }
     }
-    texts::validate_one_of(&validation.member("reason"), &REASONS, errors);
+    validate_one_of(&validation.member("reason"), &REASONS, errors);
 }
 
 fn validate_annotations(
@@ -249,9 +252,9 @@ fn validate_annotations(
             errors.push(expression.required(detail));
         } else {
             let fits = |of: &Type| matches!(of, Type::String | Type::Null);
-            let wanted = ("one of [string null_type]", fits as fn(&Type) -> bool);
+            let wanted = "one of [string null_type]";
             let (environment, budget) = (&policy.expressions, &policy.budget);
-            validate_expression(&expression, environment, wanted, budget, errors);
+            validate_expression(&expression, environment, wanted, fits, budget, errors);
         }
         let name = value.get("key");
         if !seen.insert(name) {
@@ -260,7 +263,7 @@ fn validate_annotations(
     }
 }
 
-/// The ways to change an object: the type, its member, and the other member.
+/// The types of patches, each with its own member and the member of the other type.
 const PATCHES: [(&str, &str, &str); 2] = [
     ("ApplyConfiguration", "applyConfiguration", "jsonPatch"),
     ("JSONPatch", "jsonPatch", "applyConfiguration"),
@@ -268,7 +271,7 @@ const PATCHES: [(&str, &str, &str); 2] = [
 
 fn validate_mutation(mutation: &Field<'_>, policy: &Policy, errors: &mut ErrorList) {
     let kind = mutation.member("patchType");
-    if !formats::require_text(&kind, errors) {
+    if !require_text(&kind, errors) {
         return;
     }
     let Some((name, wanted, other)) = PATCHES.iter().find(|(name, ..)| *name == kind.text()) else {
@@ -282,7 +285,7 @@ fn validate_mutation(mutation: &Field<'_>, policy: &Policy, errors: &mut ErrorLi
     } else if expression.text().trim().is_empty() {
         errors.push(expression.required(""));
     } else {
-        let wanted: (_, fn(&Type) -> bool) = match *name {
+        let (wanted, fits): (_, fn(&Type) -> bool) = match *name {
             "JSONPatch" => ("list(JSONPatch)", |of| of.to_string() == "list(JSONPatch)"),
             _ => ("Object", |of| of.to_string() == "Object"),
         };
@@ -290,6 +293,7 @@ fn validate_mutation(mutation: &Field<'_>, policy: &Policy, errors: &mut ErrorLi
             &expression,
             &policy.expressions,
             wanted,
+            fits,
             &policy.budget,
             errors,
         );

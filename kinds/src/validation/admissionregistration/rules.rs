@@ -1,4 +1,4 @@
-//! What is refused of the rules that say which requests are matched.
+//! Validation of the rules by which webhooks and policies match requests.
 
 use std::collections::HashSet;
 
@@ -7,21 +7,23 @@ use api::field_error::FieldError;
 use api::names;
 
 use super::MATCH_POLICIES;
+use crate::validation::enums::validate_one_of;
+use crate::validation::report;
+use crate::validation::required::require_text;
 use crate::validation::selectors::validate_label_selector;
-use crate::validation::{formats, texts};
 use api::error_list::ErrorList;
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const MUTATED_OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];
 
-/// Adds the errors of what a policy or its binding matches, if it is there.
+/// Validates the match resources of a policy or a binding, if it has any.
 pub fn validate_match_resources(resources: &Field<'_>, errors: &mut ErrorList) {
     if !resources.is_set() {
         return;
     }
     let policy = resources.member("matchPolicy");
-    texts::validate_one_of(&policy, &MATCH_POLICIES, errors);
+    validate_one_of(&policy, &MATCH_POLICIES, errors);
     for name in ["namespaceSelector", "objectSelector"] {
         validate_label_selector(&resources.member(name), false, errors);
     }
@@ -33,8 +35,8 @@ pub fn validate_match_resources(resources: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of rules for changing objects: what is deleted can't be changed. The path has no
-/// index in Kubernetes.
+/// Validates that the rules of a mutating policy match no operation that has nothing to mutate,
+/// such as DELETE. The path has no index of the rule in Kubernetes.
 pub fn validate_mutated_operations(rules: &Field<'_>, errors: &mut ErrorList) {
     let path = rules.member("operations").path();
     for rule in rules.items() {
@@ -50,31 +52,31 @@ pub fn validate_mutated_operations(rules: &Field<'_>, errors: &mut ErrorList) {
 fn validate_names(resource_names: &Field<'_>, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for (name, value) in resource_names.items().zip(resource_names.list()) {
-        formats::report(&name, names::path_segment(name.text()), errors);
+        report(&name, names::path_segment(name.text()), errors);
         if !seen.insert(value) {
             errors.push(name.duplicate());
         }
     }
 }
 
-/// Adds the errors of a rule with operations.
+/// Validates a rule with operations.
 pub fn validate_rule(rule: &Field<'_>, errors: &mut ErrorList) {
     let operations = rule.member("operations");
     validate_list(&operations, "operations", errors);
     for operation in operations.items() {
-        texts::validate_one_of(&operation, &OPERATIONS, errors);
+        validate_one_of(&operation, &OPERATIONS, errors);
     }
     validate_list(&rule.member("apiGroups"), "API groups", errors);
     let versions = rule.member("apiVersions");
     validate_list(&versions, "API versions", errors);
     for version in versions.items() {
-        formats::require_text(&version, errors);
+        require_text(&version, errors);
     }
     validate_resources(&rule.member("resources"), errors);
-    texts::validate_one_of(&rule.member("scope"), &SCOPES, errors);
+    validate_one_of(&rule.member("scope"), &SCOPES, errors);
 }
 
-/// Adds the errors of a list that has something, or nothing but a star.
+/// Validates that a list is not empty, and that `*` is its only item if present.
 fn validate_list(list: &Field<'_>, others: &str, errors: &mut ErrorList) {
     if list.is_empty() {
         errors.push(list.required(""));
@@ -90,7 +92,7 @@ fn validate_resources(resources: &Field<'_>, errors: &mut ErrorList) {
     if resources.is_empty() {
         errors.push(resources.required(""));
     }
-    // The resources of which all subresources are matched, and the other way round.
+    // Resources with `<resource>/*`, and subresources with `*/<subresource>`.
     let mut with_all: HashSet<&str> = HashSet::new();
     let mut of_all: HashSet<&str> = HashSet::new();
     let (mut has_double_star, mut has_star, mut has_plain) = (false, false, false);
@@ -103,7 +105,7 @@ fn validate_resources(resources: &Field<'_>, errors: &mut ErrorList) {
         has_double_star |= text == "*/*";
         has_star |= text == "*";
         let Some((resource, subresource)) = text.split_once('/') else {
-            // As in Kubernetes, only the last one counts.
+            // As in Kubernetes, only the last item counts.
             has_plain = text != "*";
             continue;
         };

@@ -1,4 +1,4 @@
-//! What is refused of webhooks.
+//! Validation of webhook configurations.
 
 use std::collections::HashSet;
 
@@ -10,22 +10,24 @@ use api::structural::Budget;
 use super::client::{validate_webhook_service, validate_webhook_url};
 use super::rules::validate_rule;
 use super::{FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, validate_match_conditions};
+use crate::validation::enums::validate_one_of;
 use crate::validation::expressions::ADMISSION;
-use crate::validation::formats::dns1035_label;
+use crate::validation::report;
+use crate::validation::required::require_valid;
 use crate::validation::selectors::validate_label_selector;
-use crate::validation::{formats, texts};
+use crate::validation::text_formats::dns1035_label;
 use api::error_list::ErrorList;
 
-/// Side effects that hooks may have, and the versions of reviews that are sent.
+/// The side effects that webhooks may have, and the AdmissionReview versions that are sent.
 const SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// Adds the errors of webhooks that refuse objects.
+/// Validates a ValidatingWebhookConfiguration.
 pub fn validate_validatingwebhookconfiguration(object: &Object, errors: &mut ErrorList) {
     validate_webhooks(object, errors);
 }
 
-/// Adds the errors of a change to webhooks that refuse objects.
+/// Validates an update of a ValidatingWebhookConfiguration.
 pub fn validate_validatingwebhookconfiguration_update(
     object: &Object,
     _stored: &Object,
@@ -34,12 +36,12 @@ pub fn validate_validatingwebhookconfiguration_update(
     validate_webhooks(object, errors);
 }
 
-/// Adds the errors of webhooks that change objects.
+/// Validates a MutatingWebhookConfiguration.
 pub fn validate_mutatingwebhookconfiguration(object: &Object, errors: &mut ErrorList) {
     validate_webhooks(object, errors);
 }
 
-/// Adds the errors of a change to webhooks that change objects.
+/// Validates an update of a MutatingWebhookConfiguration.
 pub fn validate_mutatingwebhookconfiguration_update(
     object: &Object,
     _stored: &Object,
@@ -69,13 +71,13 @@ fn validate_webhook(hook: &Field<'_>, errors: &mut ErrorList) {
     for rule in hook.member("rules").items() {
         validate_rule(&rule, errors);
     }
-    texts::validate_one_of(&hook.member("failurePolicy"), &FAILURE_POLICIES, errors);
-    texts::validate_one_of(&hook.member("matchPolicy"), &MATCH_POLICIES, errors);
+    validate_one_of(&hook.member("failurePolicy"), &FAILURE_POLICIES, errors);
+    validate_one_of(&hook.member("matchPolicy"), &MATCH_POLICIES, errors);
     let side_effects = hook.member("sideEffects");
     if !side_effects.is_set() {
         errors.push(side_effects.required("must specify one of None, NoneOnDryRun"));
     }
-    texts::validate_one_of(&side_effects, &SIDE_EFFECTS, errors);
+    validate_one_of(&side_effects, &SIDE_EFFECTS, errors);
     let timeout = hook.member("timeoutSeconds");
     if timeout
         .int()
@@ -87,7 +89,7 @@ fn validate_webhook(hook: &Field<'_>, errors: &mut ErrorList) {
         validate_label_selector(&hook.member(name), false, errors);
     }
     let reinvocation = hook.member("reinvocationPolicy");
-    texts::validate_one_of(&reinvocation, &REINVOCATION_POLICIES, errors);
+    validate_one_of(&reinvocation, &REINVOCATION_POLICIES, errors);
     let client = hook.member("clientConfig");
     let url = client.member("url");
     let service = client.member("service");
@@ -104,18 +106,17 @@ fn validate_webhook(hook: &Field<'_>, errors: &mut ErrorList) {
     validate_match_conditions(&conditions, &ADMISSION, &budget, errors);
 }
 
-/// The name of a webhook is a domain of three parts or more.
+/// Validates that a webhook's name is a domain with at least three segments.
 fn validate_name(name: &Field<'_>, errors: &mut ErrorList) {
     let before = errors.reported();
-    texts::require_valid(name, names::dns_subdomain, errors);
+    require_valid(name, names::dns_subdomain, errors);
     if errors.reported() == before && name.text().split('.').count() < 3 {
         let detail = "should be a domain with at least three segments separated by dots";
         errors.push(name.invalid(detail));
     }
 }
 
-/// Adds the errors of the versions of reviews that a webhook reads. `missing` is said if there are
-/// none.
+/// Validates the AdmissionReview versions of a webhook. `missing` is the message if there are none.
 pub fn validate_review_versions(versions: &Field<'_>, missing: &str, errors: &mut ErrorList) {
     if versions.is_empty() {
         errors.push(versions.required(missing));
@@ -128,7 +129,7 @@ pub fn validate_review_versions(versions: &Field<'_>, missing: &str, errors: &mu
             errors.push(version.invalid("duplicate version"));
             continue;
         }
-        formats::report(&version, dns1035_label(version.text()), errors);
+        report(&version, dns1035_label(version.text()), errors);
         is_recognized |= REVIEW_VERSIONS.contains(&version.text());
     }
     if !is_recognized {

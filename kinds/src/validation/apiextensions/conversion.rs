@@ -1,14 +1,14 @@
-//! What is refused of conversions between versions. Paths are those of an older form.
+//! Validation of conversions between versions. Paths are those of kube-apiserver's internal type.
 
 use api::field::Field;
 
 use crate::validation::admissionregistration::{
     validate_review_versions, validate_webhook_service, validate_webhook_url,
 };
-use crate::validation::texts;
+use crate::validation::enums::require_one_of;
 use api::error_list::ErrorList;
 
-/// Adds the errors of a conversion.
+/// Validates a conversion.
 pub fn validate_conversion(conversion: &Field<'_>, preserves: bool, errors: &mut ErrorList) {
     if !conversion.is_set() {
         return;
@@ -18,7 +18,7 @@ pub fn validate_conversion(conversion: &Field<'_>, preserves: bool, errors: &mut
         let detail = "must be None if spec.preserveUnknownFields is true";
         errors.push(strategy.invalid_value(strategy.text(), detail));
     }
-    texts::require_one_of(&strategy, &["None", "Webhook"], errors);
+    require_one_of(&strategy, &["None", "Webhook"], errors);
     let webhook = conversion.member("webhook");
     let client = webhook.member("clientConfig");
     let versions = webhook.member("conversionReviewVersions");

@@ -1,28 +1,25 @@
-//! What is refused of the values that a schema fills in (CRD-40): each must be valid itself.
+//! Validation of the defaults in a schema (CRD-40): they must be valid values themselves.
 
-use std::borrow::Cow;
-
-use api::field::Field;
-use api::field_error::{FieldError, FieldErrorKind, beginning};
-use api::structural::{
-    Budget, Patterns, Structural, ValueFault, ValueFaultKind, prune, validate_value,
+use api::cel::rules::{Checking, OBJECT_LIMIT, Rules};
+use api::custom::{
+    WrongTypes, coerce_embedded, validate_embedded_object, validate_embedded_objects,
 };
+use api::field::Field;
+use api::field_error::FieldError;
+use api::structural::{Budget, NO_PATH, Node, StructuralSchema, prune, validate_default};
 use serde_json::{Map, Value};
 
+use super::MAX_ERRORS;
 use super::options::Options;
-use crate::validation::formats::dns1035_label;
 use api::error_list::ErrorList;
 
-/// No more faults than this are looked for.
-const MAX_FAULTS: usize = 200;
-
-/// A fault shows no more bytes of the values that there are.
-const MAX_SHOWN_BYTES: usize = 16 * 1024;
-
-/// The members that every whole object has.
+/// The members that every object has.
 const OBJECT_MEMBERS: [&str; 3] = ["metadata", "apiVersion", "kind"];
 
-/// Adds the errors of what is filled in by a schema.
+/// The cost of rules that takes as long as one step of the budget.
+const COST_IN_STEP: usize = 2;
+
+/// Validates the defaults in a schema.
 pub fn validate_defaults(
     schema: &Field<'_>,
     value: &Value,
@@ -30,71 +27,72 @@ pub fn validate_defaults(
     budget: &Budget,
     errors: &mut ErrorList,
 ) {
+    let compiled = StructuralSchema::compile(value);
     let mut check = Check {
         options,
-        patterns: Patterns::default(),
         budget,
         errors,
+        cost: OBJECT_LIMIT,
     };
-    check.node(schema, value, true, None);
+    check.node(schema, compiled.root(), true, None);
 }
 
-struct Check<'c, 's> {
+struct Check<'c> {
     options: Options,
-    patterns: Patterns<'s>,
     budget: &'c Budget,
     errors: &'c mut ErrorList,
+    /// The cost that rules may still spend, negative if they had too little.
+    cost: i64,
 }
 
-/// Where in an object something is filled in: the names of members, from the inside out.
+/// The place of a default in an object: member names, from the inside out.
 struct Inside<'i> {
     above: Option<&'i Inside<'i>>,
     name: &'i str,
 }
 
-impl<'s> Check<'_, 's> {
-    /// Looks at a schema, which is this value. `inside` says where in the metadata of an object it
-    /// is.
+impl Check<'_> {
+    /// Validates the defaults of one schema, whose compiled form is `node`. `inside` is its place
+    /// in the metadata of an object, if it is there.
     fn node(
         &mut self,
         schema: &Field<'_>,
-        value: &'s Value,
+        node: Node<'_>,
         is_root: bool,
         inside: Option<&Inside<'_>>,
     ) {
-        if self.errors.reported() >= MAX_FAULTS {
+        if self.errors.reported() >= MAX_ERRORS || self.cost < 0 {
             return;
         }
-        let read = Structural::read(value);
-        let is_object = is_root || read.is_embedded;
+        let is_object = is_root || node.is_embedded();
         let inside = inside.filter(|_| !is_object);
-        if let Some(default) = read.default {
-            let field = schema.member("default");
+        if let Some(default) = node.default() {
             match inside {
-                Some(inside) => self.in_metadata(&field, default, inside),
-                None => self.default(&field, default, value, is_object),
+                Some(inside) => self.in_metadata(schema, default, node, inside),
+                None => self.default(schema, default, node, is_object),
             }
         }
-        if let Some(of) = read.items {
+        if let Some(of) = node.items() {
             self.node(&schema.member("items"), of, false, inside);
         }
         let properties = schema.member("properties");
-        for (name, of) in read.properties.into_iter().flatten() {
+        for (name, of) in node.properties() {
             let property = properties.key(name);
             let step = Inside {
                 above: inside,
                 name,
             };
-            let is_metadata = is_object && OBJECT_MEMBERS.contains(&name.as_str());
+            let is_metadata = is_object && OBJECT_MEMBERS.contains(&name);
             let is_inside = is_metadata || inside.is_some();
             self.node(&property, of, false, is_inside.then_some(&step));
         }
     }
 
-    fn default(&mut self, field: &Field<'_>, value: &'s Value, schema: &'s Value, is_object: bool) {
+    fn default(&mut self, schema: &Field<'_>, value: &Value, node: Node<'_>, is_object: bool) {
+        let field = schema.member("default");
         if self.options.require_pruned_defaults {
             let mut pruned = value.clone();
-            if prune(&mut pruned, schema, is_object) {
+            if prune(&mut pruned, node, is_object) {
                 self.errors
                     .push(field.invalid("must not have unknown fields"));
             }
@@ -103,23 +101,32 @@ impl<'s> Check<'_, 's> {
             return;
         }
         let before = self.errors.reported();
-        if is_object && let Some(members) = value.as_object() {
-            validate_object(field, members, self.errors);
+        if let Some(members) = value.as_object() {
+            let found = ErrorList::of(|errors| {
+                validate_objects(members, node, is_object, errors);
+            });
+            self.errors.extend(found.iter().map(|error| FieldError {
+                path: format!("{}.{}", field.path(), error.path),
+                ..error.clone()
+            }));
         }
         if self.errors.reported() == before {
-            let errors = validate_value(value, schema, &mut self.patterns, self.budget);
-            if self.budget.is_spent() {
-                let refusal = self.budget.refusal();
-                self.errors.extend(refusal.map(|why| field.forbidden(why)));
-                return;
-            }
-            self.errors
-                .extend(errors.into_iter().map(|fault| told(field, fault)));
+            self.by_schema(schema, value, node, is_object);
         }
     }
 
-    /// What is filled in of metadata is checked in an object that has nothing else.
-    fn in_metadata(&mut self, field: &Field<'_>, value: &Value, inside: &Inside<'_>) {
+    /// Validates a default in metadata as part of an object that has nothing else.
+    fn in_metadata(
+        &mut self,
+        schema: &Field<'_>,
+        value: &Value,
+        node: Node<'_>,
+        inside: &Inside<'_>,
+    ) {
+        if !self.options.require_structural {
+            return;
+        }
+        let field = schema.member("default");
         let mut whole = value.clone();
         let mut step = Some(inside);
         while let Some(Inside { above, name }) = step {
@@ -135,7 +142,7 @@ impl<'s> Check<'_, 's> {
             members.entry(name).or_insert_with(|| known.into());
         }
         let mut found = ErrorList::new();
-        validate_members(&members, &|name| name.to_owned(), &mut found);
+        validate_embedded_object(&members, &|name| name.to_owned(), &mut found);
         if !found.is_empty() {
             let text = match found.kept() {
                 [only] => only.to_string(),
@@ -146,109 +153,88 @@ impl<'s> Check<'_, 's> {
             };
             let detail = format!("must result in valid metadata: {text}");
             self.errors.push(field.invalid(detail));
+            return;
         }
+        self.by_schema(schema, value, node, false);
+    }
+
+    fn by_schema(&mut self, schema: &Field<'_>, value: &Value, node: Node<'_>, is_object: bool) {
+        let field = schema.member("default");
+        let faults = validate_default(value, node, self.budget);
+        let has_faults = !faults.is_empty();
+        let path = field.path();
+        let errors = faults
+            .into_iter()
+            .map(|fault| fault.into_error(Some(&path)));
+        let errors: Vec<FieldError> = errors.collect();
+        let errors = match has_faults || self.budget.is_spent() {
+            true => errors,
+            false => self.by_rules(schema, value, is_object),
+        };
+        if self.budget.is_spent() {
+            let refusal = self.budget.refusal();
+            self.errors.extend(refusal.map(|why| field.forbidden(why)));
+            return;
+        }
+        self.errors.extend(errors);
+    }
+
+    /// Checks a default by the rules of its schema: as a value that an update keeps, and as a new
+    /// one, because rules may treat these differently. The more expensive check counts.
+    fn by_rules(&mut self, schema: &Field<'_>, value: &Value, is_object: bool) -> Vec<FieldError> {
+        let rules = schema.value();
+        let rules = rules.and_then(|schema| Rules::of(schema, is_object, self.budget));
+        let Some(rules) = rules.filter(|_| !self.budget.is_spent()) else {
+            return Vec::new();
+        };
+        let kept = Checking {
+            old: Some(value),
+            is_ratcheting: false,
+            budget: self.cost,
+        };
+        let mut verdict = rules.check(value, kept);
+        if verdict.errors.is_empty() {
+            let left = verdict.left;
+            verdict = rules.check(value, Checking { old: None, ..kept });
+            verdict.left = verdict.left.min(left);
+        }
+        let spent = usize::try_from(self.cost.saturating_sub(verdict.left)).unwrap_or(0);
+        self.cost = verdict.left;
+        if !self.budget.take(spent / COST_IN_STEP) || verdict.errors.is_empty() {
+            return Vec::new();
+        }
+        let field = schema.member("default");
+        let path = field.path();
+        let errors = verdict.errors.into_iter();
+        errors.map(|error| within(&path, error)).collect()
     }
 }
 
-/// A whole object has a kind and metadata.
-fn validate_object(field: &Field<'_>, members: &Map<String, Value>, errors: &mut ErrorList) {
-    validate_members(members, &|name| format!("{}.{name}", field.path()), errors);
+/// Returns an error of a value as an error of the whole, where the value has this path.
+fn within(above: &str, error: FieldError) -> FieldError {
+    let path = match error.path.as_str() {
+        NO_PATH => above.to_owned(),
+        below if below.starts_with('[') => format!("{above}{below}"),
+        below => format!("{above}.{below}"),
+    };
+    FieldError { path, ..error }
 }
 
-fn validate_members(
+/// Validates kind, apiVersion and metadata of a default that is a whole object, and those of
+/// embedded objects in it.
+fn validate_objects(
     members: &Map<String, Value>,
-    path: &dyn Fn(&str) -> String,
+    node: Node<'_>,
+    is_object: bool,
     errors: &mut ErrorList,
 ) {
-    let before = errors.reported();
-    for name in ["apiVersion", "kind"] {
-        match members.get(name) {
-            None | Some(Value::String(_)) => {}
-            Some(other) => {
-                let detail = "must be a string";
-                errors.push(FieldError::invalid(path(name), other.clone(), detail));
-            }
-        }
-    }
-    if let Some(metadata) = members.get("metadata") {
-        super::metadata::validate_types(metadata, &path("metadata"), errors);
-    }
-    if errors.reported() > before {
+    let mut coerced = members.clone();
+    if let Err(error) = coerce_embedded(&mut coerced, node, WrongTypes::Refused) {
+        errors.push(error);
         return;
     }
-    let text = |name: &str| {
-        members
-            .get(name)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    let version = text("apiVersion");
-    if version.is_empty() {
-        errors.push(FieldError::required(path("apiVersion"), ""));
-    } else if version.matches('/').count() > 1 {
-        let detail = format!("unexpected GroupVersion string: {version}");
-        errors.push(FieldError::invalid(path("apiVersion"), version, detail));
+    if is_object && !node.is_embedded() {
+        validate_embedded_object(members, &|name| name.to_owned(), errors);
     }
-    let kind = text("kind");
-    if kind.is_empty() {
-        errors.push(FieldError::required(path("kind"), ""));
-    } else {
-        let wrong = dns1035_label(&kind.to_lowercase());
-        if !wrong.is_empty() {
-            let wrong = wrong.join(",");
-            let detail = format!("may have mixed case, but should otherwise match: {wrong}");
-            errors.push(FieldError::invalid(path("kind"), kind, detail));
-        }
-    }
-    if let Some(metadata) = members.get("metadata") {
-        super::metadata::validate_values(metadata, &path("metadata"), errors);
-    }
-}
-
-/// The fault of a value, at the place where it is filled in.
-fn told(field: &Field<'_>, fault: ValueFault<'_>) -> FieldError {
-    let path = match fault.path.trim_start_matches('.') {
-        "" => field.path(),
-        below => format!("{}.{below}", field.path()),
-    };
-    match fault.kind {
-        ValueFaultKind::Required => FieldError::required(path, ""),
-        ValueFaultKind::NotSupported { value, supported } => {
-            let supported = shown_values(supported);
-            let supported: Vec<&str> = supported.iter().map(|text| text.as_ref()).collect();
-            let quoted = FieldError::not_supported("", "", &supported).detail;
-            FieldError::new(FieldErrorKind::NotSupported, path, value, quoted)
-        }
-        ValueFaultKind::TooLong(limit) => {
-            let bytes = if limit == 1 { "byte" } else { "bytes" };
-            let detail = format!("may not be more than {limit} {bytes}");
-            FieldError::new(FieldErrorKind::TooLong, path, &Value::Null, detail)
-        }
-        ValueFaultKind::TooMany { found, limit } => {
-            let items = if limit == 1 { "item" } else { "items" };
-            let detail = format!("must have at most {limit} {items}");
-            FieldError::new(FieldErrorKind::TooMany, path, &Value::from(found), detail)
-        }
-        ValueFaultKind::Type { value, detail } => {
-            FieldError::new(FieldErrorKind::TypeInvalid, path, &value, detail)
-        }
-        ValueFaultKind::Invalid { value, detail } => {
-            FieldError::new(FieldErrorKind::Invalid, path, &value, detail)
-        }
-    }
-}
-
-/// The texts of the values that there are, as many as a fault shows.
-fn shown_values(values: &[Value]) -> Vec<Cow<'_, str>> {
-    let mut left = MAX_SHOWN_BYTES;
-    let texts = values.iter().map_while(|value| {
-        let text = match value {
-            Value::String(text) => Cow::Borrowed(text.as_str()),
-            other => Cow::Owned(beginning(other)),
-        };
-        let is_shown = left > 0;
-        left = left.saturating_sub(text.len() + 4);
-        is_shown.then_some(text)
-    });
-    texts.collect()
+    validate_embedded_objects(members, node, errors);
 }

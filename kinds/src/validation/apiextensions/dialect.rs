@@ -1,44 +1,42 @@
-//! What is refused of the words of a schema (CRD-31 to CRD-36).
+//! Validation of the OpenAPI dialect of schemas (CRD-31 to CRD-36).
 
+use api::cel::Shape;
+use api::cel::estimate::limits::Cardinality;
 use api::field::Field;
 use api::structural::Budget;
 use serde_json::Value;
 
 use super::options::Options;
-use super::{lists, rules};
+use super::rules::{Expressions, Known, Place, validate_rules};
+use super::{MAX_ERRORS, lists};
 use api::error_list::ErrorList;
-
-/// No more faults than this are looked for.
-const MAX_FAULTS: usize = 200;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// The members that every whole object has.
+/// The members that every object has.
 const OBJECT_MEMBERS: [&str; 3] = ["metadata", "apiVersion", "kind"];
 
-/// Where a schema stands.
+/// The context of a schema.
 #[derive(Clone, Copy)]
 struct Context<'c> {
     options: Options,
     is_root: bool,
-    /// Whether it is about the metadata of an object.
+    /// Whether it describes the metadata of an object.
     is_in_metadata: bool,
-    /// Why nothing may be filled in here.
+    /// The reason why defaults are forbidden here, if they are.
     forbids_defaults: Option<&'c str>,
-    /// Whether expressions can be read here: the type of each value is known.
+    /// Whether expressions can be compiled here, because the type of each value is known.
     has_types: bool,
-    /// The list whose items can't be found again in another object.
-    uncorrelatable: Option<&'c Field<'c>>,
+    place: Place<'c>,
 }
 
-/// The errors of words, and those of expressions, which are reported after all others.
+/// The errors of the dialect, and those of expressions, which kube-apiserver reports last.
 struct Found<'b> {
     schema: ErrorList,
-    expressions: ErrorList,
-    budget: &'b Budget,
+    expressions: Expressions<'b>,
 }
 
-/// Adds the errors of a schema and of all that are in it.
+/// Validates a schema and all schemas in it.
 pub fn validate_dialect(
     schema: &Field<'_>,
     options: Options,
@@ -52,25 +50,42 @@ pub fn validate_dialect(
         is_in_metadata: false,
         forbids_defaults: None,
         has_types,
-        uncorrelatable: None,
+        place: Place {
+            shape: Known::Unseen,
+            cardinality: Cardinality::default(),
+            uncorrelatable: None,
+        },
     };
     let mut found = Found {
         schema: ErrorList::new(),
-        expressions: ErrorList::new(),
-        budget,
+        expressions: Expressions::new(options.limit_expression_costs, budget),
     };
     validate_node(schema, context, &mut found);
+    found.expressions.check_total(schema);
     errors.append(found.schema);
-    errors.append(found.expressions);
+    errors.append(found.expressions.errors);
 }
 
 fn validate_node(schema: &Field<'_>, context: Context<'_>, found: &mut Found<'_>) {
-    let Some(Value::Object(_)) = schema.value() else {
+    let Some(value @ Value::Object(_)) = schema.value() else {
         return;
     };
-    if found.schema.reported() + found.expressions.reported() >= MAX_FAULTS {
+    if found.schema.reported() + found.expressions.errors.reported() >= MAX_ERRORS {
         return;
     }
+    let has_rules = context.has_types && !schema.member("x-kubernetes-validations").is_empty();
+    let own_shape = (has_rules && matches!(context.place.shape, Known::Unseen)).then(|| {
+        let embedded = schema.member("x-kubernetes-embedded-resource");
+        let is_object = context.is_root || embedded.is_true();
+        Shape::of(value, is_object, found.expressions.budget)
+    });
+    let context = Context {
+        place: Place {
+            shape: own_shape.as_ref().map_or(context.place.shape, Known::of),
+            ..context.place
+        },
+        ..context
+    };
     let before = found.schema.reported();
     validate_words(schema, context, &mut found.schema);
     if schema.member("uniqueItems").is_true() {
@@ -89,11 +104,9 @@ fn validate_node(schema: &Field<'_>, context: Context<'_>, found: &mut Found<'_>
     }
     lists::validate_map_type(schema, &mut found.schema);
     lists::validate_list_type(schema, context.options, &mut found.schema);
-    rules::validate_rules(schema, &mut found.schema);
-    if context.has_types && found.schema.reported() == before {
-        let is_root = context.is_root;
-        let (list, budget) = (context.uncorrelatable, found.budget);
-        rules::compile_rules(schema, is_root, list, budget, &mut found.expressions);
+    validate_rules(schema, &mut found.schema);
+    if has_rules && found.schema.reported() == before {
+        found.expressions.compile(schema, context.place);
     }
 }
 
@@ -135,11 +148,15 @@ fn validate_words(schema: &Field<'_>, context: Context<'_>, errors: &mut ErrorLi
     }
 }
 
-/// The members of an object.
+/// Validates the schemas of an object's members.
 fn validate_members(schema: &Field<'_>, context: Context<'_>, found: &mut Found<'_>) {
     let properties = schema.member("properties");
     let additional = schema.member("additionalProperties");
     let is_root = context.is_root;
+    let place = Place {
+        cardinality: cardinality_below(schema, context),
+        ..context.place
+    };
     let below = Context {
         is_root: false,
         ..context
@@ -155,6 +172,10 @@ fn validate_members(schema: &Field<'_>, context: Context<'_>, found: &mut Found<
                 true => Some(forbids),
                 false => context.forbids_defaults,
             },
+            place: Place {
+                shape: place.shape.part(Shape::element),
+                ..place
+            },
             ..below
         };
         validate_node(&additional, context, found);
@@ -163,6 +184,10 @@ fn validate_members(schema: &Field<'_>, context: Context<'_>, found: &mut Found<
     for (name, property) in properties.entries() {
         let forbids = format!("in top-level {name}");
         let mut context = below;
+        context.place = Place {
+            shape: place.shape.part(|shape| shape.property(name)),
+            ..place
+        };
         if is_object && OBJECT_MEMBERS.contains(&name) {
             context.is_in_metadata = true;
             if is_root {
@@ -173,7 +198,7 @@ fn validate_members(schema: &Field<'_>, context: Context<'_>, found: &mut Found<
     }
 }
 
-/// What is asked of values in combinations. Expressions can't be used there.
+/// Validates the schemas in `allOf`, `anyOf`, `oneOf` and `not`, where expressions are not allowed.
 fn validate_combinations(schema: &Field<'_>, context: Context<'_>, found: &mut Found<'_>) {
     let context = Context {
         is_root: false,
@@ -193,14 +218,24 @@ fn validate_combinations(schema: &Field<'_>, context: Context<'_>, found: &mut F
     }
 }
 
+/// Returns how often the values below a schema can occur.
+fn cardinality_below(schema: &Field<'_>, context: Context<'_>) -> Cardinality {
+    let all = context.place.cardinality;
+    schema.value().map_or(all, |schema| all.below(schema))
+}
+
 fn validate_items(schema: &Field<'_>, context: Context<'_>, found: &mut Found<'_>) {
     let list_type = schema.member("x-kubernetes-list-type");
     let items = schema.member("items");
     let inside = Context {
         is_root: false,
-        uncorrelatable: match list_type.text() {
-            "map" => context.uncorrelatable,
-            _ => Some(schema),
+        place: Place {
+            shape: context.place.shape.part(Shape::element),
+            cardinality: cardinality_below(schema, context),
+            uncorrelatable: match list_type.text() {
+                "map" => context.place.uncorrelatable,
+                _ => context.place.uncorrelatable.or(Some(schema)),
+            },
         },
         ..context
     };

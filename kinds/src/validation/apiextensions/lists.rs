@@ -1,21 +1,19 @@
-//! What is refused of the types of lists and maps (CRD-34 to CRD-36).
+//! Validation of list types and map types (CRD-34 to CRD-36).
 
 use std::collections::HashSet;
 
 use api::field::Field;
 use api::field_error::FieldError;
 
+use super::MAX_ERRORS;
 use super::options::Options;
-use crate::validation::internal::internal_schemas_json;
+use crate::types::internal::internal_schemas_json;
 use api::error_list::ErrorList;
-
-/// No more faults than this are looked for in one list.
-const MAX_FAULTS: usize = 200;
 
 const MAP_TYPES: [&str; 2] = ["atomic", "granular"];
 const LIST_TYPES: [&str; 3] = ["atomic", "set", "map"];
 
-/// The type must be that of what has a list type or a map type.
+/// Validates that a schema with a list type or a map type has the matching type.
 fn validate_type(schema: &Field<'_>, wanted: &str, because: &str, errors: &mut ErrorList) {
     let kind = schema.member("type");
     let detail = format!("must be {wanted} if {because} is specified");
@@ -26,7 +24,7 @@ fn validate_type(schema: &Field<'_>, wanted: &str, because: &str, errors: &mut E
     }
 }
 
-/// Adds the errors of the type of a map.
+/// Validates the map type.
 pub fn validate_map_type(schema: &Field<'_>, errors: &mut ErrorList) {
     let map_type = schema.member("x-kubernetes-map-type");
     if !map_type.is_set() {
@@ -38,7 +36,7 @@ pub fn validate_map_type(schema: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of the type of a list, and of its keys.
+/// Validates the list type and its keys.
 pub fn validate_list_type(schema: &Field<'_>, options: Options, errors: &mut ErrorList) {
     let list_type = schema.member("x-kubernetes-list-type");
     let kind = list_type.text();
@@ -69,7 +67,7 @@ pub fn validate_list_type(schema: &Field<'_>, options: Options, errors: &mut Err
     }
 }
 
-/// The items of a set are compared as a whole.
+/// Validates that items of a set are atomic, since they are compared as a whole.
 fn validate_set(schema: &Field<'_>, errors: &mut ErrorList) {
     let items = schema.member("items");
     let kind = items.member("type");
@@ -81,7 +79,7 @@ fn validate_set(schema: &Field<'_>, errors: &mut ErrorList) {
             errors.push(list_type.invalid(detail));
         }
         "object" if map_type.text() != "atomic" => {
-            // As in kube-apiserver, the fault shows the type of a list.
+            // As in kube-apiserver, the error shows the list type.
             let shown = list_type.value().cloned().unwrap_or_default();
             errors.push(map_type.invalid_value(shown, detail));
         }
@@ -89,7 +87,7 @@ fn validate_set(schema: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// A list with keys has objects with these members.
+/// Validates that items of a list with keys are objects that have these keys.
 fn validate_map(schema: &Field<'_>, errors: &mut ErrorList) {
     let keys = schema.member("x-kubernetes-list-map-keys");
     if keys.is_empty() {
@@ -120,7 +118,7 @@ fn validate_map(schema: &Field<'_>, errors: &mut ErrorList) {
     let properties = items.member("properties");
     let mut seen = HashSet::new();
     for key in keys.items() {
-        if errors.reported() > MAX_FAULTS {
+        if errors.reported() >= MAX_ERRORS {
             return;
         }
         let property = properties.key(key.text());
@@ -128,7 +126,7 @@ fn validate_map(schema: &Field<'_>, errors: &mut ErrorList) {
         if !property.is_set() {
             errors.push(keys.invalid("entries must all be names of item properties"));
         } else if matches!(of.text(), "array" | "object") {
-            // As in kube-apiserver, the fault shows the type of the items.
+            // As in kube-apiserver, the error shows the type of the items.
             errors.push(of.invalid_value(
                 kind.text(),
                 "must be a scalar type if parent array's x-kubernetes-list-type is map",
@@ -140,7 +138,7 @@ fn validate_map(schema: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Items are there, and their keys are.
+/// Validates that neither items nor their keys can be null or absent.
 fn validate_presence(schema: &Field<'_>, kind: &str, errors: &mut ErrorList) {
     let items = schema.member("items");
     let nullable = items.member("nullable");
@@ -160,7 +158,7 @@ fn validate_presence(schema: &Field<'_>, kind: &str, errors: &mut ErrorList) {
     let keys = schema.member("x-kubernetes-list-map-keys");
     let properties = items.member("properties");
     for key in keys.items() {
-        if errors.reported() > MAX_FAULTS {
+        if errors.reported() >= MAX_ERRORS {
             return;
         }
         let property = properties.key(key.text());

@@ -1,54 +1,68 @@
-//! What is refused of definitions of custom resources (API-236, crd.md 2).
+//! Validation of CustomResourceDefinitions (API-236, crd.md 2).
 
 mod conversion;
 mod defaults;
 mod dialect;
 mod lists;
-mod metadata;
 mod options;
 mod paths;
 mod rules;
 mod schemas;
 mod structural;
+mod update_options;
 mod versions;
 
+use std::collections::HashSet;
+
 use api::field::Field;
+use api::field_error::FieldError;
 use api::names;
 use api::object::Object;
 use api::structural::Budget;
+use api::text::quoting::go_quote;
 use serde_json::Value;
 
 use self::options::Options;
-use super::formats::{dns1035_label, report, require_text};
-use super::texts;
+use self::update_options::options_after;
+use super::enums::require_one_of;
+use super::report;
+use super::required::require_text;
+use super::text_formats::dns1035_label;
 use api::error_list::ErrorList;
+
+/// Checks of a schema stop after this many errors, twice as many as a response shows. Errors of
+/// expressions count and come last. With the limit of a response, they could keep back errors that
+/// come before them.
+const MAX_ERRORS: usize = 200;
 
 const SCOPES: [&str; 2] = ["Cluster", "Namespaced"];
 const APPROVAL: &str = "api-approved.kubernetes.io";
 const APPROVAL_PAGE: &str = "https://github.com/kubernetes/enhancements/pull/1111";
 
-/// Adds the errors of a definition.
+/// Validates a CustomResourceDefinition.
 pub fn validate_customresourcedefinition(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     validate_name(object, &spec, errors);
-    validate_spec(&spec, options::ALL, &budget(&spec), errors);
+    validate_spec(&spec, None, options::ALL, &budget(&spec), errors);
     validate_status(object, None, errors);
 }
 
-/// Adds the errors of a change to a definition: the names under which its objects are stored stay.
-/// It takes three budgets at most: two of the new definition and one of the stored one.
+/// Validates an update of a CustomResourceDefinition. It spends at most three budgets: two for the
+/// new definition and one for the stored one.
 pub fn validate_customresourcedefinition_update(
     object: &Object,
     stored: &Object,
     errors: &mut ErrorList,
 ) {
     let spec = Field::of(object, "spec");
-    // What the stored definition breaks is looked at only if it matters.
-    let all = |errors: &mut ErrorList| validate_spec(&spec, options::ALL, &budget(&spec), errors);
-    if !ErrorList::of(all).is_empty() {
-        validate_spec(&spec, Options::after(stored), &budget(&spec), errors);
-    }
+    // The stored definition is examined only if the new one violates a rule.
     let before = Field::of(stored, "spec");
+    let check = |options: Options, errors: &mut ErrorList| {
+        validate_spec(&spec, Some(&before), options, &budget(&spec), errors);
+    };
+    if !ErrorList::of(|errors| check(options::ALL, errors)).is_empty() {
+        check(options_after(stored), errors);
+    }
     let (names, old_names) = (spec.member("names"), before.member("names"));
     let mut immutable = vec![
         (spec.member("group"), before.member("group")),
@@ -67,6 +81,74 @@ pub fn validate_customresourcedefinition_update(
         }
     }
     validate_status(object, Some(stored), errors);
+}
+
+/// Returns the approval of a definition in a group of Kubernetes with its description (CRD-67), or
+/// `None` for other groups.
+pub fn approval(object: &Object) -> Option<(Approval, String)> {
+    let spec = Field::of(object, "spec");
+    if !is_protected(spec.member("group").text()) {
+        return None;
+    }
+    let metadata = Field::of(object, "metadata");
+    let annotations = metadata.member("annotations");
+    let given = annotations.key(APPROVAL);
+    let text = given.text();
+    let needs = format!("protected groups must have approval annotation \"{APPROVAL}\"");
+    let state = approval_of(object);
+    let description = match state {
+        Approval::Missing => format!("{needs}, see {APPROVAL_PAGE}"),
+        Approval::Invalid => format!(
+            "{needs} with either a URL or a reason starting with \"unapproved\", see \
+             {APPROVAL_PAGE}"
+        ),
+        Approval::Given => format!("approved in {text}"),
+        Approval::Bypassed => format!("not approved: {}", go_quote(text)),
+    };
+    Some((state, description))
+}
+
+/// Returns the violations of the rules for structural schemas in a definition (CRD-47), as one text
+/// if there are any.
+pub fn structural_violations(object: &Object) -> Option<String> {
+    let spec = Field::of(object, "spec");
+    let budget = budget(&spec);
+    let mut texts = Vec::new();
+    let preserves = spec.member("preserveUnknownFields");
+    if preserves.is_true() {
+        let error = FieldError::invalid("spec.preserveUnknownFields", true, "must be false");
+        texts.push(error.to_string());
+    }
+    for version in spec.member("versions").items() {
+        let schema = version.member("schema");
+        let schema = schema.member("openAPIV3Schema");
+        if schema.is_set() {
+            let find = |errors: &mut ErrorList| {
+                structural::validate_structural(&schema, &budget, errors);
+            };
+            texts.extend(ErrorList::of(find).iter().map(ToString::to_string));
+        }
+    }
+    aggregated(texts)
+}
+
+/// Joins texts as Kubernetes joins errors: each once, and several in brackets.
+pub fn aggregated(texts: Vec<String>) -> Option<String> {
+    let mut seen = HashSet::new();
+    let mut texts: Vec<String> = texts
+        .into_iter()
+        .filter(|text| seen.insert(text.clone()))
+        .collect();
+    match texts.len() {
+        0 => None,
+        1 => texts.pop(),
+        _ => Some(format!("[{}]", texts.join(", "))),
+    }
+}
+
+fn is_protected(group: &str) -> bool {
+    let group = format!(".{group}");
+    group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io")
 }
 
 fn is_established(object: &Object) -> bool {
@@ -97,12 +179,19 @@ fn validate_name(object: &Object, spec: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// What checking the schemas of a definition may take.
+/// Returns the budget for validating the schemas of a definition.
 fn budget(spec: &Field<'_>) -> Budget {
     Budget::of(spec.value().unwrap_or_default())
 }
 
-fn validate_spec(spec: &Field<'_>, options: Options, budget: &Budget, errors: &mut ErrorList) {
+/// Validates the spec. `before` is that of the stored definition.
+fn validate_spec(
+    spec: &Field<'_>,
+    before: Option<&Field<'_>>,
+    options: Options,
+    budget: &Budget,
+    errors: &mut ErrorList,
+) {
     let group = spec.member("group");
     if require_text(&group, errors) {
         let before = errors.reported();
@@ -111,8 +200,9 @@ fn validate_spec(spec: &Field<'_>, options: Options, budget: &Budget, errors: &m
             errors.push(group.invalid("should be a domain with at least one dot"));
         }
     }
-    texts::require_one_of(&spec.member("scope"), &SCOPES, errors);
-    let shared = versions::Shared::of(&spec.member("versions"));
+    require_one_of(&spec.member("scope"), &SCOPES, errors);
+    let before = before.map(|before| before.member("versions"));
+    let shared = versions::Shared::of(&spec.member("versions"), before.as_ref());
     versions::validate_versions(spec, &shared, options, budget, errors);
     validate_names(&spec.member("names"), errors);
     versions::validate_shared(spec, &shared, options, budget, errors);
@@ -152,8 +242,8 @@ fn validate_names(names: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of what does not depend on the spec alone. What was so before may stay (CRD-20,
-/// CRD-23).
+/// Validates the parts of a definition that do not depend on the spec alone. Errors that the stored
+/// definition had are accepted (CRD-20, CRD-23).
 fn validate_status(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let status = Field::of(object, "status");
@@ -171,12 +261,16 @@ fn validate_status(object: &Object, stored: Option<&Object>, errors: &mut ErrorL
     }
 }
 
-/// What an annotation says of an approval.
-#[derive(Clone, Copy, PartialEq)]
-enum Approval {
+/// The state of the approval annotation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Approval {
+    /// The annotation is absent.
     Missing,
+    /// It is the address of a page.
     Given,
+    /// It says that the definition is not approved.
     Bypassed,
+    /// It is another text.
     Invalid,
 }
 
@@ -191,11 +285,10 @@ fn approval_of(object: &Object) -> Approval {
     }
 }
 
-/// Groups of Kubernetes need an approval, or the word that they have none.
+/// Validates that a definition in a group of Kubernetes has an approval, or is marked as
+/// unapproved.
 fn validate_approval(object: &Object, spec: &Field<'_>, errors: &mut ErrorList) {
-    let group = spec.member("group");
-    let group = format!(".{}", group.text());
-    if !group.ends_with(".k8s.io") && !group.ends_with(".kubernetes.io") {
+    if !is_protected(spec.member("group").text()) {
         return;
     }
     let metadata = Field::of(object, "metadata");
@@ -214,12 +307,14 @@ fn validate_approval(object: &Object, spec: &Field<'_>, errors: &mut ErrorList) 
     }
 }
 
-/// Whether a text has a scheme and a host.
+/// Reports whether a text has a scheme and a host.
 fn is_address(text: &str) -> bool {
     let host = text.split_once("://").map(|(_, rest)| rest);
     host.is_some_and(|host| !host.is_empty() && !host.starts_with('/'))
 }
 
+#[cfg(test)]
+mod costs_tests;
 #[cfg(test)]
 mod tests {
     use serde_json::{Map, json};
@@ -247,7 +342,7 @@ mod tests {
         });
     }
 
-    /// A large definition as projects publish them takes a small part of its budget (CRD-13).
+    /// A large but usual definition uses a small part of its budget (CRD-13).
     #[test]
     fn an_ordinary_definition_is_far_from_its_budget() {
         let group = json!({
@@ -261,7 +356,8 @@ mod tests {
                 "mode": {"type": "string", "enum": ["a", "b", "c"], "default": "a"},
                 "port": {"anyOf": [{"type": "integer"}, {"type": "string"}],
                     "description": "The port. ".repeat(20), "x-kubernetes-int-or-string": true},
-                "weights": {"type": "array", "default": [1, 2, 3], "items": {"type": "integer"}},
+                "weights": {"type": "array", "maxItems": 9, "default": [1, 2, 3],
+                    "items": {"type": "integer"}},
             },
             "x-kubernetes-validations": [
                 {"rule": "self.mode != 'a' || has(self.port) && self.weights.all(w, w < 10)"},
@@ -281,7 +377,8 @@ mod tests {
             "versions": version(&schema)["versions"]});
         let spec = Field::named("spec", Some(&value));
         let budget = budget(&spec);
-        let errors = ErrorList::of(|errors| validate_spec(&spec, options::ALL, &budget, errors));
+        let errors =
+            ErrorList::of(|errors| validate_spec(&spec, None, options::ALL, &budget, errors));
         assert_eq!(errors.kept(), []);
         assert!((1..25).contains(&budget.percent()), "{}", budget.percent());
     }
@@ -311,10 +408,10 @@ mod tests {
         json!({ "versions": [version], "preserveUnknownFields": true })
     }
 
-    /// CRD-20, CRD-23, CRD-41: a rule that the stored definition breaks is not held against a
-    /// change.
+    /// CRD-20, CRD-23, CRD-41: an update may keep violating a rule that the stored definition
+    /// violates.
     #[test]
-    fn what_was_wrong_before_may_stay() {
+    fn violations_of_the_stored_definition_may_stay() {
         let untyped = json!({"type": "object", "properties": {"a": {}}});
         let more = json!({"type": "object", "properties": {"a": {}, "b": {}}});
         assert!(changed(version(&untyped), version(&more)).is_empty());
@@ -336,7 +433,86 @@ mod tests {
         assert_eq!(changed(version(&good), objects).len(), 1);
     }
 
-    /// A stored definition that takes more than its budget does not switch off rules.
+    fn created(version: Value) -> Vec<String> {
+        let whole = json!({
+            "metadata": {"name": "foos.d.example.com"},
+            "spec": {"group": "d.example.com", "scope": "Namespaced", "versions": [version],
+                "conversion": {"strategy": "None"}, "names": {
+                "plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"}},
+            "status": {"storedVersions": ["v1"]},
+        });
+        let whole = Object::of(whole.as_object().unwrap().clone());
+        let errors = ErrorList::of(|errors| validate_customresourcedefinition(&whole, errors));
+        errors.iter().map(ToString::to_string).collect()
+    }
+
+    fn with_schema(schema: &Value) -> Value {
+        let schema = json!({"openAPIV3Schema": schema});
+        json!({"name": "v1", "served": true, "storage": true, "schema": schema})
+    }
+
+    /// CRD-31, CRD-43, CRD-46, by recorded answers.
+    #[test]
+    fn the_rules_of_the_dialect_are_those_of_kube_apiserver() {
+        let at = "spec.validation.openAPIV3Schema";
+        let logic = json!([{"properties": {"y": {"minLength": 1}}}]);
+        let inner = json!({"type": "object", "properties": {"x": {"type": "string"}},
+            "anyOf": logic});
+        let labels = json!({"type": "object", "properties": {"metadata": {"type": "object",
+            "properties": {"labels": {"type": "object",
+                "additionalProperties": {"type": "string"}}}}}});
+        let mut embedded = labels.clone();
+        embedded["x-kubernetes-embedded-resource"] = true.into();
+        for (schema, expected) in [
+            (
+                json!({"type": "object", "$schema": "http://x"}),
+                vec![format!(
+                    "{at}: Invalid value: \"\": OpenAPIV3Schema 'schema' is not supported"
+                )],
+            ),
+            (
+                inner.clone(),
+                vec![format!(
+                    "{at}.properties[y]: Required value: because it is defined in \
+                 {at}.anyOf[0].properties[y]"
+                )],
+            ),
+            (
+                json!({"type": "object", "properties": {"a": inner}}),
+                vec![],
+            ),
+            (
+                labels,
+                vec![format!(
+                    "{at}.properties[metadata]: Forbidden: must not specify anything other than name \
+                 and generateName, but metadata is implicitly specified"
+                )],
+            ),
+            (
+                json!({"type": "object", "properties": {"a": embedded}}),
+                vec![],
+            ),
+        ] {
+            assert_eq!(created(with_schema(&schema)), expected, "{schema}");
+        }
+    }
+
+    /// CRD-27: paths below `.spec` and `.status`, whatever they are.
+    #[test]
+    fn paths_of_scales_are_prefixes_only() {
+        let scale = |path: &str| {
+            let mut version = with_schema(&json!({"type": "object"}));
+            version["subresources"] = json!({"scale": {
+                "specReplicasPath": path, "statusReplicasPath": ".status.b"}});
+            created(version).len()
+        };
+        assert_eq!(
+            (scale(".spec.a[0]"), scale(".spec"), scale(".status.a")),
+            (0, 1, 1)
+        );
+    }
+
+    /// A stored definition that exceeds its budget does not disable any rule.
     #[test]
     fn all_rules_hold_after_a_definition_that_spends_its_budget() {
         let pattern = "\\pL".repeat(1000);
@@ -346,9 +522,10 @@ mod tests {
         let spent = budget(&Field::named("spec", stored.get("spec")));
         let stored = Object::of(stored.as_object().unwrap().clone());
         let spec = Field::of(&stored, "spec");
-        let errors = ErrorList::of(|errors| validate_spec(&spec, options::ALL, &spent, errors));
+        let errors =
+            ErrorList::of(|errors| validate_spec(&spec, None, options::ALL, &spent, errors));
         assert!(spent.is_spent() && !errors.is_empty());
-        let options = Options::after(&stored);
+        let options = options_after(&stored);
         assert!(options.require_structural && options.require_pruned_defaults);
         assert!(options.require_known_types && options.require_map_keys);
         assert!(options.require_atomic_sets);

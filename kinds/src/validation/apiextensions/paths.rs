@@ -1,4 +1,4 @@
-//! Paths to fields of custom resources: `.spec.replicas` (CRD-28, CRD-48).
+//! JSON paths to fields of custom resources: `.spec.replicas` (CRD-28, CRD-48).
 
 use std::collections::HashSet;
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use api::error_list::ErrorList;
 
-/// The most fields of a version that objects can be selected by.
+/// The most selectable fields of a version.
 pub const MAX_SELECTABLE: usize = 8;
 
-/// The schema of the field that a path names.
+/// Returns the schema of the field that a path names.
 ///
 /// # Errors
-/// Why it names none, in kube-apiserver's words.
+/// Returns kube-apiserver's message if the path names no field.
 pub fn find<'s>(path: &str, schema: &'s Value, allows_brackets: bool) -> Result<&'s Value, String> {
     const END: &str = "unexpected end of JSON path";
     const NO_FIELD: &str = "does not refer to a valid field";
@@ -49,7 +49,8 @@ pub fn find<'s>(path: &str, schema: &'s Value, allows_brackets: bool) -> Result<
     Ok(found)
 }
 
-/// The next part of a path: a delimiter, a text in quotes, or what is up to the next delimiter.
+/// Returns the next token of a path: a delimiter, a quoted text, or the text up to the next
+/// delimiter.
 fn next_token<'p>(rest: &mut &'p str) -> Option<&'p str> {
     let text = *rest;
     let first = text.chars().next()?;
@@ -67,12 +68,12 @@ fn next_token<'p>(rest: &mut &'p str) -> Option<&'p str> {
     } else {
         text.find(is_delimiter).unwrap_or(text.len())
     };
-    let (token, behind) = text.split_at_checked(length)?;
-    *rest = behind;
+    let (token, after) = text.split_at_checked(length)?;
+    *rest = after;
     Some(token)
 }
 
-/// Adds the errors of the fields by which objects can be selected.
+/// Validates the selectable fields.
 pub fn validate_selectable(
     fields: &Field<'_>,
     schema: &Value,
@@ -81,7 +82,7 @@ pub fn validate_selectable(
 ) {
     let mut seen = HashSet::new();
     for (index, field) in fields.items().enumerate() {
-        // What follows is too many in any case.
+        // The list is over the limit already, so the rest adds nothing.
         if index > 2 * MAX_SELECTABLE && is_limited {
             break;
         }

@@ -1,17 +1,15 @@
-//! What is refused of the expressions in schemas (CRD-48 to CRD-50).
+//! Validation of the CEL rules in schemas (CRD-48 to CRD-52).
 
-use api::cel::{Environment, Refused, Type, compile};
+use api::cel::Shape;
+use api::cel::estimate::limits::{Cardinality, EXPRESSION_LIMIT, SCHEMA_LIMIT, Total, excess};
+use api::cel::rules::{CompiledRule, RuleFault, Scope, compiled};
+use api::error_list::ErrorList;
 use api::field::Field;
 use api::field_error::{FieldError, FieldErrorKind};
 use api::structural::Budget;
 
-use super::paths;
-use crate::validation::expressions::of_schema;
-use crate::validation::internal::internal_json;
-use api::error_list::ErrorList;
-
-/// No more faults than this are looked for in one list.
-const MAX_FAULTS: usize = 200;
+use super::{MAX_ERRORS, paths};
+use crate::types::internal::internal_json;
 
 const REASONS: [&str; 4] = [
     "FieldValueDuplicate",
@@ -24,11 +22,11 @@ fn has_break(text: &str) -> bool {
     text.contains(['\n', '\r'])
 }
 
-/// Adds the errors of rules, but for their expressions.
+/// Validates rules, except their expressions.
 pub fn validate_rules(schema: &Field<'_>, errors: &mut ErrorList) {
     let rules = schema.member("x-kubernetes-validations");
     for rule in rules.items() {
-        if errors.reported() > MAX_FAULTS {
+        if errors.reported() >= MAX_ERRORS {
             return;
         }
         validate_rule(&rule, errors);
@@ -72,101 +70,175 @@ fn validate_rule(rule: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// What a rule is called in faults that show it.
+/// The name of the rule type in errors that show a rule.
 const RULE: &str = "apiextensions.v1.ValidationRule";
 
-/// Adds the errors of expressions. `uncorrelatable` is a list around the schema whose items can't
-/// be found again in the object before.
-pub fn compile_rules(
-    schema: &Field<'_>,
-    is_root: bool,
-    uncorrelatable: Option<&Field<'_>>,
-    budget: &Budget,
-    errors: &mut ErrorList,
-) {
-    let rules = schema.member("x-kubernetes-validations");
-    let Some(value) = schema.value().filter(|_| !rules.is_empty()) else {
-        return;
-    };
-    let Some(of) = of_schema(value, is_root, budget) else {
-        errors.push(rules.fault(
-            FieldErrorKind::Internal,
-            "internal error: failed to construct type information for x-kubernetes-validations \
-             rules: unable to convert structural schema to CEL declarations",
-        ));
-        return;
-    };
-    let environment = Environment::default().with("self", of.clone());
-    let plain = environment.clone().with("oldSelf", of.clone());
-    let optional = environment.with("oldSelf", Type::optional(of));
-    for rule in rules.items() {
-        if errors.reported() >= MAX_FAULTS {
-            return;
+/// The bytes of a path that are copied in one step of the budget.
+const PATH_BYTES_IN_STEP: usize = 256;
+
+/// The place of rules in a schema.
+#[derive(Clone, Copy)]
+pub struct Place<'p> {
+    /// The shape of the values, as far as the rules around it know it.
+    pub shape: Known<'p>,
+    /// How often the values can occur.
+    pub cardinality: Cardinality,
+    /// An enclosing part whose members cannot be correlated with those of the old object, which
+    /// forbids transition rules.
+    pub uncorrelatable: Option<&'p Field<'p>>,
+}
+
+/// The shape of values, as far as rules around them see them.
+#[derive(Clone, Copy)]
+pub enum Known<'p> {
+    /// No schema around this one has rules.
+    Unseen,
+    /// A schema around this one has rules, but values of it have no type in expressions.
+    Untyped,
+    Shape(&'p Shape),
+}
+
+impl<'p> Known<'p> {
+    pub fn of(shape: &'p Shape) -> Known<'p> {
+        match shape.is_visible() {
+            true => Known::Shape(shape),
+            false => Known::Untyped,
         }
-        let is_optional = rule.member("optionalOldSelf").is_set();
-        let environment = if is_optional { &optional } else { &plain };
-        if !compile_rule(&rule, environment, uncorrelatable, budget, errors) {
-            errors.extend(budget.refusal().map(|why| rules.forbidden(why)));
-            return;
+    }
+
+    /// Returns what is known about a part.
+    pub fn part(self, of: impl Fn(&'p Shape) -> Option<&'p Shape>) -> Known<'p> {
+        match self {
+            Known::Shape(shape) => of(shape).map_or(Known::Unseen, Known::of),
+            other => other,
         }
     }
 }
 
-/// The answer is whether the budget was large enough.
-fn compile_rule(
-    rule: &Field<'_>,
-    environment: &Environment,
-    uncorrelatable: Option<&Field<'_>>,
-    budget: &Budget,
-    errors: &mut ErrorList,
-) -> bool {
-    let expression = rule.member("rule");
-    let shown = || internal_json(RULE, rule.value());
-    let mut wrong = |field: &Field<'_>, detail: String| {
-        errors.push(FieldError::invalid_document(field.path(), &shown(), detail));
-    };
-    let compiled = match compile(expression.text(), environment, budget) {
-        Err(Refused::Spent) => return false,
-        Err(Refused::Wrong(why)) => {
-            wrong(&expression, format!("compilation failed: {why}"));
-            return true;
-        }
-        Ok(compiled) if compiled.result != Type::Bool => {
-            wrong(
-                &expression,
-                "cel expression must evaluate to a bool".to_owned(),
-            );
-            return true;
-        }
-        Ok(compiled) => compiled,
-    };
-    let message = rule.member("messageExpression");
-    if !message.text().is_empty() {
-        match compile(message.text(), environment, budget) {
-            Err(Refused::Spent) => return false,
-            Err(Refused::Wrong(why)) => {
-                wrong(
-                    &message,
-                    format!("messageExpression compilation failed: {why}"),
-                );
-            }
-            Ok(compiled) if compiled.result != Type::String => {
-                wrong(
-                    &message,
-                    "messageExpression must evaluate to a string".to_owned(),
-                );
-            }
-            Ok(_) => {}
+/// The faults of expressions, and their costs.
+pub struct Expressions<'b> {
+    pub errors: ErrorList,
+    /// Whether the cost of each expression is limited.
+    pub limits_each: bool,
+    pub budget: &'b Budget,
+    total: Total<String>,
+}
+
+impl<'b> Expressions<'b> {
+    pub fn new(limits_each: bool, budget: &'b Budget) -> Expressions<'b> {
+        Expressions {
+            errors: ErrorList::new(),
+            limits_each,
+            budget,
+            total: Total::default(),
         }
     }
-    let uses_old = compiled.names.iter().any(|name| name == "oldSelf");
-    let optional = rule.member("optionalOldSelf");
-    if uses_old && let Some(list) = uncorrelatable {
-        errors.push(expression.invalid(format!(
-            "oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"
-        )));
-    } else if !uses_old && optional.is_set() {
-        errors.push(optional.invalid("may not be set if oldSelf is not used in rule"));
+
+    /// Compiles the rules of a schema (CRD-49 to CRD-51).
+    pub fn compile(&mut self, schema: &Field<'_>, place: Place<'_>) {
+        let rules = schema.member("x-kubernetes-validations");
+        let scope = match place.shape {
+            Known::Shape(shape) => Scope::of(shape, self.budget).map(|scope| (scope, shape)),
+            Known::Untyped | Known::Unseen => None,
+        };
+        let Some((scope, shape)) = scope else {
+            self.errors.push(rules.fault(
+                FieldErrorKind::Internal,
+                "internal error: failed to construct type information for \
+                 x-kubernetes-validations rules: unable to convert structural schema to CEL \
+                 declarations",
+            ));
+            return;
+        };
+        for rule in rules.items() {
+            if self.errors.reported() >= MAX_ERRORS {
+                return;
+            }
+            let Some(value) = rule.value() else { continue };
+            let found = compiled(value, &scope, shape, self.budget);
+            if found.fault == Some(RuleFault::Spent) {
+                let refusal = self.budget.refusal();
+                self.errors.extend(refusal.map(|why| rules.forbidden(why)));
+                return;
+            }
+            let cost = found
+                .cost
+                .map(|cost| place.cardinality.cost(cost.max, shape));
+            self.check(&rule, &found, cost);
+            self.check_old(&rule, &found, place.uncorrelatable);
+        }
     }
-    true
+
+    /// Reports the faults of a rule, whose cost includes all of its runs over an object.
+    fn check(&mut self, rule: &Field<'_>, found: &CompiledRule, cost: Option<u64>) {
+        let (expression, message) = (rule.member("rule"), rule.member("messageExpression"));
+        if let Some(cost) = cost {
+            self.spend(&expression, "estimated rule cost", cost);
+        }
+        let (place, why) = match &found.fault {
+            Some(RuleFault::Rule(why)) => (&expression, why),
+            Some(RuleFault::Message(why)) => (&message, why),
+            Some(RuleFault::Spent) | None => {
+                // The message is computed once for each error, whatever the number of values.
+                if let Some(cost) = found.message_cost {
+                    self.spend(&message, "estimated messageExpression cost", cost.max);
+                }
+                return;
+            }
+        };
+        let shown = internal_json(RULE, rule.value());
+        let error = FieldError::invalid_document(place.path(), &shown, why.clone());
+        self.errors.push(error);
+    }
+
+    fn spend(&mut self, expression: &Field<'_>, what: &str, cost: u64) {
+        if self.limits_each && cost > EXPRESSION_LIMIT {
+            let why = excess(what, cost, EXPRESSION_LIMIT);
+            self.errors.push(expression.forbidden(why));
+        }
+        let budget = self.budget;
+        self.total.add(cost, || {
+            let path = expression.path();
+            // A spent budget is reported with the next rule.
+            let _is_left = budget.take(path.len() / PATH_BYTES_IN_STEP);
+            path
+        });
+    }
+
+    fn check_old(
+        &mut self,
+        rule: &Field<'_>,
+        found: &CompiledRule,
+        uncorrelatable: Option<&Field<'_>>,
+    ) {
+        let (expression, optional) = (rule.member("rule"), rule.member("optionalOldSelf"));
+        if found.uses_old {
+            if let Some(within) = uncorrelatable {
+                self.errors.push(expression.invalid(format!(
+                    "oldSelf cannot be used on the uncorrelatable portion of the schema within \
+                     {within}"
+                )));
+            }
+        } else if optional.is_set() {
+            let detail = "may not be set if oldSelf is not used in rule";
+            self.errors.push(optional.invalid(detail));
+        }
+    }
+
+    /// Reports that all expressions of a schema cost too much, and which contribute most.
+    pub fn check_total(&mut self, schema: &Field<'_>) {
+        let Some(greatest) = self.total.exceeding() else {
+            return;
+        };
+        for path in greatest {
+            self.errors.push(FieldError::forbidden(
+                path.as_str(),
+                "contributed to estimated rule cost total exceeding cost limit for entire \
+                 OpenAPIv3 schema",
+            ));
+        }
+        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        let why = excess(what, self.total.cost(), SCHEMA_LIMIT);
+        self.errors.push(schema.forbidden(why));
+    }
 }

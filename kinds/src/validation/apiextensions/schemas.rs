@@ -1,5 +1,5 @@
-//! What is refused of schemas as a whole. The parts are in files of their own: the structural form,
-//! the dialect, what is filled in.
+//! Validation of whole schemas. The files for structural schemas, the dialect and defaults have the
+//! parts.
 
 use api::field::Field;
 use api::structural::Budget;
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::options::Options;
 use super::{defaults, dialect, structural};
-use crate::validation::internal::invalid_struct;
+use crate::types::internal::invalid_struct;
 use api::error_list::ErrorList;
 
-/// The members of a schema in their order in memory, and whether one may be at the root of a
-/// schema beside the subresource `status` (CRD-37). The type comes between them.
+/// The members of a schema in their order in the internal type, and whether the root may have them
+/// when the `status` subresource is enabled (CRD-37). The type is checked between them.
 const AT_ROOT: [(&str, bool); 42] = [
     ("id", false),
     ("$schema", false),
@@ -61,7 +61,7 @@ const ALLOWED_AT_ROOT: &str = "[Description Type Format Title Maximum ExclusiveM
     ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required \
     Items Properties ExternalDocs Example XPreserveUnknownFields XValidations]";
 
-/// The members that a structural schema can't say.
+/// The members that structural schemas do not support.
 const UNSUPPORTED: [&str; 6] = [
     "id",
     "$schema",
@@ -71,7 +71,7 @@ const UNSUPPORTED: [&str; 6] = [
     "dependencies",
 ];
 
-/// Adds the errors of a schema.
+/// Validates a schema.
 pub fn validate_schema(
     schema: &Field<'_>,
     has_status: bool,
@@ -84,7 +84,7 @@ pub fn validate_schema(
     }
     let before = errors.reported();
     if has_status {
-        validate_root_beside_status(schema, errors);
+        validate_root_with_status(schema, errors);
     }
     if schema.member("nullable").is_true() {
         let nullable = schema.member("nullable");
@@ -100,8 +100,19 @@ pub fn validate_schema(
     }
 }
 
-/// Adds the errors of a schema but for those of its root: the structural form, what is filled in,
-/// and the dialect, each under the options that ask for it.
+/// Reports whether a schema is structural.
+pub fn is_structural(schema: &Field<'_>, budget: &Budget) -> bool {
+    let has_errors = |schema: &Field<'_>| {
+        let check =
+            |errors: &mut ErrorList| structural::validate_structural(schema, budget, errors);
+        !ErrorList::of(check).is_empty()
+    };
+    let is_supported = |value: &Value| unsupported(value).is_none();
+    schema.value().is_none_or(is_supported) && !has_errors(schema)
+}
+
+/// Validates a schema except its root: structure, defaults and dialect, each if the options require
+/// it.
 pub fn validate_parts(
     schema: &Field<'_>,
     options: Options,
@@ -127,9 +138,10 @@ pub fn validate_parts(
     dialect::validate_dialect(schema, options, is_known, budget, errors);
 }
 
-/// With the subresource, the schema of the status is that of the member alone. So the root may say
-/// only what is not lost then.
-fn validate_root_beside_status(schema: &Field<'_>, errors: &mut ErrorList) {
+/// Validates the root of a schema with the status subresource. Kubernetes validates status by the
+/// schema of the member `status` alone, so the root may only have members whose loss does not
+/// matter there.
+fn validate_root_with_status(schema: &Field<'_>, errors: &mut ErrorList) {
     for (name, is_allowed) in AT_ROOT {
         let member = schema.member(name);
         if is_zero(&member) {
@@ -155,7 +167,7 @@ fn validate_root_beside_status(schema: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Whether a member has the value of one that is not there.
+/// Reports whether a member has its zero value.
 fn is_zero(member: &Field<'_>) -> bool {
     match member.value() {
         None | Some(Value::Bool(false)) => true,
@@ -164,7 +176,7 @@ fn is_zero(member: &Field<'_>) -> bool {
     }
 }
 
-/// The name of a member that a structural schema can't say.
+/// Returns the name of a member that structural schemas do not support.
 fn unsupported(schema: &Value) -> Option<&'static str> {
     let is_said = |name: &&&str| match schema.get(**name) {
         None | Some(Value::Null) => false,
@@ -185,7 +197,7 @@ fn unsupported(schema: &Value) -> Option<&'static str> {
     children(schema).find_map(unsupported)
 }
 
-/// The schemas in a schema.
+/// Returns the schemas in a schema.
 fn children(schema: &Value) -> impl Iterator<Item = &Value> {
     let single = ["items", "additionalProperties", "not"];
     let single = single.into_iter().filter_map(|name| schema.get(name));
@@ -198,7 +210,7 @@ fn children(schema: &Value) -> impl Iterator<Item = &Value> {
         .chain(maps.flat_map(|members| members.values()))
 }
 
-/// Whether something is filled in by a schema.
+/// Reports whether a schema has any defaults.
 pub fn has_default(schema: &Value) -> bool {
     let is_said = schema.get("default").is_some_and(|value| !value.is_null());
     is_said || children(schema).any(has_default)

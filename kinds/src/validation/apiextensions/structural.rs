@@ -1,6 +1,5 @@
-//! What is refused of schemas that are not structural (CRD-42 to CRD-46): the type of each value is
-//! said outside of `allOf`, `anyOf`, `oneOf` and `not`, and these say nothing but what is asked of
-//! values.
+//! Validation of structural schemas (CRD-42 to CRD-46): the type of each value is specified outside
+//! `allOf`, `anyOf`, `oneOf` and `not`, which may contain value validations only.
 
 use api::field::Field;
 use api::structural::Budget;
@@ -9,13 +8,14 @@ use serde_json::Value;
 
 use api::error_list::ErrorList;
 
-/// No more faults than this are looked for.
-const MAX_FAULTS: usize = 1000;
+/// The check stops after this many errors. They are sorted before a response shows the first of
+/// them, so it finds more than other checks ([`super::MAX_ERRORS`]).
+const MAX_SORTED_ERRORS: usize = 1000;
 
-/// The members of an object that everybody knows.
+/// The members of metadata that a schema may restrict.
 const METADATA_MEMBERS: [&str; 2] = ["name", "generateName"];
 
-/// Where a schema stands.
+/// The place of a schema.
 #[derive(Clone, Copy, PartialEq)]
 enum Level {
     Root,
@@ -23,9 +23,9 @@ enum Level {
     Member,
 }
 
-/// Adds the errors of a schema, in the order of their texts.
+/// Validates that a schema is structural. Errors are sorted by their texts.
 pub fn validate_structural(schema: &Field<'_>, budget: &Budget, errors: &mut ErrorList) {
-    let mut found = ErrorList::to_be_sorted(MAX_FAULTS);
+    let mut found = ErrorList::to_be_sorted(MAX_SORTED_ERRORS);
     validate_node(schema, Level::Root, budget, &mut found);
     if let Some(value) = schema.value() {
         complete_rules(value, Some(value), schema, schema, &mut found);
@@ -34,7 +34,7 @@ pub fn validate_structural(schema: &Field<'_>, budget: &Budget, errors: &mut Err
 }
 
 fn validate_node(schema: &Field<'_>, level: Level, budget: &Budget, errors: &mut ErrorList) {
-    if errors.reported() >= MAX_FAULTS {
+    if errors.reported() >= MAX_SORTED_ERRORS {
         return;
     }
     let kind = schema.member("type");
@@ -48,7 +48,7 @@ fn validate_node(schema: &Field<'_>, level: Level, budget: &Budget, errors: &mut
     for (_, property) in properties.entries() {
         validate_node(&property, Level::Member, budget, errors);
     }
-    // An empty schema may be written as none.
+    // An empty schema counts as absent.
     let additional = schema.member("additionalProperties");
     if additional.is_set() && level == Level::Root {
         errors.push(additional.forbidden("must not be used at the root"));
@@ -109,7 +109,7 @@ fn validate_type(schema: &Field<'_>, level: Level, errors: &mut ErrorList) {
     }
 }
 
-/// The members that whole objects have.
+/// Validates the schema of an embedded object and its `metadata`, `kind` and `apiVersion`.
 fn validate_object(schema: &Field<'_>, level: Level, errors: &mut ErrorList) {
     let is_embedded = schema.member("x-kubernetes-embedded-resource").is_true();
     let additional = schema.member("additionalProperties");
@@ -147,7 +147,7 @@ fn validate_object(schema: &Field<'_>, level: Level, errors: &mut ErrorList) {
     }
 }
 
-/// Whether a schema of metadata says more than what names are.
+/// Reports whether a schema of metadata restricts anything but names.
 fn says_more(metadata: &Value) -> bool {
     let members = metadata.as_object().into_iter().flatten();
     members
@@ -162,7 +162,7 @@ fn says_more(metadata: &Value) -> bool {
         })
 }
 
-/// Whether a value is the same as none.
+/// Reports whether a value counts as absent.
 fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,
@@ -173,7 +173,7 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Whether the alternatives are those of a whole number or a text (CRD-44).
+/// Reports whether `anyOf` is that of an int-or-string (CRD-44).
 fn is_int_or_string(schema: &Field<'_>) -> bool {
     let alternatives = schema.value().and_then(|schema| schema.get("anyOf"));
     let alternatives = alternatives.and_then(Value::as_array).map(Vec::as_slice);
@@ -193,7 +193,7 @@ fn in_first_all_of(schema: &Field<'_>) -> bool {
     is_int_or_string(&all_of.index(0))
 }
 
-/// What a schema asks of values.
+/// Validates the value validations of a schema.
 fn validate_rules(
     schema: &Field<'_>,
     skips_any_of: bool,
@@ -226,7 +226,8 @@ fn validate_rules(
     }
 }
 
-/// What is asked inside of combinations. Nothing else may be said there (CRD-43).
+/// Validates a schema in `allOf`, `anyOf`, `oneOf` or `not`, where only value validations are
+/// allowed (CRD-43).
 fn validate_nested(
     schema: &Field<'_>,
     skips_any_of: bool,
@@ -236,7 +237,7 @@ fn validate_nested(
     let Some(Value::Object(_)) = schema.value() else {
         return;
     };
-    if errors.reported() >= MAX_FAULTS {
+    if errors.reported() >= MAX_SORTED_ERRORS {
         return;
     }
     validate_rules(schema, skips_any_of, false, budget, errors);
@@ -284,8 +285,8 @@ fn validate_nested(
     }
 }
 
-/// What combinations at the root ask of members must be said of these outside of combinations too.
-/// `rules` is what asks, `schema` what says, each with its place.
+/// Validates that members with value validations in combinations are also specified outside them.
+/// `rules` has the validations and `schema` the specification, each with its path.
 fn complete_rules(
     rules: &Value,
     schema: Option<&Value>,
@@ -312,7 +313,7 @@ fn complete_nested(
     rules_place: &Field<'_>,
     errors: &mut ErrorList,
 ) {
-    if errors.reported() >= MAX_FAULTS {
+    if errors.reported() >= MAX_SORTED_ERRORS {
         return;
     }
     let Some(said) = schema else {

@@ -1,7 +1,7 @@
-//! What is refused of the versions of a custom resource. What all versions have in common is
-//! reported at the spec, as in an older form of definitions.
+//! Validation of the versions of a custom resource. Errors of parts that all versions share are
+//! reported at the spec, where kube-apiserver's internal type has them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use api::field::{Field, LazyError};
 use api::structural::Budget;
@@ -9,11 +9,13 @@ use serde_json::{Map, Value};
 
 use super::options::Options;
 use super::{paths, schemas};
-use crate::validation::formats::{dns1035_label, report, require_text};
-use crate::validation::internal::internal_json;
+use crate::types::internal::internal_json;
+use crate::validation::report;
+use crate::validation::required::require_text;
+use crate::validation::text_formats::dns1035_label;
 use api::error_list::ErrorList;
 
-/// What versions may have in common.
+/// The members that versions can share.
 const MEMBERS: [&str; 4] = [
     "schema",
     "subresources",
@@ -33,25 +35,38 @@ const FORMATS: [&str; 8] = [
 ];
 const MAX_WARNING: usize = 256;
 
-/// What all versions of a definition have in common.
+/// The members that are the same in all versions of a definition, and the versions whose schemas
+/// are the same as before.
 pub struct Shared<'v> {
     first: Option<&'v Value>,
     names: Vec<&'static str>,
+    unchanged: HashSet<&'v str>,
 }
 
 impl<'v> Shared<'v> {
-    /// What these versions have in common.
-    pub fn of(versions: &Field<'v>) -> Shared<'v> {
+    /// Returns the members that these versions share. `before` has those of the stored definition.
+    pub fn of(versions: &Field<'v>, before: Option<&Field<'v>>) -> Shared<'v> {
         let list = versions.list();
         let first = list.first();
         let is_shared = |name: &&str| {
             let of_first = first.and_then(|version| version.get(*name));
-            // linear: once for each of the six members that versions can share.
+            // linear: once for each member that versions can share.
             list.iter().all(|version| version.get(*name) == of_first)
         };
         Shared {
             first,
             names: MEMBERS.into_iter().filter(is_shared).collect(),
+            unchanged: before.map_or_else(HashSet::new, |before| unchanged(list, before.list())),
+        }
+    }
+
+    /// Returns the options for the schema of a version. Rules that were accepted stay accepted,
+    /// whatever they cost by today's estimates (CRD-52).
+    fn options(&self, version: Option<&Value>, options: Options) -> Options {
+        let is_unchanged = version.is_some_and(|version| self.unchanged.contains(name_of(version)));
+        Options {
+            limit_expression_costs: options.limit_expression_costs && !is_unchanged,
+            ..options
         }
     }
 
@@ -65,7 +80,7 @@ impl<'v> Shared<'v> {
     }
 }
 
-/// Adds the errors of the versions.
+/// Validates the versions.
 pub fn validate_versions(
     spec: &Field<'_>,
     shared: &Shared<'_>,
@@ -101,6 +116,7 @@ pub fn validate_versions(
         if !shared.has("schema") {
             let has_status = has_status(value);
             let root = schema.member("openAPIV3Schema");
+            let options = shared.options(Some(value), options);
             schemas::validate_schema(&root, has_status, options, budget, errors);
         }
         if !shared.has("subresources") {
@@ -116,17 +132,14 @@ pub fn validate_versions(
             validate_selectable(&fields, schema, detail, options, errors);
         }
         stored += usize::from(version.member("storage").is_true());
-        let name = value
-            .get("name")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
+        let name = name_of(value);
         is_unique &= seen.insert(name);
         first.get_or_insert(name);
         let field = version.member("name");
         report(&field, dns1035_label(name), errors);
     }
     if !is_unique {
-        errors.push(versions_fault(
+        errors.push(versions_error(
             &versions,
             shared,
             "must contain unique version names",
@@ -134,7 +147,7 @@ pub fn validate_versions(
     }
     if stored != 1 {
         let detail = "must have exactly one version marked as storage version";
-        errors.push(versions_fault(&versions, shared, detail));
+        errors.push(versions_error(&versions, shared, detail));
     }
     if let Some(first) = first.filter(|name| !name.is_empty()) {
         let place = spec.member("version");
@@ -144,8 +157,8 @@ pub fn validate_versions(
     }
 }
 
-/// A fault that shows all versions, without what they have in common.
-fn versions_fault<'f>(
+/// Returns an error that shows all versions without their shared members.
+fn versions_error<'f>(
     versions: &Field<'f>,
     shared: &'f Shared<'f>,
     detail: &'f str,
@@ -168,7 +181,7 @@ fn versions_fault<'f>(
     })
 }
 
-/// Adds the errors of what all versions have in common.
+/// Validates the shared members.
 pub fn validate_shared(
     spec: &Field<'_>,
     shared: &Shared<'_>,
@@ -182,6 +195,7 @@ pub fn validate_shared(
         let versions = spec.member("versions");
         let has_status = versions.list().iter().any(has_status);
         let root = validation.member("openAPIV3Schema");
+        let options = shared.options(shared.first, options);
         schemas::validate_schema(&root, has_status, options, budget, errors);
     }
     if let Some(subresources) = shared.get("subresources") {
@@ -220,7 +234,22 @@ fn validate_selectable(
     }
 }
 
-/// The schema of a version.
+fn name_of(version: &Value) -> &str {
+    let name = version.get("name").and_then(Value::as_str);
+    name.unwrap_or_default()
+}
+
+/// Returns the names of the versions that have the same schema in both lists.
+fn unchanged<'v>(list: &'v [Value], before: &'v [Value]) -> HashSet<&'v str> {
+    let schemas = before
+        .iter()
+        .map(|version| (name_of(version), version.get("schema")));
+    let schemas: HashMap<&str, Option<&Value>> = schemas.collect();
+    let is_same = |version: &&Value| schemas.get(name_of(version)) == Some(&version.get("schema"));
+    list.iter().filter(is_same).map(name_of).collect()
+}
+
+/// Returns the schema of a version.
 fn root_schema(version: &Value) -> Option<&Value> {
     let schema = version.get("schema")?.get("openAPIV3Schema");
     schema.filter(|schema| schema.is_object())
@@ -250,7 +279,7 @@ fn validate_warning(version: &Field<'_>, errors: &mut ErrorList) {
         errors.push(warning.invalid(detail));
     } else if let Some((index, _)) = text
         .char_indices()
-        .find(|(_, letter)| !api::field_error::is_go_printable(*letter))
+        .find(|(_, letter)| !api::text::quoting::is_go_printable(*letter))
     {
         errors.push(warning.invalid(format!(
             "must only contain printable UTF-8 characters; non-printable character found at \
@@ -319,18 +348,14 @@ fn validate_columns(columns: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of the versions in which objects are stored.
+/// Validates the stored versions of the status.
 pub fn validate_stored(stored: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     if stored.is_empty() {
         errors.push(stored.invalid("must have at least one stored version"));
         return;
     }
     let versions = spec.member("versions");
-    fn name(version: &Value) -> &str {
-        let name = version.get("name").and_then(Value::as_str);
-        name.unwrap_or_default()
-    }
-    let names: HashSet<&str> = versions.list().iter().map(name).collect();
+    let names: HashSet<&str> = versions.list().iter().map(name_of).collect();
     for version in stored.items() {
         let text = version.text();
         if !names.contains(text) {
@@ -345,11 +370,11 @@ pub fn validate_stored(stored: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorL
     let stored_names = stored.list().iter().filter_map(Value::as_str);
     let mut unseen: HashSet<&str> = stored_names.collect();
     for version in versions.list() {
-        let name = name(version);
+        let name = name_of(version);
         if is_stored(&version) && !unseen.contains(name) {
             errors.push(stored.invalid(format!("must have the storage version {name}")));
         }
-        // One that comes twice is known once.
+        // A name that is listed twice matches once.
         unseen.remove(name);
     }
 }

@@ -1,4 +1,4 @@
-//! What is refused of CronJobs.
+//! Validation of CronJobs.
 
 use api::field::Field;
 use api::field_error::FieldError;
@@ -7,17 +7,18 @@ use api::object::Object;
 use super::jobs::validate_job_spec;
 use super::schedules;
 use super::time_zones;
-use crate::validation::counts::{is_same, validate_nonnegative};
+use crate::validation::immutable::is_same;
+use crate::validation::numbers::validate_nonnegative;
 use crate::validation::selectors::invalid_selector;
 use api::error_list::ErrorList;
 
-/// Names of Jobs have the name of the CronJob and eleven more characters.
+/// The names of its Jobs are the CronJob's name and up to 11 more characters.
 const MAX_NAME: usize = 63 - 11;
 
-/// A part of a time zone's name has at most so many characters.
+/// The longest part of a time zone's name.
 const MAX_ZONE_PART: usize = 14;
 
-/// Adds the errors of a CronJob.
+/// Validates a CronJob.
 pub fn validate_cronjob(object: &Object, errors: &mut ErrorList) {
     validate_spec(object, None, errors);
     let name = object.meta("name");
@@ -27,8 +28,8 @@ pub fn validate_cronjob(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to a CronJob. What it had already is not refused again: its name,
-/// its time zone, a time zone in its schedule.
+/// Validates an update of a CronJob. Its stored name, time zone, and a time zone in its schedule
+/// are not refused again.
 pub fn validate_cronjob_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_spec(object, Some(stored), errors);
 }

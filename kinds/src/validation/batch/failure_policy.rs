@@ -1,25 +1,26 @@
-//! What is refused of a Job's rules for pods that failed.
+//! Validation of a Job's pod failure policy.
 
 use std::collections::HashSet;
 
 use api::field::Field;
 use api::names;
 
-use super::{invalid_whole, too_many};
+use super::invalid_whole;
+use crate::validation::too_many;
 use api::error_list::ErrorList;
 
 const MAX_RULES: usize = 20;
 const MAX_EXIT_CODES: usize = 255;
 const MAX_CONDITIONS: usize = 20;
 
-/// What rules ask about their Job.
+/// The properties of a Job that its rules refer to.
 struct Job<'j> {
     has_limit_per_index: bool,
     /// The names of the pod's containers.
     containers: HashSet<&'j str>,
 }
 
-/// Adds the errors of the rules. `spec` is the Job's.
+/// Validates the pod failure policy. `spec` is that of the Job.
 pub(super) fn validate_failure_policy(
     spec: &Field<'_>,
     policy: &Field<'_>,
@@ -42,7 +43,7 @@ pub(super) fn validate_failure_policy(
     }
 }
 
-/// A text is one of these.
+/// Validates that a text is one of these.
 fn validate_choice(field: &Field<'_>, values: &[&str], errors: &mut ErrorList) {
     if field.text().is_empty() {
         let quoted: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
@@ -109,7 +110,7 @@ fn validate_exit_codes(job: &Job<'_>, codes: &Field<'_>, errors: &mut ErrorList)
     validate_order(operator.text(), &values, errors);
 }
 
-/// Exit codes are there once, and in order.
+/// Validates that exit codes are unique and sorted.
 fn validate_order(operator: &str, values: &Field<'_>, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     let mut before = None;

@@ -1,13 +1,13 @@
-//! Numbers of a Job's pods, in order: `1,3-5,7`.
+//! Completion indexes of a Job: `1,3-5,7`.
 
-use api::field_error::go_quote;
+use api::text::quoting::go_quote;
 
 use super::schedules::parse_go_int;
 
-/// The number of indexes, all of which are below `completions`.
+/// Returns the number of indexes, all of which must be below `completions`.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// Returns the message for an invalid text.
 pub(super) fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
     if text.is_empty() {
         return Ok(0);
@@ -65,8 +65,7 @@ fn parse_interval(text: &str, completions: i64) -> Result<(i64, i64), String> {
     Ok((first, second))
 }
 
-/// The first index that is both among the completed and the failed ones. What can't be read is
-/// passed over.
+/// Returns the first index that is both completed and failed. Invalid intervals are skipped.
 pub(super) fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
     let intervals = |text: &'_ str| -> Vec<(i64, i64)> {
         let intervals = text

@@ -1,4 +1,4 @@
-//! What is refused of Jobs.
+//! Validation of Jobs.
 
 use api::field::Field;
 use api::field_error::FieldError;
@@ -8,10 +8,9 @@ use api::object::Object;
 use super::failure_policy::validate_failure_policy;
 use super::success_policy::validate_success_policy;
 use super::template_update::validate_template_update;
-use crate::validation::counts::{
-    IMMUTABLE, is_same, number, validate_all_nonnegative, validate_immutable,
-};
-use crate::validation::internal::invalid_struct;
+use crate::types::internal::invalid_struct;
+use crate::validation::immutable::{IMMUTABLE, is_same, validate_immutable};
+use crate::validation::numbers::{number, validate_all_nonnegative};
 use crate::validation::pods::validate_pod_template_spec;
 use crate::validation::selectors::{
     has_invalid_values, invalid_selector, is_evaluable, selects, validate_label_selector,
@@ -19,23 +18,23 @@ use crate::validation::selectors::{
 use crate::validation::workloads::NOT_SELECTED;
 use api::error_list::ErrorList;
 
-/// Limits of Jobs whose pods have numbers.
+/// The limits of indexed Jobs.
 const MAX_PARALLELISM: i64 = 100_000;
 const MAX_FAILED_INDEXES: i64 = 100_000;
-/// Above so many completions, the other limits are lower.
+/// The number of completions above which the other limits are lower.
 const MANY_COMPLETIONS: i64 = 100_000;
 const MAX_WITH_MANY_COMPLETIONS: i64 = 10_000;
 
 const MAX_MANAGED_BY: usize = 63;
 
-/// The labels of a Job's pods, with and without the prefix that they lacked at first.
+/// The labels that pods of a Job get: with the prefix, and in their older form without it.
 pub(super) const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 pub(super) const JOB_NAME: &str = "batch.kubernetes.io/job-name";
 const LEGACY_CONTROLLER_UID: &str = "controller-uid";
 const LEGACY_JOB_NAME: &str = "job-name";
 
-/// Adds the errors of a Job. It has its uid already, and selector and labels were made of it
-/// ([`crate::defaults::batch::prepare_job_create`]).
+/// Validates a Job. Its uid is set, and selector and labels have been made from it
+/// ([`crate::strategies::batch::prepare_job_create`]).
 pub fn validate_job(object: &Object, errors: &mut ErrorList) {
     validate(object, None, errors);
 }
@@ -56,7 +55,7 @@ fn validate(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     }
 }
 
-/// A selector that was made of the Job's uid, and the labels of its pods, are those.
+/// Validates that a generated selector and the labels of the pods match the Job's uid.
 fn validate_generated_selector(
     object: &Object,
     spec: &Field<'_>,
@@ -92,7 +91,7 @@ fn validate_generated_selector(
     }
 }
 
-/// Jobs that were made when labels had no prefix need none.
+/// Reports whether a Job needs labels with the prefix. Jobs from before the prefix do not.
 fn needs_prefixed_labels(stored: Option<&Object>) -> bool {
     stored.is_none_or(|stored| {
         let path = ["spec", "template", "metadata", "labels"];
@@ -113,7 +112,7 @@ fn validate_has_label(labels: &Field<'_>, key: &str, value: &str, errors: &mut E
     }
 }
 
-/// Adds the errors of a Job's spec, with its selector.
+/// Validates the spec of a Job, including its selector.
 fn validate_whole_spec(spec: &Field<'_>, stored: Option<&Object>, errors: &mut ErrorList) {
     validate_job_spec(spec, errors);
     let selector = spec.member("selector");
@@ -134,7 +133,7 @@ fn validate_whole_spec(spec: &Field<'_>, stored: Option<&Object>, errors: &mut E
     }
 }
 
-/// Adds the errors of a Job's spec, without its selector.
+/// Validates the spec of a Job, except its selector.
 pub(super) fn validate_job_spec(spec: &Field<'_>, errors: &mut ErrorList) {
     let counts = [
         "parallelism",
@@ -198,7 +197,7 @@ fn validate_managed_by(field: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// A domain, a slash, and a path: `acme.io/foo`.
+/// Validates a domain, a slash and a path: `acme.io/foo`.
 fn validate_domain_prefixed_path(text: &str, field: &Field<'_>, errors: &mut ErrorList) {
     if text.is_empty() {
         errors.push(field.required(""));
@@ -222,7 +221,7 @@ fn validate_domain_prefixed_path(text: &str, field: &Field<'_>, errors: &mut Err
     }
 }
 
-/// The limits of a Job whose pods have numbers.
+/// Validates the limits of an indexed Job.
 fn validate_indexed(spec: &Field<'_>, errors: &mut ErrorList) {
     let completions = spec.member("completions");
     let parallelism = spec.member("parallelism");
@@ -277,8 +276,8 @@ fn validate_replacement_policy(policy: &Field<'_>, failure: &Field<'_>, errors: 
     }
 }
 
-/// Pods of Jobs end. Templates that say nothing have the policy of all pods, which is none of
-/// theirs.
+/// Validates that pods of a Job are not restarted for ever. The default policy of pods, Always, is
+/// invalid here.
 fn validate_restart_policy(policy: &Field<'_>, failure: &Field<'_>, errors: &mut ErrorList) {
     match policy.text() {
         "Never" => {}
@@ -292,7 +291,7 @@ fn validate_restart_policy(policy: &Field<'_>, failure: &Field<'_>, errors: &mut
     }
 }
 
-/// Adds the errors of a change to a Job. Those of its spec are found twice, as Kubernetes does.
+/// Validates an update of a Job. Errors of its spec are found twice, as in Kubernetes.
 pub fn validate_job_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate(object, Some(stored), errors);
     let (spec, old) = (Field::of(object, "spec"), Field::of(stored, "spec"));
@@ -318,7 +317,7 @@ pub fn validate_job_update(object: &Object, stored: &Object, errors: &mut ErrorL
     validate_fixed("successPolicy", "batch.v1.SuccessPolicy", errors);
 }
 
-/// Completions change with the parallelism, if pods have numbers, and not at all otherwise.
+/// Validates that completions change only in indexed Jobs, together with the parallelism.
 fn validate_completions(spec: &Field<'_>, old: &Field<'_>, errors: &mut ErrorList) {
     let completions = spec.member("completions");
     if is_same(completions.value(), old.member("completions").value()) {

@@ -1,4 +1,4 @@
-//! What is refused of Jobs and CronJobs.
+//! Validation of Jobs and CronJobs.
 
 mod cronjobs;
 mod failure_policy;
@@ -17,15 +17,8 @@ pub use jobs::{validate_job, validate_job_update};
 pub use status::validate_job_status_update;
 
 use api::field::{Field, LazyError};
-use api::field_error::FieldErrorKind;
 
-/// The fault of a list with too many items.
-pub(crate) fn too_many<'f>(field: &Field<'f>, limit: usize) -> LazyError<'f> {
-    let detail = format!("must have at most {limit} items");
-    field.fault_value(FieldErrorKind::TooMany, field.len(), detail)
-}
-
-/// The fault of a value that is not shown.
+/// Returns an error that shows the detail instead of the value.
 fn invalid_whole<'f>(field: &Field<'f>, detail: &'f str) -> LazyError<'f> {
     field.invalid("").showing_json(move || detail.to_owned())
 }

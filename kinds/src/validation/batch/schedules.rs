@@ -1,8 +1,9 @@
-//! Schedules of CronJobs: five fields, or words such as `@daily` and `@every 1h30m`.
+//! Schedules of CronJobs: five fields, or descriptors such as `@daily` and `@every 1h30m`.
 //!
-//! The texts of faults are those of the parser that kube-apiserver uses.
+//! Error messages are those of the cron parser that kube-apiserver uses.
 
-use api::field_error::go_quote;
+use api::text::go_duration;
+use api::text::quoting::go_quote;
 
 use super::time_zones;
 
@@ -10,7 +11,7 @@ use super::time_zones;
 struct Bounds {
     min: u64,
     max: u64,
-    /// Names of values, from the least value on.
+    /// Names of values, starting with the smallest value.
     names: &'static [&'static str],
 }
 
@@ -48,7 +49,7 @@ const FIELDS: [Bounds; 5] = [
     },
 ];
 
-/// Words that stand for a whole schedule.
+/// Descriptors, each of which is a whole schedule.
 const DESCRIPTORS: [&str; 7] = [
     "@yearly",
     "@annually",
@@ -59,22 +60,22 @@ const DESCRIPTORS: [&str; 7] = [
     "@hourly",
 ];
 
-/// Reads a schedule.
+/// Parses a schedule.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns the parser's message.
 pub(super) fn parse(schedule: &str) -> Result<(), String> {
     let mut rest = schedule;
     if schedule.starts_with("TZ=") || schedule.starts_with("CRON_TZ=") {
-        let (_, behind) = schedule.split_once('=').unwrap_or_default();
-        let Some((zone, behind)) = behind.split_once(' ') else {
+        let (_, after) = schedule.split_once('=').unwrap_or_default();
+        let Some((zone, after)) = after.split_once(' ') else {
             return Err(
                 "invalid schedule format: runtime error: slice bounds out of range [:-1]"
                     .to_owned(),
             );
         };
         time_zones::load(zone).map_err(|error| format!("provided bad location {zone}: {error}"))?;
-        rest = behind.trim();
+        rest = after.trim();
     }
     if rest.starts_with('@') {
         return descriptor(rest);
@@ -100,13 +101,14 @@ fn descriptor(text: &str) -> Result<(), String> {
         return Ok(());
     }
     match text.strip_prefix("@every ") {
-        Some(duration) => parse_duration(duration)
+        Some(duration) => go_duration::parse(duration)
+            .map(|_| ())
             .map_err(|error| format!("failed to parse duration {text}: {error}")),
         None => Err(format!("unrecognized descriptor: {text}")),
     }
 }
 
-/// A value, a range of values, or every so manieth of a range: `*`, `1`, `1-5`, `*/2`, `1-5/2`.
+/// Parses a value, a range, or a range with a step: `*`, `1`, `1-5`, `*/2`, `1-5/2`.
 fn parse_range(text: &str, bounds: &Bounds) -> Result<(), String> {
     let mut parts = text.split('/');
     let mut ends = parts.next().unwrap_or_default().split('-');
@@ -170,101 +172,13 @@ fn parse_number(text: &str) -> Result<u64, String> {
     u64::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}"))
 }
 
-/// Reads a whole number as Go does.
+/// Parses an integer like Go's `strconv`.
 pub(super) fn parse_go_int(text: &str) -> Result<i64, &'static str> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err("invalid syntax");
     }
     text.parse().map_err(|_| "value out of range")
-}
-
-/// The nanoseconds of a unit.
-fn unit_nanos(unit: &str) -> Option<u64> {
-    Some(match unit {
-        "ns" => 1,
-        "us" | "µs" | "μs" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        "m" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        _ => return None,
-    })
-}
-
-/// Durations have less nanoseconds than this.
-const MAX_NANOS: u64 = 1 << 63;
-
-/// Reads a duration as Go does: `1h30m`.
-fn parse_duration(text: &str) -> Result<(), String> {
-    let invalid = || format!("time: invalid duration {}", quoted(text));
-    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if rest == "0" {
-        return Ok(());
-    }
-    if rest.is_empty() {
-        return Err(invalid());
-    }
-    let mut total: u64 = 0;
-    while !rest.is_empty() {
-        let whole = leading_digits(rest);
-        rest = rest.get(whole.len()..).unwrap_or_default();
-        let mut fraction = "";
-        if let Some(behind) = rest.strip_prefix('.') {
-            fraction = leading_digits(behind);
-            rest = behind.get(fraction.len()..).unwrap_or_default();
-        }
-        if whole.is_empty() && fraction.is_empty() {
-            return Err(invalid());
-        }
-        let is_number = |c: char| c == '.' || c.is_ascii_digit();
-        let unit = rest.split(is_number).next().unwrap_or_default();
-        rest = rest.get(unit.len()..).unwrap_or_default();
-        if unit.is_empty() {
-            return Err(format!("time: missing unit in duration {}", quoted(text)));
-        }
-        let Some(nanos) = unit_nanos(unit) else {
-            let (unit, duration) = (quoted(unit), quoted(text));
-            return Err(format!("time: unknown unit {unit} in duration {duration}"));
-        };
-        let whole: u64 = if whole.is_empty() {
-            0
-        } else {
-            whole.parse().map_err(|_| invalid())?
-        };
-        let whole = whole.checked_mul(nanos).filter(|nanos| *nanos <= MAX_NANOS);
-        let sum = whole.and_then(|whole| total.checked_add(whole));
-        total = sum.filter(|sum| *sum <= MAX_NANOS).ok_or_else(invalid)?;
-        // A part of a unit can make no duration too long that is not too long anyway.
-    }
-    let is_negative = text.starts_with('-');
-    if total == MAX_NANOS && !is_negative {
-        return Err(invalid());
-    }
-    Ok(())
-}
-
-fn leading_digits(text: &str) -> &str {
-    text.split(|c: char| !c.is_ascii_digit())
-        .next()
-        .unwrap_or_default()
-}
-
-/// A text in quotes, as errors about times have it: bytes that are not ASCII are escaped.
-fn quoted(text: &str) -> String {
-    let mut shown = String::from("\"");
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' => {
-                shown.push('\\');
-                shown.push(char::from(byte));
-            }
-            b' '..=b'~' | b'\x7f' => shown.push(char::from(byte)),
-            _ => shown.push_str(&format!("\\x{byte:02x}")),
-        }
-    }
-    shown.push('"');
-    shown
 }
 
 #[cfg(test)]

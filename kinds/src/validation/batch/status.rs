@@ -1,4 +1,4 @@
-//! What is refused of the status of Jobs.
+//! Validation of the status of Jobs.
 
 use api::field::Field;
 use api::object::Object;
@@ -6,18 +6,19 @@ use jiff::Timestamp;
 
 use super::indexes::{count_indexes, overlap};
 use super::invalid_whole;
-use crate::validation::counts::{is_same, number, validate_all_nonnegative};
-use crate::validation::internal::invalid_struct;
+use crate::types::internal::invalid_struct;
+use crate::validation::immutable::is_same;
+use crate::validation::numbers::{number, validate_all_nonnegative};
 use api::error_list::ErrorList;
 
-/// Whether a status has this condition.
+/// Reports whether a status has this condition with status True.
 pub(super) fn has_condition(status: &Field<'_>, name: &str) -> bool {
     status.member("conditions").items().any(|condition| {
         condition.member("type").text() == name && condition.member("status").text() == "True"
     })
 }
 
-/// The conditions of a Job that say how it ended or is about to end.
+/// The conditions with which a Job has ended or is about to end.
 #[derive(Clone, Copy)]
 struct Ends {
     is_complete: bool,
@@ -41,7 +42,7 @@ impl Ends {
     }
 }
 
-/// A change to the status of a Job. What has not changed is not refused.
+/// An update of the status of a Job. Unchanged parts are not validated.
 struct Change<'c> {
     spec: Field<'c>,
     status: Field<'c>,
@@ -50,7 +51,7 @@ struct Change<'c> {
     old_ends: Ends,
 }
 
-/// Adds the errors of a change to the status of a Job.
+/// Validates an update of the status of a Job.
 pub fn validate_job_status_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let (status, old) = (Field::of(object, "status"), Field::of(stored, "status"));
     let change = Change {
@@ -71,7 +72,7 @@ pub fn validate_job_status_update(object: &Object, stored: &Object, errors: &mut
     change.validate_transition(errors);
 }
 
-/// Uids of pods are there once.
+/// Validates that the uids of pods are unique.
 fn validate_uncounted(uncounted: &Field<'_>, errors: &mut ErrorList) {
     let mut seen = std::collections::BTreeSet::new();
     for name in ["succeeded", "failed"] {
@@ -90,7 +91,7 @@ fn time(field: &Field<'_>) -> Option<Timestamp> {
 }
 
 impl Change<'_> {
-    /// Whether a field of the status changes.
+    /// Reports whether a field of the status changes.
     fn is_changed(&self, name: &str) -> bool {
         !is_same(
             self.status.member(name).value(),
@@ -98,7 +99,7 @@ impl Change<'_> {
         )
     }
 
-    /// Whether the Job runs again. It starts anew then.
+    /// Reports whether the Job resumes, which resets its start time.
     fn is_resumed(&self) -> bool {
         let conditions = self.status.member("conditions");
         let is_running = conditions.items().any(|condition| {
@@ -112,7 +113,7 @@ impl Change<'_> {
         errors.push(invalid_whole(&self.status.member("conditions"), message));
     }
 
-    /// How Jobs end, and when.
+    /// Validates the conditions with which a Job ends, and its completion time.
     fn validate_ends(&self, errors: &mut ErrorList) {
         let (ends, old) = (self.ends, self.old_ends);
         let completes = ends.is_complete != old.is_complete;
@@ -159,7 +160,7 @@ impl Change<'_> {
         }
     }
 
-    /// Jobs that ended have no pods, and have begun once.
+    /// Validates that a finished Job has no active pods and has a start time.
     fn validate_finished(&self, errors: &mut ErrorList) {
         let finishes = self.ends.is_finished() != self.old_ends.is_finished();
         if !self.ends.is_finished() {
@@ -187,7 +188,7 @@ impl Change<'_> {
         }
     }
 
-    /// The numbers of pods that completed or failed.
+    /// Validates the completed and the failed indexes.
     fn validate_indexes(&self, errors: &mut ErrorList) {
         let completed = self.status.member("completedIndexes");
         let failed = self.status.member("failedIndexes");
@@ -266,7 +267,7 @@ impl Change<'_> {
         }
     }
 
-    /// What was so stays so.
+    /// Validates that terminal conditions are not removed.
     fn validate_transition(&self, errors: &mut ErrorList) {
         let (ends, old) = (self.ends, self.old_ends);
         for (name, was, is) in [

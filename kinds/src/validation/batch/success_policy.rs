@@ -1,16 +1,16 @@
-//! What is refused of a Job's rules for its success.
+//! Validation of a Job's success policy.
 
 use api::field::Field;
 
 use super::indexes::count_indexes;
-use super::too_many;
-use crate::validation::counts::validate_nonnegative;
+use crate::validation::numbers::validate_nonnegative;
+use crate::validation::too_many;
 use api::error_list::ErrorList;
 
 const MAX_RULES: usize = 20;
 const MAX_INDEXES_BYTES: usize = 64 * 1024;
 
-/// Adds the errors of the rules of a Job with so many completions.
+/// Validates the success policy of a Job with this number of completions.
 pub(super) fn validate_success_policy(
     policy: &Field<'_>,
     completions: i64,

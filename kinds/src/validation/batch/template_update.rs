@@ -1,19 +1,19 @@
-//! What is refused of changes to a Job's template.
+//! Validation of updates of a Job's pod template.
 
 use api::field::Field;
 use api::object::Object;
 use serde_json::{Map, Value};
 
 use super::status::has_condition;
-use crate::validation::counts::{IMMUTABLE, is_same};
-use crate::validation::internal::invalid_struct;
+use crate::types::internal::invalid_struct;
+use crate::validation::immutable::{IMMUTABLE, is_same};
 use api::error_list::ErrorList;
 
-/// What may change of the pods of a suspended Job: where they may run.
+/// The scheduling directives, which may change while a Job is suspended.
 const DIRECTIVES: [&str; 3] = ["nodeSelector", "tolerations", "schedulingGates"];
 
-/// The template of a Job never changes, but for some fields while it is suspended and has no pods:
-/// where they may run, what their containers need, and the metadata.
+/// Validates that the template is unchanged. While a Job is suspended and has no pods, its
+/// scheduling directives, the resources of its containers and its metadata may change.
 pub(super) fn validate_template_update(
     stored: &Object,
     spec: &Field<'_>,
@@ -44,7 +44,7 @@ pub(super) fn validate_template_update(
     }
 }
 
-/// Whether a Job is suspended, and has no pods.
+/// Reports whether a Job is suspended and has no pods.
 fn is_paused(stored: &Object) -> bool {
     let is_suspended = stored.at(&["spec", "suspend"]) == Some(&Value::Bool(true));
     let status = Field::of(stored, "status");
@@ -52,7 +52,7 @@ fn is_paused(stored: &Object) -> bool {
     is_suspended && has_stopped && status.member("active").int().unwrap_or_default() == 0
 }
 
-/// Takes over what may change of a pod.
+/// Copies the fields of a pod that may change.
 fn take_over(allowed: &mut Map<String, Value>, changed: &Map<String, Value>) {
     for name in DIRECTIVES {
         copy(allowed, changed, name);
@@ -86,7 +86,7 @@ fn copy(to: &mut Map<String, Value>, from: &Map<String, Value>, name: &str) {
     };
 }
 
-/// Nodes may be chosen anew; an affinity without anything else may come and go.
+/// Copies the node affinity. An affinity without any other member may be added or removed.
 fn take_over_node_affinity(allowed: &mut Map<String, Value>, changed: &Map<String, Value>) {
     let new = changed.get("affinity").and_then(Value::as_object);
     let mut affinity = match allowed.remove("affinity") {

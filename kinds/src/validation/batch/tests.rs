@@ -2,8 +2,9 @@ use api::object::Object;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::defaults::batch::{cronjob, job, prepare_job_create};
+use crate::defaults::batch::{cronjob, job};
 use crate::recorded::{Functions, check};
+use crate::strategies::batch::prepare_job_create;
 use api::error_list::ErrorList;
 
 fn functions(path: &str) -> Functions {
@@ -27,7 +28,7 @@ fn functions(path: &str) -> Functions {
     }
 }
 
-/// API-251.
+/// API-251: answers of kube-apiserver 1.36.
 #[test]
 fn jobs_are_answered_as_by_kubernetes() {
     check(include_str!("../../../recorded/batch.json"), functions);
@@ -48,7 +49,7 @@ fn errors(object: &Object) -> Vec<String> {
     texts.filter(about_labels).collect()
 }
 
-/// API-231: as recorded of kube-apiserver 1.36, but for the uid.
+/// API-231: recorded from kube-apiserver 1.36, except the uid.
 #[test]
 fn selectors_of_jobs_are_made_of_their_uid() {
     let never = json!({"restartPolicy": "Never"});

@@ -1,12 +1,12 @@
-//! The time zones that there are.
+//! The known time zones.
 
-/// The names of all time zones, one a line, in order.
+/// The names of all time zones, one per line, sorted.
 const NAMES: &str = include_str!("time_zones.txt");
 
-/// Finds a time zone.
+/// Looks up a time zone.
 ///
 /// # Errors
-/// There is none of this name.
+/// Returns Go's message if the name is invalid or unknown.
 pub(super) fn load(name: &str) -> Result<(), String> {
     if matches!(name, "" | "UTC" | "Local") {
         return Ok(());

@@ -1,18 +1,18 @@
-//! What is refused of priority levels.
+//! Validation of PriorityLevelConfigurations.
 
 use api::field::Field;
 use api::object::Object;
 use serde_json::json;
 
 use super::validate_conditions;
-use crate::validation::internal::invalid_struct;
+use crate::types::internal::invalid_struct;
 use api::error_list::ErrorList;
 
 const MAX_QUEUES: i64 = 10_000_000;
-/// The bits of a hash from which hands of queues are dealt.
+/// The bits of the hash from which shuffle sharding deals hands of queues.
 const MAX_HASH_BITS: i64 = 60;
 
-/// Adds the errors of a priority level.
+/// Validates a PriorityLevelConfiguration.
 pub fn validate_prioritylevelconfiguration(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let name = object.name();
@@ -29,7 +29,7 @@ pub fn validate_prioritylevelconfiguration(object: &Object, errors: &mut ErrorLi
     validate_conditions(object, errors);
 }
 
-/// Adds the errors of a change to a priority level.
+/// Validates an update of a PriorityLevelConfiguration.
 pub fn validate_prioritylevelconfiguration_update(
     object: &Object,
     _stored: &Object,
@@ -38,7 +38,7 @@ pub fn validate_prioritylevelconfiguration_update(
     validate_prioritylevelconfiguration(object, errors);
 }
 
-/// Adds the errors of a change to the status of a priority level.
+/// Validates an update of the status of a PriorityLevelConfiguration.
 pub fn validate_prioritylevelconfiguration_status_update(
     object: &Object,
     _stored: &Object,
@@ -47,7 +47,7 @@ pub fn validate_prioritylevelconfiguration_status_update(
     validate_conditions(object, errors);
 }
 
-/// Whether a level that every server has differs from what it must be.
+/// Reports whether a mandatory priority level differs from its required spec.
 fn is_mandatory_changed(name: &str, spec: &Field<'_>) -> bool {
     match name {
         "exempt" => spec.member("type").text() != "Exempt" || spec.member("limited").is_set(),
@@ -157,7 +157,7 @@ fn validate_queuing(queuing: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// The bits that choose a hand of so many queues.
+/// Returns the bits of entropy that are needed to deal a hand from this number of queues.
 fn entropy_bits(queues: i64, hand: i64) -> i64 {
     ((queues as f64).log2() * hand as f64).ceil() as i64
 }

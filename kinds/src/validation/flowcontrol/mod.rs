@@ -1,4 +1,4 @@
-//! What is refused of flow schemas and priority levels.
+//! Validation of FlowSchemas and PriorityLevelConfigurations.
 
 mod levels;
 mod rules;
@@ -10,7 +10,7 @@ use api::names;
 use api::object::Object;
 use serde_json::{Value, json};
 
-use super::internal::{internal_json, invalid_struct};
+use crate::types::internal::{internal_json, invalid_struct};
 use api::error_list::ErrorList;
 
 pub use levels::{
@@ -20,7 +20,7 @@ pub use levels::{
 
 const MAX_PRECEDENCE: i64 = 10_000;
 
-/// Adds the errors of a flow schema.
+/// Validates a FlowSchema.
 pub fn validate_flowschema(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     validate_spec(object.name(), &spec, errors);
@@ -37,12 +37,12 @@ pub fn validate_flowschema(object: &Object, errors: &mut ErrorList) {
     validate_conditions(object, errors);
 }
 
-/// Adds the errors of a change to a flow schema.
+/// Validates an update of a FlowSchema.
 pub fn validate_flowschema_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
     validate_flowschema(object, errors);
 }
 
-/// Adds the errors of a change to the status of a flow schema.
+/// Validates an update of the status of a FlowSchema.
 pub fn validate_flowschema_status_update(
     object: &Object,
     _stored: &Object,
@@ -85,7 +85,7 @@ fn validate_spec(name: &str, spec: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// The spec of a schema that can't be changed.
+/// Returns the required spec of a mandatory FlowSchema.
 fn mandatory_spec(name: &str) -> Option<Value> {
     let (precedence, groups): (i64, &[&str]) = match name {
         "exempt" => (1, &["system:masters"]),
@@ -118,7 +118,7 @@ fn mandatory_spec(name: &str) -> Option<Value> {
     Some(spec)
 }
 
-/// Adds the errors of the conditions in a status: each has a type of its own.
+/// Validates the conditions of a status, whose types must be unique.
 fn validate_conditions(object: &Object, errors: &mut ErrorList) {
     let status = Field::of(object, "status");
     let mut seen = HashSet::new();

@@ -1,4 +1,4 @@
-//! What is refused of the rules of flow schemas.
+//! Validation of the rules of FlowSchemas.
 
 use api::field::Field;
 use api::names;
@@ -17,7 +17,7 @@ const VERBS: [&str; 9] = [
     "watch",
 ];
 
-/// Adds the errors of a rule: subjects, and what they do.
+/// Validates a rule: its subjects and the requests that it matches.
 pub fn validate_rule(rule: &Field<'_>, errors: &mut ErrorList) {
     let subjects = rule.member("subjects");
     if subjects.is_empty() {
@@ -41,7 +41,7 @@ pub fn validate_rule(rule: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Kinds of subjects and their members, in the order in which wrong ones are reported.
+/// Kinds of subjects, their members, and the other kinds in the order in which they are reported.
 const SUBJECTS: [(&str, &str, [&str; 2]); 3] = [
     ("ServiceAccount", "serviceAccount", ["User", "Group"]),
     ("User", "user", ["ServiceAccount", "Group"]),
@@ -96,13 +96,13 @@ fn validate_service_account(account: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Whether a list has this text.
+/// Reports whether a list contains this text.
 fn has(list: &Field<'_>, text: &str) -> bool {
     list.list().iter().any(|item| item.as_str() == Some(text))
 }
 
-/// Adds the errors of a list that has something, or nothing but a star. Returns whether it is
-/// right.
+/// Validates that a list is not empty, and that `*` is its only item if present. Returns whether it
+/// is valid.
 fn validate_list(list: &Field<'_>, missing: &str, others: &str, errors: &mut ErrorList) -> bool {
     if list.is_empty() {
         errors.push(list.required(missing));
@@ -163,14 +163,14 @@ fn validate_non_resource_rule(rule: &Field<'_>, errors: &mut ErrorList) {
         return;
     }
     for url in urls.items() {
-        if let Some(detail) = url_fault(url.text()) {
+        if let Some(detail) = url_error(url.text()) {
             errors.push(url.invalid(detail));
         }
     }
 }
 
-/// What is wrong with a URL path of a rule.
-fn url_fault(path: &str) -> Option<&'static str> {
+/// Returns the reason why a URL path of a rule is invalid, if it is.
+fn url_error(path: &str) -> Option<&'static str> {
     if path.is_empty() {
         return Some("must not be empty");
     }

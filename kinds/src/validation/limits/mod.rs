@@ -1,4 +1,4 @@
-//! What is refused of quotas of resources and of ranges of limits.
+//! Validation of ResourceQuotas and LimitRanges.
 
 mod quotas;
 mod ranges;

@@ -1,46 +1,15 @@
-//! What is refused of quotas of resources.
+//! Validation of ResourceQuotas.
 
 use std::collections::{BTreeSet, HashMap};
 
 use api::field::Field;
 use api::object::Object;
 
-use crate::validation::internal::internal_json;
+use crate::resource_names::{is_of_quotas, is_of_scoped_pods};
+use crate::types::internal::internal_json;
 use crate::validation::pods::containers::resources::{validate_quantity, validate_resource_name};
 use api::error_list::{ErrorList, Report};
 
-/// What quotas can count, besides huge pages and what has a prefix in its name.
-const OF_QUOTAS: [&str; 19] = [
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.storage",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "persistentvolumeclaims",
-    "configmaps",
-    "services.nodeports",
-    "services.loadbalancers",
-];
-/// What a quota can count of some pods only.
-const OF_PODS: [&str; 7] = [
-    "pods",
-    "cpu",
-    "memory",
-    "limits.cpu",
-    "limits.memory",
-    "requests.cpu",
-    "requests.memory",
-];
 const SCOPES: [&str; 7] = [
     "Terminating",
     "NotTerminating",
@@ -50,13 +19,13 @@ const SCOPES: [&str; 7] = [
     "CrossNamespacePodAffinity",
     "VolumeAttributesClass",
 ];
-/// Scopes that nothing is in both of.
+/// Pairs of scopes that no object is in together.
 const CONFLICTS: [[&str; 2]; 2] = [
     ["BestEffort", "NotBestEffort"],
     ["Terminating", "NotTerminating"],
 ];
 
-/// Adds the errors of a quota.
+/// Validates a ResourceQuota.
 pub fn validate_resourcequota(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let hard = spec.member("hard");
@@ -66,7 +35,7 @@ pub fn validate_resourcequota(object: &Object, errors: &mut ErrorList) {
     validate_scope_selector(&spec, &names, errors);
 }
 
-/// Adds the errors of a change to a quota: its scopes stay.
+/// Validates an update of a ResourceQuota, whose scopes are immutable.
 pub fn validate_resourcequota_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_resourcequota(object, errors);
     let spec = Field::of(object, "spec");
@@ -77,7 +46,7 @@ pub fn validate_resourcequota_update(object: &Object, stored: &Object, errors: &
     }
 }
 
-/// Adds the errors of a change to the status of a quota.
+/// Validates an update of the status of a ResourceQuota.
 pub fn validate_resourcequota_status_update(
     object: &Object,
     _stored: &Object,
@@ -103,21 +72,16 @@ fn validate_quantities(list: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-fn is_of_quotas(name: &str) -> bool {
-    let is_huge = ["hugepages-", "requests.hugepages-"];
-    OF_QUOTAS.contains(&name) || is_huge.iter().any(|prefix| name.starts_with(prefix))
-}
-
-/// Whether a quota with this scope can count a resource.
+/// Reports whether a quota with this scope can limit a resource.
 fn is_counted(scope: &str, name: &str) -> bool {
     match scope {
         "BestEffort" => name == "pods",
         "VolumeAttributesClass" => matches!(name, "persistentvolumeclaims" | "requests.storage"),
-        _ => !SCOPES.contains(&scope) || OF_PODS.contains(&name),
+        _ => !SCOPES.contains(&scope) || is_of_scoped_pods(name),
     }
 }
 
-/// For each scope, how many of the resources a quota with this scope can't count.
+/// Returns for each scope the number of listed resources that a quota with this scope cannot limit.
 fn uncounted(names: &[&str]) -> HashMap<&'static str, usize> {
     let of = |scope| {
         let names = names.iter();
@@ -150,7 +114,7 @@ fn validate_scopes(scopes: &Field<'_>, names: &[&str], errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a selector of scopes. Their paths have no index in Kubernetes.
+/// Validates a scope selector. Paths have no index in Kubernetes.
 fn validate_scope_selector(spec: &Field<'_>, names: &[&str], errors: &mut ErrorList) {
     let selector = spec.member("scopeSelector");
     let expressions = selector.member("matchExpressions");
@@ -175,7 +139,7 @@ fn validate_scope_selector(spec: &Field<'_>, names: &[&str], errors: &mut ErrorL
         all.push(scope);
     }
     for _ in 0..conflicts(&all) {
-        // Kubernetes shows the other list of scopes here.
+        // Kubernetes shows `spec.scopes` here.
         let shown = scopes.value().unwrap_or(&serde_json::Value::Null);
         errors.push(expressions.invalid_value(shown, "conflicting scopes"));
     }

@@ -1,4 +1,4 @@
-//! What is refused of ranges of limits.
+//! Validation of LimitRanges.
 
 use std::collections::HashSet;
 
@@ -10,6 +10,7 @@ use api::object::Object;
 use api::quantity::Quantity;
 use serde_json::Value;
 
+use crate::resource_names::can_be_overcommitted;
 use crate::validation::pods::containers::resources::{
     validate_container_resource_name, validate_resource_name,
 };
@@ -17,7 +18,7 @@ use api::error_list::ErrorList;
 
 const TYPES: [&str; 3] = ["Pod", "Container", "PersistentVolumeClaim"];
 
-/// Adds the errors of a range of limits.
+/// Validates a LimitRange.
 pub fn validate_limitrange(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let limits = spec.member("limits");
@@ -36,7 +37,7 @@ pub fn validate_limitrange(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to a range of limits.
+/// Validates an update of a LimitRange.
 pub fn validate_limitrange_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
     validate_limitrange(object, errors);
 }
@@ -88,8 +89,8 @@ fn validate_item(item: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Two lists of which the first may not have more of a resource than the second; the list in which
-/// that is reported, and whose quantity it shows; and the words for both.
+/// Two lists, the first of which must not exceed the second for any resource; the list at whose
+/// path the error is reported, and the one whose quantity it shows; the words for both.
 type Order = (
     [&'static str; 2],
     &'static str,
@@ -156,8 +157,7 @@ fn validate_resource(item: &Field<'_>, resource: &str, errors: &mut ErrorList) {
     validate_ratio(item, resource, errors);
     let default = quantity(item, "default", resource);
     let request = quantity(item, "defaultRequest", resource);
-    let is_native = !resource.contains('/') || resource.contains("kubernetes.io/");
-    let may_differ = is_native && !resource.starts_with("hugepages-");
+    let may_differ = can_be_overcommitted(resource);
     if let (false, Some(default), Some(request)) = (may_differ, default, request)
         && default != request
     {
@@ -185,7 +185,7 @@ fn validate_ratio(item: &Field<'_>, resource: &str, errors: &mut ErrorList) {
     let (Some(min), Some(max)) = (min, max) else {
         return;
     };
-    // Thousandths are exact for numbers that are not too large.
+    // Thousandths are exact for numbers in this range.
     let is_small = |number: &Quantity| number.value() < i64::MAX / 1000;
     let (least, most, given) = if [&ratio, &min, &max].into_iter().all(is_small) {
         let given = ratio.milli_value() as f64 / 1000.0;

@@ -1,16 +1,18 @@
-//! What is refused of IngressClasses, and of references to parameters and backends.
+//! Validation of IngressClasses, and of references to parameters and backends.
 
 use api::field::Field;
 use api::names;
 use api::object::Object;
 
-use super::super::formats::{domain_prefixed_path, one_of, report};
-use super::super::texts::require_valid;
+use super::super::enums::validate_one_of;
+use super::super::report;
+use super::super::required::require_valid;
+use super::super::text_formats::domain_prefixed_path;
 use api::error_list::ErrorList;
 
 const MAX_CONTROLLER: usize = 250;
 
-/// Adds the errors of an IngressClass.
+/// Validates an IngressClass.
 pub fn validate_ingressclass(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let controller = spec.member("controller");
@@ -24,7 +26,7 @@ pub fn validate_ingressclass(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to an IngressClass.
+/// Validates an update of an IngressClass.
 pub fn validate_ingressclass_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let controller = spec.member("controller");
@@ -41,7 +43,7 @@ fn validate_parameters(parameters: &Field<'_>, errors: &mut ErrorList) {
         errors.push(scope.required(""));
         return;
     }
-    one_of(&scope, &["Cluster", "Namespace"], errors);
+    validate_one_of(&scope, &["Cluster", "Namespace"], errors);
     let namespace = parameters.member("namespace");
     match (scope.text(), namespace.is_set()) {
         ("Namespace", false) => {
@@ -55,7 +57,7 @@ fn validate_parameters(parameters: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// A reference to an object by group, kind and name.
+/// Validates a reference to an object by group, kind and name.
 pub(super) fn validate_reference(reference: &Field<'_>, errors: &mut ErrorList) {
     let group = reference.member("apiGroup");
     if group.is_set() {

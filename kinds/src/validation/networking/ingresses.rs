@@ -1,4 +1,4 @@
-//! What is refused of Ingresses.
+//! Validation of Ingresses.
 
 use api::field::Field;
 use api::field_error::FieldError;
@@ -6,30 +6,32 @@ use api::names;
 use api::object::Object;
 
 use super::super::addresses::parse_address;
-use super::super::formats::{port_name, port_number, report, wildcard_subdomain};
+use super::super::ports::{port_name, port_number};
+use super::super::report;
 use super::super::services::{
     ingress_addresses, validate_balancer_hostname, validate_balancer_ingress,
 };
+use super::super::text_formats::wildcard_subdomain;
 use super::classes::validate_reference;
 use api::error_list::ErrorList;
 
 const CLASS: &str = "kubernetes.io/ingress.class";
 
-/// What a path may not have in it.
+/// Sequences that a path must not contain.
 const BAD_SEQUENCES: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
 const BAD_SUFFIXES: &[&str] = &["/..", "/."];
 const PATH_TYPES: &[&str] = &["Exact", "ImplementationSpecific", "Prefix"];
 
-/// What a stored Ingress may keep.
+/// The violations that an update may keep because the stored Ingress has them.
 #[derive(Clone, Copy, Default)]
 struct Kept {
-    /// Names of Secrets that are no names.
+    /// Invalid names of Secrets.
     secrets: bool,
-    /// Rules for hosts with wildcards.
+    /// Invalid wildcard hosts in rules.
     wildcards: bool,
 }
 
-/// Adds the errors of a new Ingress.
+/// Validates a new Ingress.
 pub fn validate_ingress(object: &Object, errors: &mut ErrorList) {
     validate(object, Kept::default(), errors);
     let metadata = Field::of(object, "metadata");
@@ -46,7 +48,7 @@ pub fn validate_ingress(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to an Ingress.
+/// Validates an update of an Ingress.
 pub fn validate_ingress_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let spec = Field::of(stored, "spec");
     let has_bad_secret = spec.member("tls").items().any(|tls| {
@@ -95,7 +97,7 @@ fn validate(object: &Object, kept: Kept, errors: &mut ErrorList) {
     }
 }
 
-/// The name of a Secret, if there is one.
+/// Checks the name of a Secret, if any.
 fn secret_name(name: &str) -> Vec<String> {
     match name {
         "" => Vec::new(),
@@ -212,7 +214,7 @@ fn validate_service_backend(backend: &Field<'_>, service: &Field<'_>, errors: &m
     }
 }
 
-/// Adds the errors of a change to the status of an Ingress.
+/// Validates an update of the status of an Ingress.
 pub fn validate_ingress_status_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let status = Field::of(object, "status");
     let balancer = status.member("loadBalancer");

@@ -1,5 +1,5 @@
-//! What is refused of kinds of `networking.k8s.io`: policies, ingresses and their classes,
-//! addresses and ranges of Services.
+//! Validation of the kinds of `networking.k8s.io`: NetworkPolicies, Ingresses, IngressClasses,
+//! IPAddresses and ServiceCIDRs.
 
 mod classes;
 mod ingresses;
@@ -25,14 +25,14 @@ mod tests {
     use crate::defaults::networking::{ingressclass, networkpolicy};
     use crate::recorded::{Functions, check};
 
-    /// As kube-apiserver 1.36 answers: an empty list is shown as it was given.
+    /// As in kube-apiserver 1.36, the error shows an empty list as it was sent.
     #[test]
-    fn an_ingress_without_rules_shows_what_it_gave() {
+    fn an_error_shows_empty_rules_as_sent() {
         let row = crate::definitions::networking::ingresses();
         for (rules, shown) in [(json!([]), "[]"), (Value::Null, "null")] {
             let ingress = json!({"metadata": {"name": "i"}, "spec": {"rules": rules}});
             let mut object = Object::of(ingress.as_object().expect("an object").clone());
-            row.canonicalize_with(&mut object, Empty::Told);
+            row.canonicalize_with(&mut object, Empty::Distinguished);
             let errors: Vec<_> = ErrorList::of(|errors| validate_ingress(&object, errors))
                 .iter()
                 .map(ToString::to_string)

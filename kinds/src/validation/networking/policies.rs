@@ -1,4 +1,4 @@
-//! What is refused of NetworkPolicies.
+//! Validation of NetworkPolicies.
 
 use std::collections::HashSet;
 
@@ -7,25 +7,27 @@ use api::object::Object;
 use serde_json::Value;
 
 use super::super::addresses::{Range, validate_legacy_range};
-use super::super::formats::{one_of, port_name, port_number, report};
+use super::super::enums::{must_be_one_of, validate_one_of};
+use super::super::ports::{port_name, port_number};
+use super::super::report;
 use super::super::selectors::{has_invalid_values, validate_label_selector};
 use api::error_list::ErrorList;
 
-/// What a stored policy may keep.
+/// The violations that an update may keep because the stored policy has them.
 #[derive(Default)]
 struct Kept<'s> {
-    /// Values in selectors that no label can have.
+    /// Invalid label values in selectors.
     selector_values: bool,
-    /// Ranges of addresses.
+    /// CIDRs.
     ranges: HashSet<&'s str>,
 }
 
-/// Adds the errors of a NetworkPolicy.
+/// Validates a NetworkPolicy.
 pub fn validate_networkpolicy(object: &Object, errors: &mut ErrorList) {
     validate(object, &Kept::default(), errors);
 }
 
-/// Adds the errors of a change to a NetworkPolicy.
+/// Validates an update of a NetworkPolicy.
 pub fn validate_networkpolicy_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let spec = Field::of(stored, "spec");
     let mut kept = Kept {
@@ -51,7 +53,7 @@ fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
     list.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// All ranges of a stored policy.
+/// Returns all CIDRs of a stored policy.
 fn stored_ranges(stored: &Object) -> HashSet<&str> {
     let mut ranges = HashSet::new();
     let Some(spec) = stored.0.get("spec") else {
@@ -87,15 +89,13 @@ fn validate(object: &Object, kept: &Kept<'_>, errors: &mut ErrorList) {
         return;
     }
     for kind in types.items() {
-        one_of(&kind, &["Ingress", "Egress"], errors);
+        must_be_one_of(&kind, &["Ingress", "Egress"], errors);
     }
 }
 
 fn validate_port(port: &Field<'_>, errors: &mut ErrorList) {
     let protocol = port.member("protocol");
-    if protocol.is_set() {
-        one_of(&protocol, &["TCP", "UDP", "SCTP"], errors);
-    }
+    validate_one_of(&protocol, &["TCP", "UDP", "SCTP"], errors);
     let (first, last) = (port.member("port"), port.member("endPort"));
     match (first.value(), last.int()) {
         (None, None) => {}

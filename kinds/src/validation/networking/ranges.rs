@@ -1,4 +1,4 @@
-//! What is refused of IPAddresses and ServiceCIDRs.
+//! Validation of IPAddresses and ServiceCIDRs.
 
 use api::field::Field;
 use api::field_error::FieldError;
@@ -6,14 +6,14 @@ use api::names;
 use api::object::Object;
 
 use super::super::addresses::{validate_address, validate_range};
-use super::super::formats::report;
-use super::super::internal::{internal_json, invalid_struct};
-use super::super::texts::require_valid;
+use super::super::report;
+use super::super::required::require_valid;
+use crate::types::internal::{internal_json, invalid_struct};
 use api::error_list::ErrorList;
 
 const IMMUTABLE: &str = "field is immutable";
 
-/// Adds the errors of an IPAddress, which is named by its address and belongs to an object.
+/// Validates an IPAddress. Its name is an IP address, and it has a parent.
 pub fn validate_ipaddress(object: &Object, errors: &mut ErrorList) {
     let metadata = Field::of(object, "metadata");
     for name in ["generateName", "name"] {
@@ -39,7 +39,7 @@ pub fn validate_ipaddress(object: &Object, errors: &mut ErrorList) {
     report(&namespace, names::path_segment(namespace.text()), errors);
 }
 
-/// Adds the errors of a change to an IPAddress, which keeps its parent.
+/// Validates an update of an IPAddress, whose parent is immutable.
 pub fn validate_ipaddress_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_ipaddress(object, errors);
     let spec = Field::of(object, "spec");
@@ -53,7 +53,7 @@ pub fn validate_ipaddress_update(object: &Object, stored: &Object, errors: &mut 
     }
 }
 
-/// Adds the errors of a ServiceCIDR: one range, or one of each family.
+/// Validates a ServiceCIDR, which has one CIDR, or one of each family.
 pub fn validate_servicecidr(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let ranges = spec.member("cidrs");
@@ -80,7 +80,7 @@ pub fn validate_servicecidr(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to a ServiceCIDR: a second range may be added.
+/// Validates an update of a ServiceCIDR, which may add a second CIDR.
 pub fn validate_servicecidr_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let (spec, before) = (Field::of(object, "spec"), Field::of(stored, "spec"));
     let ranges = spec.member("cidrs");

@@ -1,22 +1,23 @@
-//! What the labels of a pod add to its selectors by matchLabelKeys and mismatchLabelKeys.
+//! Requirements that `matchLabelKeys` and `mismatchLabelKeys` add to selectors from the labels of a
+//! pod.
 
 use api::field::Field;
 use api::object::Object;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-type Members = Map<String, Value>;
+use crate::defaults::Members;
 
-/// The limit on the JSON of what is added to the selectors of a pod. Each of many short terms may
-/// name the same long label.
+/// The limit of the JSON that is added to the selectors of a pod. Without it, many short terms
+/// could each add the same long label.
 const MAX_ADDED_BYTES: usize = 3 * 1024 * 1024;
 
-/// The bytes of an added requirement beside its key and its value.
+/// The bytes of an added requirement, in addition to its key and its value.
 const REQUIREMENT_BYTES: usize = 40;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// Whether the labels of a pod would add more to its selectors than is allowed.
+/// Reports whether the labels of a pod would add more to its selectors than is allowed.
 pub fn adds_too_much(object: &Object) -> bool {
     let labels = object.at(&["metadata", "labels"]);
     let Some(labels) = labels.and_then(Value::as_object) else {
@@ -40,7 +41,7 @@ pub fn adds_too_much(object: &Object) -> bool {
     added > MAX_ADDED_BYTES
 }
 
-/// The JSON of what is added to the selector of a term, roughly.
+/// Returns the approximate size of the JSON that is added to the selector of a term.
 fn bytes(term: &Value, labels: &Members) -> usize {
     let Some(term) = term.as_object() else {
         return 0;
@@ -54,7 +55,7 @@ fn bytes(term: &Value, labels: &Members) -> usize {
     requirements(term, labels).map(of).sum()
 }
 
-/// The operators, keys and values that the keys of a term add to its selector.
+/// Returns the operators, keys and values that the label keys of a term add to its selector.
 pub fn requirements<'t>(
     term: &'t Members,
     labels: &'t Members,

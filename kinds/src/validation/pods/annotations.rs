@@ -1,4 +1,4 @@
-//! What is refused of annotations that are settings of pods.
+//! Validation of annotations that configure pods.
 
 use api::field::Field;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::volumes::files::validate_descending_path;
 use api::error_list::ErrorList;
 use api::go_json::{Expected, document_error};
 
-/// A pod that mirrors one of a node's files.
+/// Marks a mirror pod, which represents a static pod of a node.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
 const TOLERATIONS: &str = "scheduler.alpha.kubernetes.io/tolerations";
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -17,7 +17,7 @@ const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const APPARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// Adds the errors of annotations, beside their spec.
+/// Validates annotations of a pod with this spec.
 pub fn validate_pod_annotations(given: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     if given.is_empty() {
         return;
@@ -62,7 +62,7 @@ fn validate_annotated_tolerations(given: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// A number of 32 bits without a plus or leading zeros.
+/// Reports whether a text is a 32-bit integer without a plus sign or leading zeros.
 fn is_deletion_cost(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_plain = digits == "0" && !text.starts_with('-')
@@ -100,13 +100,13 @@ fn validate_apparmor_profile(
     if !matches!(text, "" | "runtime/default" | "unconfined") && !text.starts_with("localhost/") {
         let detail = format!(
             "invalid AppArmor profile name: {}",
-            api::field_error::go_quote(text)
+            api::text::quoting::go_quote(text)
         );
         errors.push(profile.invalid(detail));
     }
 }
 
-/// Profiles of system calls that are given as annotations and as fields must be the same.
+/// Validates that seccomp profiles in annotations match those in fields.
 pub fn validate_seccomp_match(given: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     if given.is_empty() {
         return;
@@ -122,7 +122,7 @@ pub fn validate_seccomp_match(given: &Field<'_>, spec: &Field<'_>, errors: &mut 
     });
 }
 
-/// Profiles of AppArmor that are given as annotations and as fields must be the same.
+/// Validates that AppArmor profiles in annotations match those in fields.
 pub fn validate_apparmor_match(given: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     if given.is_empty() || spec.member("os").member("name").text() == "windows" {
         return;
@@ -141,7 +141,7 @@ pub fn validate_apparmor_match(given: &Field<'_>, spec: &Field<'_>, errors: &mut
     });
 }
 
-/// How the annotations and fields of a kind of profile are compared.
+/// The parameters for comparing one kind of profile in annotations and fields.
 struct Comparison {
     types: &'static str,
     profiles: &'static str,
@@ -191,7 +191,7 @@ fn check_match(
     }
 }
 
-/// Adds the errors of changed annotations: some can't change.
+/// Validates an update of annotations, some of which are immutable.
 pub fn validate_annotation_changes(given: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) {
     for (key, old) in before.entries() {
         let field = given.key(key);

@@ -1,15 +1,15 @@
-//! What is refused of claims for devices.
+//! Validation of a pod's resource claims.
 
 use std::collections::HashSet;
 
 use api::field::Field;
 
 use super::fields::{validate_dns_label, validate_dns_subdomain};
-use crate::validation::formats::require_text;
-use crate::validation::internal::invalid_struct;
+use crate::types::internal::invalid_struct;
+use crate::validation::required::require_text;
 use api::error_list::ErrorList;
 
-/// Adds the errors of claims.
+/// Validates resource claims.
 pub fn validate_resource_claims(claims: &Field<'_>, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for claim in claims.items() {

@@ -1,22 +1,23 @@
-//! The difference of two documents, as kube-apiserver shows it: lines with three around them.
+//! The difference of two documents as kube-apiserver shows it: changed lines with three lines of
+//! context.
 //!
-//! Its lines are matched as by Python's `difflib`: the longest run of equal lines comes first, then
-//! those on both sides of it. In long documents, lines that are very frequent start no run.
+//! Lines are matched as in Python's `difflib`: the longest run of equal lines first, then the lines
+//! on both sides of it. In long documents, very frequent lines do not start a run.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// How many lines are shown around a difference.
+/// The lines of context around a difference.
 const CONTEXT: usize = 3;
-/// Documents of this many lines have frequent lines.
+/// The number of lines from which frequent lines are ignored.
 const LONG: usize = 200;
-/// At most so many lines, or pairs of lines, are compared, and so many more for each line of the
-/// documents. Those that need more have little in common.
+/// The limit of compared lines and pairs of lines: a constant, and more for each line of the
+/// documents. Documents that exceed it have little in common.
 const PAIRS: usize = 200_000;
 const PAIRS_FOR_LINE: usize = 16;
 
-/// Lines of both documents that are equal.
+/// A run of lines that are equal in both documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Run {
     old: usize,
@@ -24,7 +25,7 @@ struct Run {
     length: usize,
 }
 
-/// Lines of both documents that belong together.
+/// Corresponding ranges of lines of both documents.
 #[derive(Clone, Debug)]
 struct Part {
     is_equal: bool,
@@ -32,7 +33,7 @@ struct Part {
     new: Range<usize>,
 }
 
-/// The difference of two compact JSON texts, line by line.
+/// Returns the difference of two compact JSON texts, line by line.
 pub fn json_difference(old: &str, new: &str) -> String {
     let (old, new) = (indented(old), indented(new));
     let old: Vec<&str> = old.lines().collect();
@@ -44,7 +45,7 @@ pub fn json_difference(old: &str, new: &str) -> String {
     text
 }
 
-/// A compact JSON text with a member or an item in each line.
+/// Indents a compact JSON text, with one member or item per line.
 fn indented(compact: &str) -> String {
     let mut text = String::with_capacity(compact.len() * 2);
     let mut depth = 0_usize;
@@ -93,7 +94,7 @@ fn break_line(text: &mut String, depth: usize) {
     text.extend(std::iter::repeat_n(' ', depth));
 }
 
-/// Where the lines of the new document are, without those that are too frequent.
+/// Returns the positions of each line of the new document, without lines that are too frequent.
 fn places<'l>(new: &[&'l str]) -> HashMap<&'l str, Vec<usize>> {
     let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
     for (place, line) in new.iter().enumerate() {
@@ -106,7 +107,7 @@ fn places<'l>(new: &[&'l str]) -> HashMap<&'l str, Vec<usize>> {
     places
 }
 
-/// The longest run in these ranges; the first of several.
+/// Returns the longest run in these ranges; the first one of several.
 fn longest_run(
     old: &[&str],
     new: &[&str],
@@ -120,7 +121,7 @@ fn longest_run(
         new: in_new.start,
         length: 0,
     };
-    // The lengths of runs that end at a line of the new document.
+    // For each line of the new document, the length of the run that ends there.
     let mut lengths: HashMap<usize, usize> = HashMap::new();
     for (at, line) in old.iter().enumerate().take(in_old.end).skip(in_old.start) {
         let mut next = HashMap::new();
@@ -130,7 +131,7 @@ fn longest_run(
         *pairs -= 1;
         for place in places.get(line).into_iter().flatten().copied() {
             *pairs = pairs.saturating_sub(1);
-            // linear: a range of lines.
+            // linear: this is a range, not a list.
             if !in_new.contains(&place) {
                 continue;
             }
@@ -147,7 +148,7 @@ fn longest_run(
         }
         lengths = next;
     }
-    // Frequent lines beside a run belong to it.
+    // Frequent lines next to a run extend it.
     let is_equal = |at: usize, place: usize| old.get(at) == new.get(place);
     while best.old > in_old.start && best.new > in_new.start && is_equal(best.old - 1, best.new - 1)
     {
@@ -164,7 +165,7 @@ fn longest_run(
     best
 }
 
-/// All runs in order, and an empty one at the end.
+/// Returns all runs in order, and an empty one at the end.
 fn runs(old: &[&str], new: &[&str]) -> Vec<Run> {
     let places = places(new);
     let mut pairs = PAIRS + PAIRS_FOR_LINE * (old.len() + new.len());
@@ -203,7 +204,7 @@ fn runs(old: &[&str], new: &[&str]) -> Vec<Run> {
     joined
 }
 
-/// The documents as parts that are equal or different.
+/// Splits the documents into equal and different parts.
 fn parts(old: &[&str], new: &[&str]) -> Vec<Part> {
     let mut parts = Vec::new();
     let (mut at, mut place) = (0, 0);
@@ -227,7 +228,7 @@ fn parts(old: &[&str], new: &[&str]) -> Vec<Part> {
     parts
 }
 
-/// The parts that are shown together. Long equal ones are cut.
+/// Returns groups of parts that are shown together. Long equal parts are cut.
 fn groups(parts: Vec<Part>) -> Vec<Vec<Part>> {
     let count = parts.len();
     let mut groups = Vec::new();
@@ -285,7 +286,8 @@ fn write_group(text: &mut String, group: &[Part], old: &[&str], new: &[&str]) {
     }
 }
 
-/// Lines are counted from one. A single line has no length, and an empty range is that before it.
+/// Writes a range of line numbers, which start at 1. One line has no length, and an empty range has
+/// the number of the line before it.
 fn write_range(text: &mut String, range: Range<usize>) {
     let _ = match range.len() {
         1 => write!(text, "{}", range.start + 1),
@@ -298,7 +300,7 @@ fn write_range(text: &mut String, range: Range<usize>) {
 mod tests {
     use super::*;
 
-    /// What Python's `difflib` says of the same documents.
+    /// Differences from Python's `difflib`.
     #[test]
     fn differences_are_those_of_difflib() {
         let cases = include_str!("../../../recorded/differences.json");

@@ -1,13 +1,14 @@
-//! What is refused of references to fields of the pod, and to resources of its containers.
+//! Validation of references to fields of the pod and to resources of its containers.
 
 use api::field::Field;
 use api::names::qualified_name;
 use api::quantity::Quantity;
 
-use crate::validation::formats::require_text;
+use crate::resource_names::{in_quota, is_huge_pages};
+use crate::validation::required::require_text;
 use api::error_list::ErrorList;
 
-/// All fields that references of `v1` can name.
+/// All fields that references can name in `v1`.
 const FIELDS: [&str; 15] = [
     "metadata.annotations",
     "metadata.labels",
@@ -23,11 +24,11 @@ const FIELDS: [&str; 15] = [
     "status.hostIPs",
     "status.podIP",
     "status.podIPs",
-    // It is another name of `spec.nodeName`.
+    // A former name of `spec.nodeName`.
     "spec.host",
 ];
 
-/// The resources that can be shown, besides huge pages.
+/// The resources that references can name, in addition to huge pages.
 const RESOURCES: [&str; 6] = [
     "limits.cpu",
     "limits.ephemeral-storage",
@@ -43,7 +44,7 @@ const BYTE_DIVISORS: [&str; 13] = [
     "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
 ];
 
-/// Adds the errors of a reference to a field, which must be one of these.
+/// Validates a reference to a field, which must be one of these.
 pub fn validate_object_field_selector(
     selector: &Field<'_>,
     supported: &[&str],
@@ -85,13 +86,13 @@ pub fn validate_object_field_selector(
     }
 }
 
-/// A path and its subscript: `metadata.labels['a']`.
+/// Splits a path with a subscript: `metadata.labels['a']`.
 fn split_subscript(path: &str) -> Option<(&str, &str)> {
     let (of, subscript) = path.strip_suffix("']")?.split_once("['")?;
     (!of.is_empty()).then_some((of, subscript))
 }
 
-/// Adds the errors of a reference to a resource. In volumes it names its container.
+/// Validates a reference to a resource. In volumes it must name a container.
 pub fn validate_resource_field_selector(
     selector: &Field<'_>,
     is_in_volume: bool,
@@ -100,8 +101,8 @@ pub fn validate_resource_field_selector(
     let container = selector.member("containerName");
     let resource = selector.member("resource");
     let name = resource.text();
-    let is_huge_pages =
-        name.starts_with("limits.hugepages-") || name.starts_with("requests.hugepages-");
+    let of_containers = in_quota(name);
+    let is_huge_pages = of_containers != name && is_huge_pages(of_containers);
     if is_in_volume && container.text().is_empty() {
         errors.push(container.required(""));
     } else if require_text(&resource, errors) && !is_huge_pages && !RESOURCES.contains(&name) {

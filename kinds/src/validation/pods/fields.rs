@@ -3,23 +3,23 @@
 use api::field::Field;
 use api::names;
 
-use crate::validation::formats::report;
+use crate::validation::report;
 use api::error_list::ErrorList;
 
 /// The largest size of all annotations of an object, in bytes.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
 
-/// A text that must be a DNS label.
+/// Validates a DNS label.
 pub fn validate_dns_label(field: &Field<'_>, errors: &mut ErrorList) {
     report(field, names::dns_label(field.text()), errors);
 }
 
-/// A text that must be a DNS subdomain.
+/// Validates a DNS subdomain.
 pub fn validate_dns_subdomain(field: &Field<'_>, errors: &mut ErrorList) {
     report(field, names::dns_subdomain(field.text()), errors);
 }
 
-/// The annotations of a template.
+/// Validates the annotations of a template.
 pub fn validate_annotations(annotations: &Field<'_>, errors: &mut ErrorList) {
     let mut bytes = 0;
     for (key, value) in annotations.entries() {

@@ -1,4 +1,4 @@
-//! What is refused of pods and their templates.
+//! Validation of pods and pod templates.
 
 pub mod added_labels;
 mod annotations;
@@ -17,33 +17,33 @@ pub mod status;
 pub mod update;
 pub mod volumes;
 
-use crate::validation::formats::report;
-use crate::validation::texts::require_one_of;
 use api::field::Field;
 use api::names::dns_subdomain;
 use api::object::Object;
 
 use super::selectors::validate_labels;
+use crate::validation::enums::require_one_of;
+use crate::validation::report;
 use api::error_list::ErrorList;
 use containers::Volumes;
 use fields::validate_annotations;
 
-/// What a spec is the spec of.
+/// The owner of a spec.
 #[derive(Clone, Copy)]
 pub enum PodKind<'p> {
-    /// A pod of this name.
+    /// A pod with this name.
     Pod(&'p str),
     /// A template, whose pods have no names yet.
     Template,
 }
 
 impl<'p> PodKind<'p> {
-    /// Whether it is a pod.
+    /// Reports whether it is a pod.
     pub fn is_pod(self) -> bool {
         self.name().is_some()
     }
 
-    /// The name of the pod.
+    /// Returns the name of the pod.
     pub fn name(self) -> Option<&'p str> {
         match self {
             PodKind::Pod(name) => Some(name),
@@ -54,10 +54,11 @@ impl<'p> PodKind<'p> {
 
 const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 
-/// Adds the errors of a new pod.
+/// Validates a new pod.
 pub fn validate_pod(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
-    // The selectors were not completed then, so this comes before what is wrong with them.
+    // If the labels would add too much, the selectors are incomplete. This error comes before
+    // errors of the selectors.
     scheduling::validate_added_labels(object, errors);
     validate_metadata_and_spec(object, errors);
     let ephemeral = spec.member("ephemeralContainers");
@@ -74,7 +75,7 @@ pub fn validate_pod(object: &Object, errors: &mut ErrorList) {
     annotations::validate_apparmor_match(&given, &spec, errors);
 }
 
-/// The rules of new and of changed pods.
+/// Validates the rules for new and for updated pods.
 fn validate_metadata_and_spec(object: &Object, errors: &mut ErrorList) {
     let metadata = Field::of(object, "metadata");
     let spec = Field::of(object, "spec");
@@ -90,7 +91,7 @@ fn validate_metadata_and_spec(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Without an account there are no tokens of it.
+/// Validates that a pod without a service account has no projected tokens.
 fn validate_no_tokens(spec: &Field<'_>, errors: &mut ErrorList) {
     for volume in spec.member("volumes").items() {
         let projected = volume.member("projected");
@@ -104,10 +105,10 @@ fn validate_no_tokens(spec: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a template's labels and annotations.
+/// Validates a template's labels and annotations.
 pub fn validate_template_metadata(template: &Field<'_>, errors: &mut ErrorList) {
     let metadata = template.member("metadata");
-    // The members of metadata are reported as those of the template.
+    // Kubernetes reports members of the metadata at the template.
     let labels = metadata.member("labels");
     if let Some(value) = labels.value() {
         validate_labels(&template.member("labels").with_value(value), errors);
@@ -118,7 +119,7 @@ pub fn validate_template_metadata(template: &Field<'_>, errors: &mut ErrorList) 
     annotations::validate_pod_annotations(&given, &template.member("spec"), errors);
 }
 
-/// The annotations in a template's metadata, reported as a member of the template.
+/// Returns the annotations of a template with the path that Kubernetes reports.
 fn of_template<'t>(template: &'t Field<'_>, annotations: &'t Field<'_>) -> Field<'t> {
     let reported = template.member("annotations");
     match annotations.value() {
@@ -127,7 +128,7 @@ fn of_template<'t>(template: &'t Field<'_>, annotations: &'t Field<'_>) -> Field
     }
 }
 
-/// Adds the errors of a template: labels, annotations and spec.
+/// Validates a pod template: labels, annotations and spec.
 pub fn validate_pod_template_spec(template: &Field<'_>, errors: &mut ErrorList) {
     validate_template_metadata(template, errors);
     let spec = template.member("spec");
@@ -143,7 +144,7 @@ pub fn validate_pod_template_spec(template: &Field<'_>, errors: &mut ErrorList) 
     }
 }
 
-/// Adds the errors of a pod's spec.
+/// Validates a pod spec.
 pub fn validate_pod_spec(spec: &Field<'_>, pod: PodKind<'_>, errors: &mut ErrorList) {
     let grace = spec.member("terminationGracePeriodSeconds");
     if !grace.is_set() {
@@ -188,7 +189,7 @@ fn validate_all_containers(spec: &Field<'_>, volumes: &Volumes<'_>, errors: &mut
     containers::validate_ephemeral_containers(spec, volumes, errors);
 }
 
-/// Priority, runtime and preemption.
+/// Validates priority class, runtime class and preemption policy.
 fn validate_classes(spec: &Field<'_>, errors: &mut ErrorList) {
     let priority = spec.member("priorityClassName");
     if !priority.text().is_empty() {
@@ -204,7 +205,7 @@ fn validate_classes(spec: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// The seconds that a pod may run, if they are limited.
+/// Validates the active deadline in seconds, if any. Returns whether it is valid.
 fn validate_deadline(deadline: &Field<'_>, least: i64, errors: &mut ErrorList) -> bool {
     let most = i64::from(i32::MAX);
     let is_wrong = deadline.int().is_some_and(|n| n < least || n > most);
@@ -215,7 +216,7 @@ fn validate_deadline(deadline: &Field<'_>, least: i64, errors: &mut ErrorList) -
     !is_wrong
 }
 
-/// In the network of the host, a port of a container is the same port of the host.
+/// Validates that host ports equal the container ports on the host network.
 fn validate_host_ports(spec: &Field<'_>, pod: PodKind<'_>, errors: &mut ErrorList) {
     if !spec.member("hostNetwork").is_true() {
         return;
@@ -233,7 +234,7 @@ fn validate_host_ports(spec: &Field<'_>, pod: PodKind<'_>, errors: &mut ErrorLis
     }
 }
 
-/// All containers of a pod, in the order in which they are visited.
+/// Calls `visit` for all containers of a pod, in kube-apiserver's order.
 fn visit_containers(spec: &Field<'_>, visit: &mut dyn FnMut(&Field<'_>)) {
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in spec.member(list).items() {

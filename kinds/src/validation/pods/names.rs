@@ -1,31 +1,31 @@
-//! What is refused of names: of hosts, of name servers, of accounts and nodes.
+//! Validation of host names, DNS settings, and the names of service account and node.
 
-use crate::validation::formats::report;
-use crate::validation::texts::require_one_of;
 use api::field::Field;
 use api::names::dns_subdomain;
 use std::collections::HashSet;
 
 use super::fields::{validate_dns_label, validate_dns_subdomain};
 use crate::validation::addresses::validate_legacy_address;
-use crate::validation::formats::subdomain_with_underscores;
+use crate::validation::enums::require_one_of;
+use crate::validation::report;
+use crate::validation::text_formats::subdomain_with_underscores;
 use api::error_list::ErrorList;
 
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 
-/// What the resolvers of Linux can hold.
+/// The limits of DNS resolvers on Linux.
 const MAX_NAMESERVERS: usize = 3;
 const MAX_SEARCHES: usize = 32;
 const MAX_SEARCH_BYTES: usize = 2048;
 
 const MAX_HOSTNAME: usize = 64;
 
-/// Adds the errors of the policy for name servers.
+/// Validates the DNS policy.
 pub fn validate_dns_policy(policy: &Field<'_>, errors: &mut ErrorList) {
     require_one_of(policy, &DNS_POLICIES, errors);
 }
 
-/// Adds the errors of the configuration of name servers.
+/// Validates the DNS configuration.
 pub fn validate_dns_config(spec: &Field<'_>, errors: &mut ErrorList) {
     let config = spec.member("dnsConfig");
     let servers = config.member("nameservers");
@@ -78,7 +78,7 @@ fn validate_searches(searches: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of entries for the file of hosts.
+/// Validates host aliases.
 pub fn validate_host_aliases(aliases: &Field<'_>, errors: &mut ErrorList) {
     for alias in aliases.items() {
         validate_legacy_address(&alias.member("ip"), &HashSet::new(), errors);
@@ -88,7 +88,7 @@ pub fn validate_host_aliases(aliases: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of another host name, and of the names of the account and the node.
+/// Validates `hostnameOverride`, and the names of service account and node.
 pub fn validate_names(spec: &Field<'_>, errors: &mut ErrorList) {
     let name = spec.member("hostnameOverride");
     if name.is_set() {
@@ -111,7 +111,7 @@ pub fn validate_names(spec: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of the names of the host and its domain.
+/// Validates hostname and subdomain.
 pub fn validate_host_names(spec: &Field<'_>, errors: &mut ErrorList) {
     for member in ["hostname", "subdomain"] {
         let name = spec.member(member);

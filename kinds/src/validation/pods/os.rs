@@ -1,14 +1,14 @@
-//! What is refused of pods for an operating system, and beside the users of the host.
+//! Validation of pods for an operating system, and of pods with their own user namespace.
 
 use api::field::Field;
 
 use super::visit_containers;
-use crate::validation::formats::require_text;
+use crate::validation::required::require_text;
 use api::error_list::ErrorList;
 
 const WINDOWS: &str = "cannot be set for a windows pod";
 
-/// Where a pod says what Windows lacks, in the order of their checks.
+/// Fields of a pod that Windows does not support, in the order of validation.
 const NOT_IN_WINDOWS: [(&str, &str); 15] = [
     ("securityContext", "appArmorProfile"),
     ("securityContext", "seLinuxOptions"),
@@ -27,7 +27,7 @@ const NOT_IN_WINDOWS: [(&str, &str); 15] = [
     ("securityContext", "seLinuxChangePolicy"),
 ];
 
-/// The same of the security context of a container.
+/// Fields of a container's security context that Windows does not support.
 const NOT_IN_WINDOWS_CONTAINERS: [&str; 10] = [
     "appArmorProfile",
     "seLinuxOptions",
@@ -41,7 +41,7 @@ const NOT_IN_WINDOWS_CONTAINERS: [&str; 10] = [
     "runAsGroup",
 ];
 
-/// Adds the errors of what a pod's operating system lacks.
+/// Validates that a pod has no fields that its operating system does not support.
 pub fn validate_os(spec: &Field<'_>, errors: &mut ErrorList) {
     let os = spec.member("os");
     if !os.is_set() {
@@ -94,7 +94,7 @@ fn validate_windows(spec: &Field<'_>, errors: &mut ErrorList) {
     });
 }
 
-/// A pod of Windows has processes of the host in all of its containers or in none.
+/// Validates that either all or none of the containers of a Windows pod are host processes.
 pub fn validate_host_process(spec: &Field<'_>, errors: &mut ErrorList) {
     let host_process = |of: &Field<'_>| {
         let context = of.member("securityContext");
@@ -136,7 +136,7 @@ pub fn validate_host_process(spec: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// A pod with users of its own shares nothing else with the host.
+/// Validates that a pod with its own user namespace shares no other namespace with the host.
 pub fn validate_host_users(spec: &Field<'_>, errors: &mut ErrorList) {
     const DETAIL: &str = "when `hostUsers` is false";
     if spec.member("hostUsers").bool() != Some(false) {

@@ -1,4 +1,4 @@
-//! The quality of service of pods: what a node takes away first from whom.
+//! The QoS class of pods, which decides the order of eviction under node pressure.
 
 use serde_json::Value;
 
@@ -7,8 +7,10 @@ use api::quantity::Quantity;
 
 use crate::defaults::Members;
 use crate::defaults::pods::resources::{Amounts, add, amounts};
+use crate::resource_names::is_cpu_or_memory;
 
-/// The class of a pod by its resources: those of the whole pod, or of all its containers.
+/// Returns the QoS class of a pod from its pod-level resources, or else from those of its
+/// containers.
 pub fn quality_of_service(object: &Object) -> &'static str {
     let Some(spec) = object.at(&["spec"]).and_then(Value::as_object) else {
         return "BestEffort";
@@ -38,12 +40,10 @@ pub fn quality_of_service(object: &Object) -> &'static str {
     }
 }
 
-/// The amounts that count: processors and memory.
+/// Returns the quantities that decide the class: positive ones of cpu and memory.
 fn counted(consumer: &Members, list: &str) -> Amounts {
     let mut amounts = amounts(consumer, list);
-    amounts.retain(|name, amount: &mut Quantity| {
-        matches!(name.as_str(), "cpu" | "memory") && amount.sign() > 0
-    });
+    amounts.retain(|name, amount: &mut Quantity| is_cpu_or_memory(name) && amount.sign() > 0);
     amounts
 }
 
@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// As kube-apiserver 1.36 answers.
+    /// Answers of kube-apiserver 1.36.
     #[test]
     fn resources_decide_on_the_quality_of_service() {
         let equal = |amounts: Value| json!({"limits": amounts.clone(), "requests": amounts});

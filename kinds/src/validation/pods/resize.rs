@@ -1,4 +1,4 @@
-//! What is refused of changes of the resources of a pod that may be running.
+//! Validation of the subresource `resize` of pods.
 
 use api::field::Field;
 use api::field_error::FieldError;
@@ -12,7 +12,7 @@ use api::error_list::ErrorList;
 
 const ONLY: &str = "only cpu and memory resources are mutable";
 
-/// Adds the errors of a change of a pod's resources.
+/// Validates an in-place resize of a pod.
 pub fn validate_pod_resize(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let before = Field::of(stored, "spec");
@@ -61,7 +61,7 @@ pub fn validate_pod_resize(object: &Object, stored: &Object, errors: &mut ErrorL
     }
 }
 
-/// Whether the node of a pod tells the resources of its containers, as far as is known.
+/// Reports whether the pod's node supports resizing, as far as its status shows.
 fn is_supported(status: &Field<'_>) -> bool {
     let statuses = status.member("containerStatuses");
     let running = statuses
@@ -70,7 +70,7 @@ fn is_supported(status: &Field<'_>) -> bool {
     running.is_none_or(|of| of.member("resources").is_set())
 }
 
-/// Whether a pod has resources as a whole.
+/// Reports whether a pod has pod-level resources.
 fn has_resources(spec: &Field<'_>) -> bool {
     let resources = spec.member("resources");
     let lists = ["requests", "limits"];
@@ -108,7 +108,7 @@ fn validate_pod_level(
     }
 }
 
-/// What was requested or limited before must still be.
+/// Validates that no request or limit is removed.
 fn validate_none_removed(new: &Field<'_>, old: &Field<'_>, what: &str, errors: &mut ErrorList) {
     for list in ["requests", "limits"] {
         let (amounts, old) = (new.member(list), old.member(list));
@@ -118,7 +118,7 @@ fn validate_none_removed(new: &Field<'_>, old: &Field<'_>, what: &str, errors: &
     }
 }
 
-/// Containers keep their names and their order. Whether they do.
+/// Validates that containers keep their names and their order. Returns whether they do.
 fn validate_order(spec: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) -> bool {
     let mut is_kept = true;
     for list in ["containers", "initContainers"] {
@@ -141,8 +141,8 @@ fn validate_order(spec: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) 
     is_kept
 }
 
-/// Sets processors and memory of all containers to what they were before, and checks that nothing
-/// else has changed.
+/// Resets cpu and memory of all containers to their stored quantities, so that a comparison finds
+/// other changes.
 fn mask_containers(
     spec: &Field<'_>,
     before: &Field<'_>,
@@ -177,7 +177,7 @@ fn mask_containers(
     }
 }
 
-/// Init containers are not restarted for other resources.
+/// Validates that no init container needs a restart to be resized.
 fn validate_no_restart(container: &Field<'_>, errors: &mut ErrorList) {
     for policy in container.member("resizePolicy").items() {
         if policy.member("restartPolicy").text() == "RestartContainer" {
@@ -196,8 +196,8 @@ fn mask_container(container: &mut Map<String, Value>, old: &Value) {
         .or_insert_with(|| Map::new().into());
     if let Some(resources) = slot.as_object_mut() {
         mask_resources(resources, old);
-        // As in Kubernetes, a container may get claims where it had none, and whoever has some can
-        // change nothing.
+        // As in Kubernetes, a container without claims may get some, but one with claims cannot be
+        // resized at all.
         resources.remove("claims");
     }
     if slot.as_object().is_some_and(Map::is_empty) && old.is_none() {
@@ -205,7 +205,7 @@ fn mask_container(container: &mut Map<String, Value>, old: &Value) {
     }
 }
 
-/// Sets processors and memory to what they were before.
+/// Resets cpu and memory to their stored quantities.
 fn mask_resources(resources: &mut Map<String, Value>, old: Option<&Value>) {
     for list in ["requests", "limits"] {
         let old = old.and_then(|old| old.get(list));
@@ -237,7 +237,7 @@ mod tests {
         check(cases, validate_pod_resize);
     }
 
-    /// As kube-apiserver 1.36 answers.
+    /// Answers of kube-apiserver 1.36.
     #[test]
     fn containers_get_claims_where_they_had_none() {
         let pod = |resources: Value| {
@@ -265,9 +265,10 @@ mod tests {
         assert_eq!(change(with("x"), more), [refused]);
     }
 
-    /// What kube-apiserver 1.36 answered. Such pods can't be made at once, so it is not recorded.
+    /// Answers of kube-apiserver 1.36. They are not in the recordings, because creating such pods
+    /// takes several requests.
     #[test]
-    fn nodes_tell_whether_they_change_resources() {
+    fn a_resize_needs_the_support_of_the_node() {
         let pod = |resources: Value, running: Value| {
             let container = json!({"name": "a", "image": "i", "resources": resources});
             let pod = json!({

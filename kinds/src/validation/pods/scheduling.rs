@@ -1,6 +1,5 @@
-//! What is refused of where pods may run: affinity, node selectors, tolerations, spreading.
+//! Validation of affinity, node selectors, tolerations and topology spread constraints.
 
-use crate::validation::formats::report;
 use std::collections::{HashMap, HashSet};
 
 use api::field::Field;
@@ -10,7 +9,8 @@ use serde_json::Value;
 
 use super::added_labels::adds_too_much;
 use super::fields::validate_dns_label;
-use crate::validation::formats::one_of;
+use crate::validation::enums::{must_be_one_of, validate_one_of};
+use crate::validation::report;
 use crate::validation::selectors::{validate_label_name, validate_label_selector};
 use api::error_list::ErrorList;
 
@@ -19,7 +19,7 @@ const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 const IN_BOTH: &str = "exists in both matchLabelKeys and labelSelector";
 
-/// Adds the errors of affinities, if there are any.
+/// Validates the affinity of a pod, if any.
 pub fn validate_affinity(affinity: &Field<'_>, errors: &mut ErrorList) {
     let nodes = affinity.member("nodeAffinity");
     let required = nodes.member(REQUIRED);
@@ -28,7 +28,7 @@ pub fn validate_affinity(affinity: &Field<'_>, errors: &mut ErrorList) {
     }
     for term in nodes.member(PREFERRED).items() {
         validate_weight(&term, errors);
-        // Values that no label can have match no node, which does no harm here.
+        // Invalid label values match no node, which is harmless in a preference.
         validate_node_selector_term(&term.member("preference"), true, errors);
     }
     for name in ["podAffinity", "podAntiAffinity"] {
@@ -51,7 +51,7 @@ fn validate_weight(term: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a selector of nodes.
+/// Validates a node selector.
 pub fn validate_node_selector(selector: &Field<'_>, errors: &mut ErrorList) {
     let terms = selector.member("nodeSelectorTerms");
     if terms.is_empty() {
@@ -60,14 +60,14 @@ pub fn validate_node_selector(selector: &Field<'_>, errors: &mut ErrorList) {
     validate_node_selector_terms(&terms, errors);
 }
 
-/// Adds the errors of the terms of a selector of nodes.
+/// Validates the terms of a node selector.
 pub fn validate_node_selector_terms(terms: &Field<'_>, errors: &mut ErrorList) {
     for term in terms.items() {
         validate_node_selector_term(&term, false, errors);
     }
 }
 
-/// Adds the errors of a term that selects nodes.
+/// Validates a node selector term.
 pub fn validate_node_selector_term(
     term: &Field<'_>,
     allows_invalid_values: bool,
@@ -110,7 +110,7 @@ fn validate_requirement(
     }
 }
 
-/// The only field of nodes that can be selected is their name.
+/// Validates a requirement on a field of nodes, which can only be the name.
 fn validate_field_requirement(requirement: &Field<'_>, errors: &mut ErrorList) {
     let operator = requirement.member("operator");
     let values = requirement.member("values");
@@ -146,7 +146,7 @@ fn validate_pod_affinity_term(term: &Field<'_>, errors: &mut ErrorList) {
     validate_label_name(topology.text(), &topology, errors);
 }
 
-/// Adds the errors of `matchLabelKeys` and `mismatchLabelKeys` beside a selector of labels.
+/// Validates `matchLabelKeys` and `mismatchLabelKeys` of a term with a label selector.
 fn validate_label_keys(term: &Field<'_>, errors: &mut ErrorList) {
     let selector = term.member("labelSelector");
     let matched = term.member("matchLabelKeys");
@@ -163,7 +163,8 @@ fn validate_label_keys(term: &Field<'_>, errors: &mut ErrorList) {
             validate_label_name(key.text(), &key, errors);
         }
     }
-    // The selector has the requirements of matched keys already, so another one is a second one.
+    // The selector already has the requirements of the matched keys, so only a second one is an
+    // error.
     let selected = selector.member("matchLabels");
     let places: HashMap<&Value, usize> = matched.list().iter().zip(0..).collect();
     let mut seen: HashSet<&str> = selected.entries().map(|(key, _)| key).collect();
@@ -184,7 +185,7 @@ fn validate_label_keys(term: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// The labels of a new pod that its selectors name by their keys may add only so much to them.
+/// Validates that the label keys of a new pod do not add too much to its selectors.
 pub fn validate_added_labels(object: &Object, errors: &mut ErrorList) {
     if adds_too_much(object) {
         errors.push(Field::of(object, "spec").forbidden(
@@ -193,7 +194,7 @@ pub fn validate_added_labels(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of tolerations.
+/// Validates tolerations.
 pub fn validate_tolerations(tolerations: &Field<'_>, errors: &mut ErrorList) {
     for toleration in tolerations.items() {
         validate_toleration(&toleration, errors);
@@ -232,23 +233,23 @@ fn validate_toleration(toleration: &Field<'_>, errors: &mut ErrorList) {
             "value must be empty when `operator` is 'Exists'",
         )),
         "Exists" => {}
-        // Comparisons are known, but not enabled.
+        // Known values that a disabled feature gate would allow.
         "Lt" | "Gt" => errors.push(operator.not_supported(&["Equal", "Exists", "Lt", "Gt"])),
         _ => errors.push(operator.not_supported(&["Equal", "Exists"])),
     }
     if !effect.text().is_empty() {
         let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-        one_of(&effect, &effects, errors);
+        validate_one_of(&effect, &effects, errors);
     }
 }
 
-/// Adds the errors of how pods are spread over the values of a label of nodes.
+/// Validates topology spread constraints.
 pub fn validate_topology_spread_constraints(constraints: &Field<'_>, errors: &mut ErrorList) {
     let pair = |constraint: &Field<'_>| {
         let text = |name| constraint.member(name).text().to_owned();
         (text("topologyKey"), text("whenUnsatisfiable"))
     };
-    // The number of constraints with a pair that are still to come.
+    // The number of remaining constraints with each pair.
     let mut left: HashMap<(String, String), usize> = HashMap::new();
     for constraint in constraints.items() {
         *left.entry(pair(&constraint)).or_default() += 1;
@@ -261,7 +262,7 @@ pub fn validate_topology_spread_constraints(constraints: &Field<'_>, errors: &mu
             errors.push(topology.required("can not be empty"));
         }
         let action = constraint.member("whenUnsatisfiable");
-        one_of(&action, &["DoNotSchedule", "ScheduleAnyway"], errors);
+        must_be_one_of(&action, &["DoNotSchedule", "ScheduleAnyway"], errors);
         let left = left.entry(pair(&constraint)).or_default();
         *left = left.saturating_sub(1);
         if *left > 0 {
@@ -272,9 +273,7 @@ pub fn validate_topology_spread_constraints(constraints: &Field<'_>, errors: &mu
         validate_min_domains(&constraint, errors);
         for name in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
             let policy = constraint.member(name);
-            if policy.is_set() {
-                one_of(&policy, &["Honor", "Ignore"], errors);
-            }
+            validate_one_of(&policy, &["Honor", "Ignore"], errors);
         }
         validate_label_keys(&constraint, errors);
         validate_label_selector(&constraint.member("labelSelector"), false, errors);
@@ -302,7 +301,7 @@ fn validate_min_domains(constraint: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of the gates before scheduling.
+/// Validates scheduling gates.
 pub fn validate_scheduling_gates(gates: &Field<'_>, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for gate in gates.items() {

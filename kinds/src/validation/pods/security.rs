@@ -1,20 +1,22 @@
-//! What is refused of security contexts.
+//! Validation of security contexts.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::field::{Detail, Field, LazyError};
 use api::field_error::FieldError;
 use api::names;
 
 use super::volumes::files::validate_descending_path;
-use crate::validation::formats::{one_of, report, require_text, user_id};
-use crate::validation::internal::{any_json, internal_json, invalid_struct};
-use api::error_list::ErrorList;
+use crate::types::internal::{any_json, internal_json, invalid_struct};
+use crate::validation::enums::validate_one_of;
+use crate::validation::numbers::user_id;
+use crate::validation::report;
+use crate::validation::required::require_text;
+use api::error_list::{ClusterPolicies, ErrorList};
 
 const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 const MAX_PROFILE: usize = 4095;
-/// Parameters of the kernel for the communication of processes.
+/// Sysctls of the IPC namespace.
 const IPC_SYSCTLS: [&str; 10] = [
     "kernel.sem",
     "kernel.shm",
@@ -32,7 +34,7 @@ const MAX_CREDENTIALS_KIB: usize = 64;
 const MAX_WINDOWS_DOMAIN: usize = 256;
 const MAX_WINDOWS_USER: usize = 104;
 
-/// Adds the errors of the security context of a pod's spec.
+/// Validates the security context of a pod spec.
 pub fn validate_pod_security_context(spec: &Field<'_>, errors: &mut ErrorList) {
     let context = spec.member("securityContext");
     for name in ["fsGroup", "runAsUser", "runAsGroup"] {
@@ -66,7 +68,7 @@ pub fn validate_pod_security_context(spec: &Field<'_>, errors: &mut ErrorList) {
         &["Merge", "Strict"],
         errors,
     );
-    // Another policy needs the feature SELinuxMount, which is off.
+    // Another policy requires the feature gate SELinuxMount, which is disabled.
     validate_choice(&context, "seLinuxChangePolicy", &["Recursive"], errors);
 }
 
@@ -76,12 +78,10 @@ fn validate_id(id: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// A text that is one of these if it is there.
+/// Validates that a text, if present, is one of these.
 fn validate_choice(context: &Field<'_>, name: &str, supported: &[&str], errors: &mut ErrorList) {
     let choice = context.member(name);
-    if choice.is_set() {
-        one_of(&choice, supported, errors);
-    }
+    validate_one_of(&choice, supported, errors);
 }
 
 fn validate_sysctls(spec: &Field<'_>, sysctls: &Field<'_>, errors: &mut ErrorList) {
@@ -125,8 +125,8 @@ fn is_sysctl(text: &str) -> bool {
     text.len() <= MAX_SYSCTL && text.split(['.', '/']).all(is_part)
 }
 
-/// The namespace of the kernel that a parameter belongs to: `net` or `ipc`. Parameters are written
-/// with points, or with slashes if one comes first.
+/// Returns the kernel namespace of a sysctl: `net` or `ipc`. Names are separated by dots, or by
+/// slashes if a slash comes first.
 fn namespace(sysctl: &str) -> Option<&'static str> {
     let first = sysctl.find(['.', '/']);
     let has_slashes = first.is_some_and(|at| sysctl.get(at..).is_some_and(|s| s.starts_with('/')));
@@ -148,15 +148,10 @@ fn namespace(sysctl: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether containers may not be privileged: one policy for the process, as in kube-apiserver.
-static FORBIDS_PRIVILEGED: AtomicBool = AtomicBool::new(false);
+/// The policy of a cluster that forbids privileged containers (`--allow-privileged=false`).
+pub const NO_PRIVILEGED_CONTAINERS: ClusterPolicies = ClusterPolicies::of(0);
 
-/// Refuses privileged containers of all kinds from now on.
-pub fn forbid_privileged_containers() {
-    FORBIDS_PRIVILEGED.store(true, Ordering::Relaxed);
-}
-
-/// Adds the errors of the security context of a container, if it has one.
+/// Validates the security context of a container, if any.
 pub fn validate_security_context(
     context: &Field<'_>,
     has_host_users: bool,
@@ -166,7 +161,7 @@ pub fn validate_security_context(
         return;
     }
     let privileged = context.member("privileged");
-    if privileged.is_true() && FORBIDS_PRIVILEGED.load(Ordering::Relaxed) {
+    if privileged.is_true() && errors.policies().include(NO_PRIVILEGED_CONTAINERS) {
         errors.push(privileged.forbidden("disallowed by cluster policy"));
     }
     for name in ["runAsUser", "runAsGroup"] {
@@ -185,7 +180,8 @@ pub fn validate_security_context(
     validate_app_armor_profile(&context.member("appArmorProfile"), errors);
 }
 
-/// Who may gain no privileges may not have all of them.
+/// Validates a container with `allowPrivilegeEscalation: false`: it must neither be privileged nor
+/// add `CAP_SYS_ADMIN`, which both allow the escalation.
 fn validate_no_escalation(context: &Field<'_>, errors: &mut ErrorList) {
     const TYPE: &str = "core.v1.SecurityContext";
     if context.member("privileged").is_true() {
@@ -202,7 +198,7 @@ fn validate_no_escalation(context: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a profile of system calls, if there is one.
+/// Validates a seccomp profile, if any.
 pub fn validate_seccomp_profile(profile: &Field<'_>, errors: &mut ErrorList) {
     if !profile.is_set() {
         return;
@@ -211,7 +207,7 @@ pub fn validate_seccomp_profile(profile: &Field<'_>, errors: &mut ErrorList) {
     if kind.text().is_empty() {
         errors.push(kind.required("type is required when seccompProfile is set"));
     } else {
-        one_of(&kind, &PROFILES, errors);
+        validate_one_of(&kind, &PROFILES, errors);
     }
     let path = profile.member("localhostProfile");
     match (kind.text() == "Localhost", path.is_set()) {
@@ -228,7 +224,7 @@ pub fn validate_seccomp_profile(profile: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a profile of AppArmor, if there is one.
+/// Validates an AppArmor profile, if any.
 pub fn validate_app_armor_profile(profile: &Field<'_>, errors: &mut ErrorList) {
     if !profile.is_set() {
         return;
@@ -253,17 +249,17 @@ pub fn validate_app_armor_profile(profile: &Field<'_>, errors: &mut ErrorList) {
             }
         }
         "" => errors.push(kind.required("type is required when appArmorProfile is set")),
-        _ => one_of(&kind, &PROFILES, errors),
+        _ => validate_one_of(&kind, &PROFILES, errors),
     }
 }
 
-/// A fault of a text of which kube-apiserver has a pointer. It is printed as JSON.
+/// Returns an error that shows the text as JSON, as Go prints a pointer.
 fn invalid_pointer<'f>(field: &Field<'f>, detail: impl Into<Detail<'f>>) -> LazyError<'f> {
     let value = field.value();
     field.invalid(detail).showing_json(move || any_json(value))
 }
 
-/// Adds the errors of options for Windows.
+/// Validates the Windows options.
 fn validate_windows_options(options: &Field<'_>, errors: &mut ErrorList) {
     let name = options.member("gmsaCredentialSpecName");
     if name.is_set() {
@@ -290,7 +286,7 @@ fn validate_windows_options(options: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// What is wrong with the name of a user of Windows, with its domain in front if it has one.
+/// Checks a Windows user name, which may have a domain before it.
 fn windows_user(text: &str) -> Vec<String> {
     if text.is_empty() {
         return vec![" cannot be an empty string".to_owned()];
@@ -362,7 +358,7 @@ mod tests {
         errors.iter().map(ToString::to_string).collect()
     }
 
-    /// These are not recorded: the server of the recordings refuses all privileged containers.
+    /// Not in the recordings, because the recorded server forbids privileged containers.
     #[test]
     fn privileged_containers_may_gain_privileges() {
         assert!(errors(json!({"privileged": true})).is_empty());

@@ -1,6 +1,5 @@
-//! What is refused of changes of a pod's status.
+//! Validation of updates of a pod's status.
 
-use crate::validation::formats::report;
 use std::collections::{HashMap, HashSet};
 
 use api::field::Field;
@@ -12,25 +11,28 @@ use serde_json::Value;
 
 use super::fields::{validate_dns_label, validate_dns_subdomain};
 use super::update::validate_annotations;
+use crate::types::internal::internal_list_json;
 use crate::validation::addresses::{is_v4, parse_address, validate_legacy_address};
-use crate::validation::formats::{one_of, require_text, user_id};
-use crate::validation::internal::internal_list_json;
+use crate::validation::enums::must_be_one_of;
+use crate::validation::numbers::user_id;
+use crate::validation::report;
+use crate::validation::required::require_text;
 use api::error_list::ErrorList;
 
 const MAX_HEALTH_MESSAGE: usize = 1024;
 const NOT_NEGATIVE: &str = "must be a non-negative integer";
 
-/// Conditions whose types need no check.
+/// Conditions whose types are not validated.
 const SYSTEM_CONDITIONS: [&str; 3] = ["PodScheduled", "Ready", "Initialized"];
 
-/// Statuses of containers, and the containers that they are of.
+/// Lists of container statuses, and the lists of their containers.
 const STATUSES: [(&str, &str); 3] = [
     ("containerStatuses", "containers"),
     ("initContainerStatuses", "initContainers"),
     ("ephemeralContainerStatuses", "ephemeralContainers"),
 ];
 
-/// Adds the errors of a change of a pod's status.
+/// Validates an update of a pod's status.
 pub fn validate_pod_status_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_annotations(object, stored, errors);
     let status = Field::of(object, "status");
@@ -84,7 +86,7 @@ fn validate_condition(condition: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// The node that a pod may get.
+/// Validates the nominated node.
 fn validate_nominated_node(
     status: &Field<'_>,
     before: &Field<'_>,
@@ -101,7 +103,7 @@ fn validate_nominated_node(
     }
 }
 
-/// Containers that have ended, and are not restarted, stay ended.
+/// Validates that terminated containers stay terminated unless they are restarted.
 fn validate_transitions(
     status: &Field<'_>,
     before: &Field<'_>,
@@ -142,7 +144,7 @@ fn validate_transitions(
     }
 }
 
-/// Whether the end of a container may restart all of them.
+/// Reports whether the exit of a container may restart all of them.
 fn restarts_all_containers(spec: &Field<'_>) -> bool {
     ["containers", "initContainers"].iter().any(|list| {
         spec.member(list).items().any(|container| {
@@ -154,7 +156,7 @@ fn restarts_all_containers(spec: &Field<'_>) -> bool {
     })
 }
 
-/// Whether a container that ended with this code is restarted.
+/// Reports whether a container that exited with this code is restarted.
 fn restarts(container: &Field<'_>, spec: &Field<'_>, code: i64) -> bool {
     let by_policy = |policy: &str| match policy {
         "Always" => true,
@@ -172,7 +174,7 @@ fn restarts(container: &Field<'_>, spec: &Field<'_>, code: i64) -> bool {
         let is_one = values
             .list()
             .iter()
-            // linear: the codes of one rule, of which a container has at most 20.
+            // linear: the codes of one rule. A container has at most 20 rules.
             .any(|value| value.as_i64() == Some(code));
         let is_match = match codes.member("operator").text() {
             "In" => is_one,
@@ -187,7 +189,7 @@ fn restarts(container: &Field<'_>, spec: &Field<'_>, code: i64) -> bool {
     }
 }
 
-/// Claims that were made for the pod.
+/// Validates the resource claims that were created for the pod.
 fn validate_claims(status: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     let claims = spec.member("resourceClaims");
     let names: HashSet<&str> = claims.items().map(|of| of.text_of("name")).collect();
@@ -210,7 +212,7 @@ fn validate_claims(status: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList)
     }
 }
 
-/// The claim that was made for resources of drivers.
+/// Validates the claim that was created for extended resources.
 fn validate_extended_claim(status: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     let mappings = status.member("requestMappings");
     if mappings.is_empty() {
@@ -255,11 +257,11 @@ fn validate_extended_claim(status: &Field<'_>, spec: &Field<'_>, errors: &mut Er
     }
 }
 
-/// The addresses of the pod and of its host: at most one of each family.
+/// Validates the IP addresses of the pod and of its host: at most one of each family.
 fn validate_addresses(status: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) {
     let list = status.member("podIPs");
     let first = status.member("podIP");
-    // Where they differ, the single address is the right one.
+    // If `podIP` differs from the first of `podIPs`, it replaces that one.
     let is_right = list.index(0).member("ip").text() == first.text();
     if first.text().is_empty() || is_right {
         validate_list(&list, before, "core.v1.PodIP", errors);
@@ -318,7 +320,7 @@ fn validate_list(list: &Field<'_>, before: &Field<'_>, of: &str, errors: &mut Er
     }
 }
 
-/// The user that a container runs as.
+/// Validates the user that a container runs as.
 fn validate_user(container: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     let user = container.member("user");
     let linux = user.member("linux");
@@ -339,7 +341,7 @@ fn validate_user(container: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList
     }
 }
 
-/// The health of what containers got.
+/// Validates the health of resources that were allocated to containers.
 fn validate_allocated(status: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     for (name, list) in STATUSES {
         let containers = spec.member(list);
@@ -367,7 +369,7 @@ fn validate_allocated(status: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorLi
     }
 }
 
-/// The claims of a container, as the health of resources names them.
+/// Returns the claims of a container, as resource health names them.
 fn claims_of(container: &Field<'_>) -> HashSet<String> {
     let resources = container.member("resources");
     let claims = resources.member("claims");
@@ -406,7 +408,7 @@ fn validate_health(resource: &Field<'_>, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for item in resource.member("resources").items() {
         let health = item.member("health");
-        one_of(&health, &["Healthy", "Unhealthy", "Unknown"], errors);
+        must_be_one_of(&health, &["Healthy", "Unhealthy", "Unknown"], errors);
         let message = item.member("message");
         if message.is_set() && message.text().is_empty() {
             errors.push(message.required("must be non-empty if specified"));
@@ -433,7 +435,7 @@ mod tests {
         check(cases, validate_pod_status_update);
     }
 
-    /// The faults when a container that ended with this code runs again.
+    /// Returns the errors of restarting a container that exited with this code.
     fn started_again(spec: Value, list: &str, name: &str, code: i64) -> Vec<String> {
         let pod = |state: Value| {
             let mut spec = spec.clone();
@@ -452,7 +454,8 @@ mod tests {
         errors.iter().map(ToString::to_string).collect()
     }
 
-    /// What kube-apiserver 1.36 answered. Such pods can't be made at once, so it is not recorded.
+    /// Answers of kube-apiserver 1.36. They are not in the recordings, because creating such pods
+    /// takes several requests.
     #[test]
     fn ended_containers_run_again_only_if_they_are_restarted() {
         const LIST: &str = "containerStatuses";

@@ -1,10 +1,10 @@
-//! What is refused of changes of pods.
+//! Validation of updates of pods.
 
 use api::field::{Detail, Field};
 use api::field_error::FieldError;
-use api::field_error::go_quote;
 use api::keyed::Keyed;
 use api::object::Object;
+use api::text::quoting::go_quote;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
@@ -13,8 +13,8 @@ use super::containers::validate_image_padding;
 use super::diff::json_difference;
 use super::scheduling::validate_tolerations;
 use super::{validate_deadline, validate_metadata_and_spec};
-use crate::validation::formats::require_text;
-use crate::validation::internal::{internal_json, internal_list_json};
+use crate::types::internal::{internal_json, internal_list_json};
+use crate::validation::required::require_text;
 use api::error_list::ErrorList;
 
 const ONLY: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
@@ -23,10 +23,10 @@ const ONLY: &str = "pod updates may not change fields other than `spec.container
                     `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
                     previously negative)";
 
-/// The term that a pod's nodes must meet.
+/// The required terms of an affinity.
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
-/// Adds the errors of a change of a pod.
+/// Validates an update of a pod.
 pub fn validate_pod_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_metadata_and_spec(object, errors);
     validate_annotations(object, stored, errors);
@@ -63,7 +63,7 @@ pub fn validate_pod_update(object: &Object, stored: &Object, errors: &mut ErrorL
     }
 }
 
-/// Adds the errors of annotations and of their changes.
+/// Validates annotations and their update.
 pub(super) fn validate_annotations(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let metadata = Field::of(object, "metadata");
     let given = metadata.member("annotations");
@@ -73,7 +73,7 @@ pub(super) fn validate_annotations(object: &Object, stored: &Object, errors: &mu
     validate_pod_annotations(&given, &Field::of(object, "spec"), errors);
 }
 
-/// Images may change. Whether the containers are as many as before.
+/// Validates images, which may change. Returns whether the number of containers is unchanged.
 fn validate_images(containers: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) -> bool {
     if containers.len() != before.len() {
         errors.push(containers.forbidden("pod updates may not add or remove containers"));
@@ -86,7 +86,7 @@ fn validate_images(containers: &Field<'_>, before: &Field<'_>, errors: &mut Erro
     true
 }
 
-/// The time that a pod may run can be limited, and become less.
+/// Validates that the active deadline is added or decreased. Returns whether it is valid.
 fn validate_deadline_change(spec: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) -> bool {
     let deadline = spec.member("activeDeadlineSeconds");
     let old = before.member("activeDeadlineSeconds").int();
@@ -107,7 +107,7 @@ fn validate_deadline_change(spec: &Field<'_>, before: &Field<'_>, errors: &mut E
     true
 }
 
-/// Tolerations may be added. Of those before only their seconds may change.
+/// Validates that tolerations are only added. In existing ones, only the seconds may change.
 fn validate_added_tolerations(spec: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) {
     let tolerations = spec.member("tolerations");
     fn fixed(toleration: &Value) -> Vec<(&String, &Value)> {
@@ -126,7 +126,7 @@ fn validate_added_tolerations(spec: &Field<'_>, before: &Field<'_>, errors: &mut
     validate_tolerations(&tolerations, errors);
 }
 
-/// Gates may be removed.
+/// Validates that scheduling gates are only removed.
 fn validate_removed_gates(spec: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) {
     let old = before.member("schedulingGates");
     let old: HashSet<&str> = old.items().map(|gate| gate.text_of("name")).collect();
@@ -141,7 +141,7 @@ fn validate_removed_gates(spec: &Field<'_>, before: &Field<'_>, errors: &mut Err
     }
 }
 
-/// Sets a member to what it was before.
+/// Resets a member to its stored value.
 fn restore(members: &mut Map<String, Value>, old: &Map<String, Value>, name: &str) {
     match old.get(name) {
         Some(value) => members.insert(name.to_owned(), value.clone()),
@@ -149,7 +149,7 @@ fn restore(members: &mut Map<String, Value>, old: &Map<String, Value>, name: &st
     };
 }
 
-/// Sets what may change of every pod to what it was before.
+/// Resets the fields that may change in every pod, so that a comparison finds other changes.
 fn mask_changeable(spec: &mut Map<String, Value>, old: &Map<String, Value>) {
     for list in ["containers", "initContainers"] {
         let new = spec.get_mut(list).and_then(Value::as_array_mut);
@@ -173,7 +173,7 @@ fn mask_changeable(spec: &mut Map<String, Value>, old: &Map<String, Value>) {
     }
 }
 
-/// A pod that waits for its gates may be bound to fewer nodes. Sets that to what it was before.
+/// Resets the node selection of a pod with scheduling gates, which may be narrowed.
 fn mask_gated(
     masked: &mut Map<String, Value>,
     spec: &Field<'_>,
@@ -222,7 +222,7 @@ fn mask_node_affinity(masked: &mut Map<String, Value>, was_set: bool, old: Optio
     }
 }
 
-/// The terms stay as many as they are, and each may get more requirements.
+/// Validates that the number of terms is unchanged, and that each only gets more requirements.
 fn validate_narrowed_terms(nodes: &Field<'_>, old_nodes: &Field<'_>, errors: &mut ErrorList) {
     let required = nodes.member(REQUIRED);
     let terms = required.member("nodeSelectorTerms");
@@ -260,11 +260,11 @@ fn has_only_additions(term: &Field<'_>, old: &Value) -> bool {
         let (new, old) = (term.member(list), old.member(list));
         new.list().starts_with(old.list())
     };
-    // An empty term selects nothing, so it may not become one that selects something.
+    // An empty term selects nothing, so adding requirements would widen it.
     (!was_empty || is_empty) && lists.iter().all(begins_alike)
 }
 
-/// Adds the errors of a change of a pod's ephemeral containers. Nothing else differs.
+/// Validates an update of a pod's ephemeral containers. The other fields are unchanged.
 pub fn validate_pod_ephemeral_containers_update(
     object: &Object,
     stored: &Object,
@@ -305,7 +305,7 @@ pub fn validate_pod_ephemeral_containers_update(
     }
 }
 
-/// Whether a pod mirrors a file of its node.
+/// Reports whether a pod is a mirror pod.
 pub(super) fn is_mirror(pod: &Object) -> bool {
     let metadata = Field::of(pod, "metadata");
     metadata.member("annotations").key(MIRROR).is_set()
@@ -317,7 +317,7 @@ pub mod tests {
     use crate::defaults;
     use crate::recorded::{self, Functions};
 
-    /// Compares answers about changes with recorded ones.
+    /// Compares the answers to updates with recorded ones.
     pub fn check(cases: &str, update: fn(&Object, &Object, &mut ErrorList)) {
         recorded::check(cases, |_| Functions {
             defaults: Some(defaults::pods::pod),
@@ -338,7 +338,8 @@ pub mod tests {
         check(cases, validate_pod_ephemeral_containers_update);
     }
 
-    /// What kube-apiserver 1.36 answered. Such pods can't be made at once, so it is not recorded.
+    /// Answers of kube-apiserver 1.36. They are not in the recordings, because creating such pods
+    /// takes several requests.
     #[test]
     fn ephemeral_containers_stay_as_they_are() {
         let pod = |containers: Value| {

@@ -1,4 +1,4 @@
-//! What is refused of claims of devices and of their templates.
+//! Validation of ResourceClaims and ResourceClaimTemplates.
 
 use api::field::Field;
 use api::names;
@@ -7,11 +7,12 @@ use serde_json::Value;
 
 use super::names::{Requests, validate_fully_qualified};
 use super::{MAX_CONFIGS, validate_length, validate_opaque, validate_selectors, validate_unique};
-use crate::validation::formats::{one_of, report};
-use crate::validation::internal::invalid_struct;
+use crate::types::internal::invalid_struct;
+use crate::validation::enums::validate_one_of;
 use crate::validation::pods::volumes::validate_template_metadata;
+use crate::validation::report;
+use crate::validation::required::require_valid;
 use crate::validation::selectors::validate_label_name;
-use crate::validation::texts;
 use api::error_list::ErrorList;
 
 const MAX_REQUESTS: usize = 32;
@@ -19,12 +20,12 @@ const MAX_CONSTRAINTS: usize = 32;
 const MAX_ALTERNATIVES: usize = 8;
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
-/// Adds the errors of a claim.
+/// Validates a ResourceClaim.
 pub fn validate_resourceclaim(object: &Object, errors: &mut ErrorList) {
     validate_claim_spec(&Field::of(object, "spec"), errors);
 }
 
-/// Adds the errors of a change to a claim: its spec stays.
+/// Validates an update of a ResourceClaim, whose spec is immutable.
 pub fn validate_resourceclaim_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     if !object.is_same_at(stored, &["spec"]) {
@@ -33,14 +34,14 @@ pub fn validate_resourceclaim_update(object: &Object, stored: &Object, errors: &
     }
 }
 
-/// Adds the errors of a template for claims.
+/// Validates a ResourceClaimTemplate.
 pub fn validate_resourceclaimtemplate(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     validate_template_metadata(&spec.member("metadata"), errors);
     validate_claim_spec(&spec.member("spec"), errors);
 }
 
-/// Adds the errors of a change to a template for claims: its spec stays.
+/// Validates an update of a ResourceClaimTemplate, whose spec is immutable.
 pub fn validate_resourceclaimtemplate_update(
     object: &Object,
     stored: &Object,
@@ -104,10 +105,10 @@ fn validate_request(request: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of which devices are asked for, and how many.
+/// Validates the class, selectors and number of the requested devices.
 fn validate_devices(request: &Field<'_>, errors: &mut ErrorList) {
     let class = request.member("deviceClassName");
-    texts::require_valid(&class, names::dns_subdomain, errors);
+    require_valid(&class, names::dns_subdomain, errors);
     validate_selectors(&request.member("selectors"), errors);
     let mode = request.member("allocationMode");
     let count = request.member("count");
@@ -145,7 +146,7 @@ fn validate_toleration(toleration: &Field<'_>, errors: &mut ErrorList) {
     }
     let effect = toleration.member("effect");
     if !effect.text().is_empty() {
-        one_of(&effect, &EFFECTS, errors);
+        validate_one_of(&effect, &EFFECTS, errors);
     }
 }
 
@@ -165,7 +166,7 @@ fn validate_constraint(constraint: &Field<'_>, known: &Requests<'_>, errors: &mu
     }
 }
 
-/// Adds the errors of a list of names of requests.
+/// Validates a list of references to requests.
 pub(super) fn validate_references(
     references: &Field<'_>,
     known: &Requests<'_>,

@@ -1,4 +1,4 @@
-//! What is refused of the devices of a slice.
+//! Validation of the devices of a ResourceSlice.
 
 use std::collections::HashSet;
 
@@ -7,23 +7,25 @@ use api::names;
 use serde_json::Value;
 
 use super::names::{shown_name, validate_qualified};
+use super::node_choice::{names_text, validate_node_choice};
 use super::request_policy::validate_policy;
-use super::slices::{names_text, validate_counter_set, validate_node_choice};
 use super::{validate_length, validate_unique};
-use crate::validation::formats::report;
-use crate::validation::internal::invalid_struct;
+use crate::types::internal::invalid_struct;
+use crate::validation::enums::require_one_of;
+use crate::validation::report;
+use crate::validation::required::require_valid;
 use crate::validation::selectors::validate_label_name;
-use crate::validation::texts::require_one_of;
 use api::error_list::ErrorList;
 
 const MAX_ATTRIBUTES: usize = 32;
 const MAX_ATTRIBUTE_BYTES: usize = 64;
 const MAX_TAINTS: usize = 16;
 const MAX_CONSUMED: usize = 2;
+const MAX_COUNTERS: usize = 32;
 const MAX_CONDITIONS: usize = 4;
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
-/// Adds the errors of a device.
+/// Validates a device. With `has_own_nodes`, devices specify their nodes themselves.
 pub fn validate_device(device: &Field<'_>, has_own_nodes: bool, errors: &mut ErrorList) {
     let name = device.member("name");
     report(&name, names::dns_label(name.text()), errors);
@@ -70,6 +72,23 @@ pub fn validate_device(device: &Field<'_>, has_own_nodes: bool, errors: &mut Err
     validate_conditions(device, errors);
 }
 
+/// Validates a set of counters, whose name is in this member.
+pub(super) fn validate_counter_set(set: &Field<'_>, member: &str, errors: &mut ErrorList) {
+    require_valid(&set.member(member), names::dns_label, errors);
+    let counters = set.member("counters");
+    if counters.is_empty() {
+        errors.push(counters.required(""));
+    }
+    if !validate_length(&counters, MAX_COUNTERS, errors) {
+        return;
+    }
+    for (name, _) in counters.entries() {
+        for message in names::dns_label(name) {
+            errors.push(counters.invalid_value(name, message));
+        }
+    }
+}
+
 fn validate_attribute(attribute: &Field<'_>, errors: &mut ErrorList) {
     for name in ["string", "version"] {
         let text = attribute.member(name);
@@ -92,7 +111,7 @@ fn validate_attribute(attribute: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Whether a text is a version of semver.org 2.0.0.
+/// Reports whether a text is a semantic version (semver.org 2.0.0).
 fn is_semantic_version(text: &str) -> bool {
     let is_number = |text: &str| {
         !text.is_empty()
@@ -128,7 +147,7 @@ fn validate_taint(taint: &Field<'_>, errors: &mut ErrorList) {
     require_one_of(&taint.member("effect"), &EFFECTS, errors);
 }
 
-/// A device says on which nodes it is if its slice does not.
+/// Validates that a device specifies its nodes if and only if its slice leaves that to devices.
 fn validate_nodes(device: &Field<'_>, has_own_nodes: bool, errors: &mut ErrorList) {
     let names = ["nodeName", "nodeSelector", "allNodes"];
     if !has_own_nodes {
@@ -151,11 +170,11 @@ fn validate_nodes(device: &Field<'_>, has_own_nodes: bool, errors: &mut ErrorLis
     }
 }
 
-/// Conditions for the use of a device go together with those of its failure.
+/// Validates that binding conditions and binding failure conditions are used together.
 pub(super) fn validate_conditions(device: &Field<'_>, errors: &mut ErrorList) {
-    let good = device.member("bindingConditions");
-    let bad = device.member("bindingFailureConditions");
-    for list in [&good, &bad] {
+    let binding = device.member("bindingConditions");
+    let failure = device.member("bindingFailureConditions");
+    for list in [&binding, &failure] {
         if validate_length(list, MAX_CONDITIONS, errors) {
             for condition in list.items() {
                 validate_label_name(condition.text(), &condition, errors);
@@ -163,13 +182,13 @@ pub(super) fn validate_conditions(device: &Field<'_>, errors: &mut ErrorList) {
         }
     }
     let mut conditions = HashSet::new();
-    for (condition, value) in good.items().zip(good.list()) {
+    for (condition, value) in binding.items().zip(binding.list()) {
         if !conditions.insert(value) {
             errors.push(condition.duplicate());
         }
     }
     let mut seen = HashSet::new();
-    for (condition, value) in bad.items().zip(bad.list()) {
+    for (condition, value) in failure.items().zip(failure.list()) {
         if !seen.insert(value) {
             errors.push(condition.duplicate());
         }
@@ -178,13 +197,13 @@ pub(super) fn validate_conditions(device: &Field<'_>, errors: &mut ErrorList) {
             errors.push(condition.invalid(detail));
         }
     }
-    let (missing, detail) = match (good.is_empty(), bad.is_empty()) {
+    let (missing, detail) = match (binding.is_empty(), failure.is_empty()) {
         (false, true) => (
-            &bad,
+            &failure,
             "bindingFailureConditions are required to use bindingConditions",
         ),
         (true, false) => (
-            &good,
+            &binding,
             "bindingConditions are required to use bindingFailureConditions",
         ),
         _ => return,

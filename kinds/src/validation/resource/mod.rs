@@ -1,9 +1,10 @@
-//! What is refused of devices: their classes, claims of them, and slices of them.
+//! Validation of the kinds of `resource.k8s.io`: DeviceClasses, ResourceClaims and ResourceSlices.
 
 mod claims;
 mod classes;
 mod devices;
 mod names;
+mod node_choice;
 mod request_policy;
 mod slices;
 mod statuses;
@@ -24,14 +25,13 @@ use api::field_error::{FieldError, FieldErrorKind};
 use super::expressions::validate_device_selector;
 use api::error_list::ErrorList;
 
-/// The limits on lists.
+/// The limits of lists and texts.
 const MAX_SELECTORS: usize = 32;
 const MAX_CONFIGS: usize = 32;
 const MAX_EXPRESSION_BYTES: usize = 10 * 1024;
 const MAX_PARAMETERS_BYTES: usize = 10 * 1024;
 
-/// A list has at most so many items. If it has more, they are not checked. Returns whether they
-/// are.
+/// Validates the length of a list. Returns whether it is valid; if not, callers skip the items.
 fn validate_length(list: &Field<'_>, most: usize, errors: &mut ErrorList) -> bool {
     let fits = list.len() <= most;
     if !fits {
@@ -45,8 +45,7 @@ fn validate_length(list: &Field<'_>, most: usize, errors: &mut ErrorList) -> boo
     fits
 }
 
-/// Adds the errors of items of a list that must differ in this member. They are reported at the
-/// item.
+/// Validates that items of a list differ in this member. Errors have the path of the item.
 fn validate_unique(list: &Field<'_>, member: &str, errors: &mut ErrorList) {
     let mut seen = HashSet::new();
     for (item, value) in list.items().zip(list.list()) {
@@ -59,7 +58,7 @@ fn validate_unique(list: &Field<'_>, member: &str, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of expressions that select devices.
+/// Validates CEL selectors of devices.
 fn validate_selectors(selectors: &Field<'_>, errors: &mut ErrorList) {
     if !validate_length(selectors, MAX_SELECTORS, errors) {
         return;
@@ -77,7 +76,7 @@ fn validate_selectors(selectors: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of what is told to a driver.
+/// Validates the opaque configuration of a driver.
 fn validate_opaque(configuration: &Field<'_>, errors: &mut ErrorList) {
     let opaque = configuration.member("opaque");
     if !opaque.is_set() {
@@ -93,7 +92,8 @@ fn validate_opaque(configuration: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of an object that only a driver understands. It is not shown.
+/// Validates the parameters of a driver, an object that only the driver understands. Errors do not
+/// show it.
 fn validate_parameters(parameters: &Field<'_>, errors: &mut ErrorList) {
     let bytes = parameters.value().map(|value| value.to_string().len());
     if bytes.is_some_and(|bytes| bytes > MAX_PARAMETERS_BYTES) {

@@ -1,29 +1,30 @@
-//! Names of drivers, pools, attributes and requests.
+//! Validation of names of drivers, pools, attributes and requests.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use api::field::Field;
-use api::field_error::go_quote;
 use api::names;
+use api::text::quoting::go_quote;
 
-use crate::validation::formats::{c_identifier, require_text};
 use crate::validation::pods::volumes::drivers::validate_csi_driver_name;
+use crate::validation::required::require_text;
+use crate::validation::text_formats::c_identifier;
 use api::error_list::ErrorList;
 
 const MAX_DOMAIN: usize = 63;
 const MAX_IDENTIFIER: usize = 32;
-/// Stands for what is left out.
+/// Replaces the part of a long name that is cut.
 const CUT: &str = "...";
 const MAX_POOL_NAME: usize = 253;
 const UUID_BYTES: usize = 36;
 
-/// Adds the errors of the name of a driver.
+/// Validates the name of a driver.
 pub fn validate_driver(driver: &Field<'_>, errors: &mut ErrorList) {
     validate_csi_driver_name(driver, errors);
 }
 
-/// Adds the errors of the name of a pool: subdomains with slashes between them.
+/// Validates the name of a pool: subdomains separated by slashes.
 pub fn validate_pool(pool: &Field<'_>, errors: &mut ErrorList) {
     if !require_text(pool, errors) {
         return;
@@ -38,12 +39,12 @@ pub fn validate_pool(pool: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of the number of a share of a device, if there is one: a UUID in small letters.
+/// Validates the share ID of a device, if any: a lower-case UUID.
 pub fn validate_share(share: &Field<'_>, errors: &mut ErrorList) {
     if !share.is_set() {
         return;
     }
-    if let Some(wrong) = uuid_fault(share.text()) {
+    if let Some(wrong) = uuid_error(share.text()) {
         errors.push(share.invalid(format!("error validating uid: {wrong}")));
     } else if share.text().len() != UUID_BYTES || share.text() != share.text().to_lowercase() {
         errors.push(share.invalid(
@@ -53,9 +54,9 @@ pub fn validate_share(share: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// What is wrong with a UUID in one of its forms: plain, without dashes, in braces, or behind
+/// Returns the error in a UUID, in any of its forms: plain, without dashes, in braces, or after
 /// `urn:uuid:`.
-fn uuid_fault(text: &str) -> Option<String> {
+fn uuid_error(text: &str) -> Option<String> {
     const URN: &str = "urn:uuid:";
     let bytes = text.as_bytes();
     let inner = match bytes.len() {
@@ -86,8 +87,8 @@ fn uuid_fault(text: &str) -> Option<String> {
     (!is_right).then(|| "invalid UUID format".to_owned())
 }
 
-/// The name of an attribute or a capacity, as the paths of faults have it: without its middle if
-/// it is longer than any may be.
+/// Returns the name of an attribute or a capacity as paths of errors show it. The middle of a name
+/// above the limit is cut.
 pub fn shown_name(name: &str) -> Cow<'_, str> {
     const MOST: usize = MAX_DOMAIN + 1 + MAX_IDENTIFIER;
     const KEPT: usize = MOST - CUT.len();
@@ -101,8 +102,8 @@ pub fn shown_name(name: &str) -> Cow<'_, str> {
     format!("{start}{CUT}{end}").into()
 }
 
-/// Adds the errors of the name of an attribute or a capacity: an identifier that may have a domain
-/// in front. They are reported at the map.
+/// Validates the name of an attribute or a capacity: an identifier with an optional domain before
+/// it. Errors have the path of the map.
 pub fn validate_qualified(name: &str, place: &Field<'_>, errors: &mut ErrorList) {
     let mut parts = name.split('/');
     match (parts.next(), parts.next(), parts.next()) {
@@ -119,7 +120,7 @@ pub fn validate_qualified(name: &str, place: &Field<'_>, errors: &mut ErrorList)
                 validate_identifier(identifier, place, errors);
             }
         }
-        // Kubernetes accepts more parts.
+        // Kubernetes accepts names with more parts.
         _ => {}
     }
 }
@@ -142,7 +143,7 @@ fn validate_identifier(identifier: &str, place: &Field<'_>, errors: &mut ErrorLi
     }
 }
 
-/// Adds the errors of the name of an attribute that has a domain.
+/// Validates the name of an attribute, which must have a domain.
 pub fn validate_fully_qualified(attribute: &Field<'_>, errors: &mut ErrorList) {
     validate_qualified(attribute.text(), attribute, errors);
     if !attribute.text().contains('/') {
@@ -151,13 +152,13 @@ pub fn validate_fully_qualified(attribute: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// The names of a claim's requests, and of those below them.
+/// The names of a claim's requests and their subrequests.
 pub struct Requests<'c> {
     names: HashMap<&'c str, HashSet<&'c str>>,
 }
 
 impl<'c> Requests<'c> {
-    /// The requests in a list.
+    /// Collects the names in a list of requests.
     pub fn of(requests: &Field<'c>) -> Requests<'c> {
         fn name(value: &serde_json::Value) -> &str {
             let name = value.get("name").and_then(|name| name.as_str());
@@ -182,7 +183,7 @@ impl<'c> Requests<'c> {
         names.is_some_and(|names| below.is_none_or(|below| names.contains(below)))
     }
 
-    /// Adds the errors of a text that names one of them.
+    /// Validates a reference to a request.
     pub fn validate(&self, text: &Field<'_>, errors: &mut ErrorList) {
         let parts = text.text().split('/');
         if parts.clone().count() <= 2 {

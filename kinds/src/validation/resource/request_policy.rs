@@ -1,4 +1,4 @@
-//! What is refused of how much of a device's capacity can be asked for.
+//! Validation of request policies of device capacities.
 
 use api::field::Field;
 use api::quantity::Quantity;
@@ -9,7 +9,7 @@ use api::error_list::ErrorList;
 
 const MAX_VALUES: usize = 10;
 
-/// Adds the errors of the policy of an amount of capacity.
+/// Validates the request policy of a capacity.
 pub fn validate_policy(amount: &Field<'_>, is_shared: bool, errors: &mut ErrorList) {
     let policy = amount.member("requestPolicy");
     if !policy.is_set() {
@@ -52,8 +52,7 @@ fn quantity(field: &Field<'_>) -> Option<Quantity> {
     field.value().and_then(read)
 }
 
-/// Adds the errors of the amounts that can be asked for. They go up, and the default is one of
-/// them.
+/// Validates the valid values: they are sorted and include the default.
 fn validate_values(values: &Field<'_>, preset: Quantity, most: Quantity, errors: &mut ErrorList) {
     let mut has_preset = false;
     if validate_length(values, MAX_VALUES, errors) {
@@ -73,11 +72,11 @@ fn validate_values(values: &Field<'_>, preset: Quantity, most: Quantity, errors:
                 errors.push(value.invalid_value(amount.to_string(), detail));
             }
         }
-        // Amounts are the same if they are when rounded up to whole numbers.
+        // Kubernetes compares values rounded up to whole numbers.
         let mut seen = Vec::new();
         for (value, amount) in &amounts {
             let whole = amount.value();
-            // linear: at most ten amounts.
+            // linear: at most ten values.
             if seen.contains(&whole) {
                 let shown = whole.to_string().into();
                 errors.push(value.with_value(&shown).duplicate());
@@ -92,7 +91,7 @@ fn validate_values(values: &Field<'_>, preset: Quantity, most: Quantity, errors:
     }
 }
 
-/// Adds the errors of a range of amounts that has the default in it.
+/// Validates the valid range, which must contain the default.
 fn validate_range(range: &Field<'_>, preset: Quantity, most: Quantity, errors: &mut ErrorList) {
     let (min_field, max_field) = (range.member("min"), range.member("max"));
     let (Some(min), max) = (quantity(&min_field), quantity(&max_field)) else {
@@ -140,8 +139,8 @@ fn validate_range(range: &Field<'_>, preset: Quantity, most: Quantity, errors: &
     }
 }
 
-/// Whether steps lead to an amount. They are counted in whole numbers, to which all are rounded
-/// up. Steps of nothing lead anywhere.
+/// Reports whether an amount is a multiple of the step above the minimum. All are rounded up to
+/// whole numbers. With a step of zero, every amount is.
 fn is_on_step(amount: &Quantity, min: &Quantity, step: &Quantity) -> bool {
     let above = amount.value().wrapping_sub(min.value());
     above.checked_rem(step.value()).unwrap_or(0) == 0

@@ -1,23 +1,24 @@
-//! What is refused of the statuses of claims of devices.
+//! Validation of the status of ResourceClaims.
 
 use std::collections::HashSet;
 
 use api::field::Field;
-use api::field_error::go_quote;
 use api::names;
 use api::object::Object;
+use api::text::quoting::go_quote;
 use serde_json::{Value, json};
 
 use super::claims::validate_references;
 use super::devices::validate_conditions;
 use super::names::{Requests, validate_driver, validate_pool, validate_share};
 use super::{MAX_CONFIGS, validate_length, validate_opaque, validate_parameters, validate_unique};
+use crate::types::internal::invalid_struct;
 use crate::validation::addresses::parse_address;
 use crate::validation::conditions;
-use crate::validation::formats::{report, require_text};
-use crate::validation::internal::invalid_struct;
+use crate::validation::enums::require_one_of;
 use crate::validation::pods::scheduling::validate_node_selector;
-use crate::validation::texts::require_one_of;
+use crate::validation::report;
+use crate::validation::required::require_text;
 use api::error_list::ErrorList;
 
 const MAX_CONSUMERS: usize = 256;
@@ -28,7 +29,7 @@ const MAX_INTERFACE_NAME: usize = 256;
 const MAX_HARDWARE_ADDRESS: usize = 128;
 const SOURCES: [&str; 2] = ["FromClaim", "FromClass"];
 
-/// Adds the errors of a change to the status of a claim.
+/// Validates an update of the status of a ResourceClaim.
 pub fn validate_resourceclaim_status_update(
     object: &Object,
     stored: &Object,
@@ -96,7 +97,7 @@ fn validate_allocation(allocation: &Field<'_>, known: &Requests<'_>, errors: &mu
     }
 }
 
-/// The members by which a device is known, as faults show them.
+/// Returns the members that identify a device, as errors show them.
 pub fn identity(device: &Value) -> Value {
     let text = |name: &str| device.get(name).cloned().unwrap_or_else(|| "".into());
     json!([
@@ -107,7 +108,7 @@ pub fn identity(device: &Value) -> Value {
     ])
 }
 
-/// An identity in the order of Go.
+/// Formats an identity with the member names and order of the Go struct.
 fn identity_json(identity: &Value) -> String {
     let text = |index: usize| identity.get(index).unwrap_or(&Value::Null);
     format!(
@@ -182,7 +183,7 @@ fn validate_network(network: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// An address with the length of its network's prefix. It has one form only.
+/// Validates an interface address with a prefix length, in canonical form.
 fn validate_interface_address(field: &Field<'_>, errors: &mut ErrorList) {
     let parts = field.text().split_once('/');
     let parsed = parts.and_then(|(address, length)| {

@@ -1,4 +1,4 @@
-//! The addresses of Services in the cluster, and their families.
+//! Validation of the cluster IPs and IP families of Services.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use api::object::Object;
 use serde_json::Value;
 
 use super::super::addresses::{is_v4, parse_address, validate_legacy_address};
-use super::super::formats::one_of;
+use super::super::enums::{must_be_one_of, validate_one_of};
 use super::{Service, stored_texts};
 use api::error_list::ErrorList;
 
@@ -16,7 +16,7 @@ const FAMILIES: &[&str] = &["IPv4", "IPv6"];
 const POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
 const NO_CHANGE: &str = "may not change once set";
 
-/// Adds the errors of the fields for addresses, each with the others.
+/// Validates cluster IPs, families and family policy, which depend on each other.
 pub(super) fn validate(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     let service = Service::of(object);
     if service.kind == "ExternalName" {
@@ -30,14 +30,12 @@ pub(super) fn validate(object: &Object, stored: Option<&Object>, errors: &mut Er
     validate_first(&first, &ips, errors);
     let mut seen = HashSet::new();
     for family in families.items() {
-        one_of(&family, FAMILIES, errors);
+        must_be_one_of(&family, FAMILIES, errors);
         if !seen.insert(family.text()) {
             errors.push(family.duplicate());
         }
     }
-    if policy.is_set() {
-        one_of(&policy, POLICIES, errors);
-    }
+    validate_one_of(&policy, POLICIES, errors);
     let existing = stored_texts(stored, "clusterIPs");
     let mut is_readable = true;
     for (index, ip) in ips.items().enumerate() {
@@ -109,7 +107,7 @@ fn validate_families(ips: &Field<'_>, families: &Field<'_>, errors: &mut ErrorLi
     }
 }
 
-/// Adds the errors of changes to addresses and families. The first ones stay.
+/// Validates an update of cluster IPs and families, the first of which are immutable.
 pub(super) fn validate_changes(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let (now, before) = (Service::of(object), Service::of(stored));
     if now.kind == "ExternalName" || before.kind == "ExternalName" {
@@ -173,7 +171,7 @@ fn validate_family_changes(now: &Service<'_>, before: &Service<'_>, errors: &mut
     }
 }
 
-/// What is released of two families is released by the policy too.
+/// Validates that the policy is SingleStack when the second address or family is released.
 fn validate_release(now: &Service<'_>, what: &str, errors: &mut ErrorList) {
     let policy = now.spec.member("ipFamilyPolicy");
     if policy.text() != "SingleStack" {

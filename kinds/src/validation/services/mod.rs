@@ -1,19 +1,24 @@
-//! What is refused of Services (API-247, http.md 6.2). Addresses and ports are not allocated here.
+//! Validation of Services (API-247, http.md 6.2). `registry/services` allocates addresses and
+//! ports.
 
 mod cluster_ips;
 
 use std::collections::HashSet;
-use std::net::IpAddr;
 
 use api::field::Field;
 use api::names;
 use api::object::Object;
 
-use super::addresses::{parse_address, validate_legacy_address, validate_range_text};
-use super::endpoints::{validate_application, validate_number_and_protocol};
-use super::formats::{one_of, port_number, port_number_or_name, report, require_text};
-use super::internal::internal_json;
+use super::addresses::{
+    parse_address, validate_legacy_address, validate_non_special_ip, validate_range_text,
+};
+use super::enums::{must_be_one_of, require_one_of, validate_one_of};
+use super::ports::{
+    port_number, port_number_or_name, validate_application, validate_number_and_protocol,
+};
+use super::report;
 use super::selectors::validate_labels;
+use crate::types::internal::internal_json;
 use api::error_list::ErrorList;
 
 const MAX_AFFINITY_SECONDS: i64 = 86_400;
@@ -22,12 +27,12 @@ const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
 const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 const ONLY_BALANCERS: &str = "may only be used when `type` is 'LoadBalancer'";
 
-/// Adds the errors of a new Service.
+/// Validates a new Service.
 pub fn validate_service(object: &Object, errors: &mut ErrorList) {
     validate(object, None, errors);
 }
 
-/// Adds the errors of a change to a Service.
+/// Validates an update of a Service.
 pub fn validate_service_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let before = errors.reported();
     cluster_ips::validate(object, Some(stored), errors);
@@ -40,13 +45,12 @@ pub fn validate_service_update(object: &Object, stored: &Object, errors: &mut Er
     validate(object, Some(stored), errors);
 }
 
-/// Adds the errors of a Service's addresses and their families, which are told in front of all
-/// others.
+/// Validates cluster IPs and families. kube-apiserver reports their errors before all others.
 pub fn validate_cluster_ips(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     cluster_ips::validate(object, stored, errors);
 }
 
-/// A Service with its type, which most rules ask for.
+/// A Service and its type, which most rules depend on.
 struct Service<'s> {
     spec: Field<'s>,
     kind: &'s str,
@@ -59,7 +63,7 @@ impl<'s> Service<'s> {
         Service { spec, kind }
     }
 
-    /// Whether it has no address of its own.
+    /// Reports whether it is headless.
     fn is_headless(&self) -> bool {
         let ips = self.spec.member("clusterIPs");
         matches!(ips.list(), [only] if only == "None")
@@ -84,7 +88,7 @@ impl<'s> Service<'s> {
 }
 
 fn validate(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
-    // The server allocates addresses before it validates, and checks what it has for that first.
+    // kube-apiserver allocates addresses before validation, and first checks the fields for that.
     let before = errors.reported();
     cluster_ips::validate(object, stored, errors);
     if errors.reported() > before {
@@ -103,10 +107,8 @@ fn validate(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     validate_affinity(spec, errors);
     validate_external_ips(spec, stored, errors);
     let kind = spec.member("type");
-    if require_text(&kind, errors) {
-        let kinds = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-        one_of(&kind, kinds, errors);
-    }
+    let kinds = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+    require_one_of(&kind, kinds, errors);
     validate_port_conflicts(&service, errors);
     validate_source_ranges(object, stored, &service, errors);
     validate_balancer(&service, errors);
@@ -125,7 +127,7 @@ fn validate_topology_annotations(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// The rules of single types.
+/// Validates the rules of each type.
 fn validate_kind(service: &Service<'_>, errors: &mut ErrorList) {
     let spec = &service.spec;
     let ips = spec.member("clusterIPs");
@@ -179,9 +181,7 @@ fn validate_ports(service: &Service<'_>, errors: &mut ErrorList) {
 fn validate_affinity(spec: &Field<'_>, errors: &mut ErrorList) {
     let affinity = spec.member("sessionAffinity");
     let config = spec.member("sessionAffinityConfig");
-    if require_text(&affinity, errors) {
-        one_of(&affinity, &["ClientIP", "None"], errors);
-    }
+    require_one_of(&affinity, &["ClientIP", "None"], errors);
     match affinity.text() {
         "ClientIP" => {
             let client = config.member("clientIP");
@@ -206,7 +206,7 @@ fn validate_affinity(spec: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// The texts of a list in the stored object.
+/// Returns the texts of a list in the stored object.
 fn stored_texts<'s>(stored: Option<&'s Object>, name: &str) -> HashSet<&'s str> {
     let list = stored.and_then(|stored| stored.at(&["spec", name]));
     let list = list.and_then(serde_json::Value::as_array);
@@ -222,36 +222,6 @@ fn validate_external_ips(spec: &Field<'_>, stored: Option<&Object>, errors: &mut
         if let (Some(address), true) = (address, errors.reported() == before) {
             validate_non_special_ip(&ip, address, errors);
         }
-    }
-}
-
-/// An address that may stand for a host on a network.
-pub(super) fn validate_non_special_ip(field: &Field<'_>, address: IpAddr, errors: &mut ErrorList) {
-    let address = address.to_canonical();
-    if address.is_unspecified() {
-        let why = format!("may not be unspecified ({})", field.text());
-        errors.push(field.invalid(why));
-    }
-    if address.is_loopback() {
-        errors.push(field.invalid("may not be in the loopback range (127.0.0.0/8, ::1/128)"));
-    }
-    let (is_link_local, is_link_local_group) = match address {
-        IpAddr::V4(address) => (
-            address.is_link_local(),
-            matches!(address.octets(), [224, 0, 0, _]),
-        ),
-        IpAddr::V6(address) => (
-            address.is_unicast_link_local(),
-            matches!(address.octets(), [0xff, second, ..] if second & 0x0f == 2),
-        ),
-    };
-    if is_link_local {
-        let why = "may not be in the link-local range (169.254.0.0/16, fe80::/10)";
-        errors.push(field.invalid(why));
-    }
-    if is_link_local_group {
-        let why = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
-        errors.push(field.invalid(why));
     }
 }
 
@@ -293,7 +263,7 @@ fn validate_source_ranges(
 ) {
     let ranges = service.spec.member("loadBalancerSourceRanges");
     if !ranges.is_empty() {
-        // This path begins with a capital letter in Kubernetes.
+        // Kubernetes has a capital letter in this path.
         let ranges = Field::named("spec.LoadBalancerSourceRanges", ranges.value());
         if !service.is_balancer() {
             errors.push(ranges.forbidden(ONLY_BALANCERS));
@@ -345,7 +315,7 @@ fn validate_balancer(service: &Service<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// A load balancer keeps its class.
+/// Validates that a load balancer keeps its class.
 fn validate_balancer_class_change(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let (now, before) = (Service::of(object), Service::of(stored));
     if !now.is_balancer() {
@@ -364,7 +334,7 @@ fn validate_balancer_class_change(object: &Object, stored: &Object, errors: &mut
     }
 }
 
-/// A load balancer keeps the port for its checks.
+/// Validates that a load balancer keeps its health check port.
 fn validate_health_check_change(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let (now, before) = (Service::of(object), Service::of(stored));
     let port = now.spec.member("healthCheckNodePort");
@@ -377,16 +347,14 @@ fn validate_health_check_change(object: &Object, stored: &Object, errors: &mut E
 fn validate_traffic(service: &Service<'_>, errors: &mut ErrorList) {
     let external = service.spec.member("externalTrafficPolicy");
     if service.is_externally_accessible() {
-        if require_text(&external, errors) {
-            one_of(&external, &["Cluster", "Local"], errors);
-        }
+        require_one_of(&external, &["Cluster", "Local"], errors);
     } else if !external.text().is_empty() {
         errors.push(external.invalid("may only be set for externally-accessible services"));
     }
     let health = service.spec.member("healthCheckNodePort");
     let port = health.int().unwrap_or_default();
     if service.needs_health_check() {
-        // Kubernetes allocates one where none is given. Nothing allocates ports here yet.
+        // If it is 0, the allocator sets it later.
         if port != 0 {
             report(&health, port_number(port), errors);
         }
@@ -397,18 +365,16 @@ fn validate_traffic(service: &Service<'_>, errors: &mut ErrorList) {
     }
     let internal = service.spec.member("internalTrafficPolicy");
     if internal.is_set() {
-        one_of(&internal, &["Cluster", "Local"], errors);
+        validate_one_of(&internal, &["Cluster", "Local"], errors);
     } else if matches!(service.kind, "ClusterIP" | "NodePort" | "LoadBalancer") {
         errors.push(internal.required(""));
     }
     let distribution = service.spec.member("trafficDistribution");
-    if distribution.is_set() {
-        let known = &["PreferClose", "PreferSameZone", "PreferSameNode"];
-        one_of(&distribution, known, errors);
-    }
+    let known = &["PreferClose", "PreferSameZone", "PreferSameNode"];
+    validate_one_of(&distribution, known, errors);
 }
 
-/// Adds the errors of a change to the status of a Service.
+/// Validates an update of the status of a Service.
 pub fn validate_service_status_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let status = Field::of(object, "status");
     let balancer = status.member("loadBalancer");
@@ -429,14 +395,14 @@ pub fn validate_service_status_update(object: &Object, stored: &Object, errors: 
             (true, true) => {
                 errors.push(mode.forbidden("may not be specified when `ip` is not set"));
             }
-            (true, false) => one_of(&mode, &["Proxy", "VIP"], errors),
+            (true, false) => must_be_one_of(&mode, &["Proxy", "VIP"], errors),
             (false, true) => {}
         }
         validate_balancer_hostname(&ingress, errors);
     }
 }
 
-/// The addresses of load balancers in the status of a stored object.
+/// Returns the load balancer addresses in the status of a stored object.
 pub(super) fn ingress_addresses(stored: &Object) -> HashSet<&str> {
     let list = stored.at(&["status", "loadBalancer", "ingress"]);
     let list = list.and_then(serde_json::Value::as_array);
@@ -446,7 +412,7 @@ pub(super) fn ingress_addresses(stored: &Object) -> HashSet<&str> {
         .collect()
 }
 
-/// The address of a load balancer, if it is there.
+/// Validates the IP address of a load balancer, if any.
 pub(super) fn validate_balancer_ingress(
     ingress: &Field<'_>,
     existing: &HashSet<&str>,
@@ -458,7 +424,7 @@ pub(super) fn validate_balancer_ingress(
     }
 }
 
-/// The name of a load balancer, if it is there.
+/// Validates the host name of a load balancer, if any.
 pub(super) fn validate_balancer_hostname(ingress: &Field<'_>, errors: &mut ErrorList) {
     let hostname = ingress.member("hostname");
     if hostname.text().is_empty() {
@@ -475,7 +441,7 @@ mod tests {
     use super::*;
     use crate::defaults::core::service;
     use crate::recorded::{Functions, check};
-    use crate::special::services::{prepare_create, prepare_update};
+    use crate::strategies::services::{prepare_create, prepare_update};
 
     fn create(object: &Object, errors: &mut ErrorList) {
         let mut object = object.clone();
@@ -489,7 +455,7 @@ mod tests {
         validate_service_update(&object, stored, errors);
     }
 
-    /// API-228, as kube-apiserver 1.36 answers.
+    /// API-228: answers of kube-apiserver 1.36.
     #[test]
     fn a_headless_service_releases_a_family_by_its_policy() {
         let headless = |families: serde_json::Value| {

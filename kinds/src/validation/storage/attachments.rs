@@ -1,19 +1,19 @@
-//! What is refused of attachments of volumes.
+//! Validation of VolumeAttachments.
 
 use api::field::Field;
 use api::names;
 use api::object::Object;
 
 use super::volumes::validate_inline_volume_spec;
-use crate::validation::formats::report;
-use crate::validation::internal::invalid_struct;
+use crate::types::internal::invalid_struct;
 use crate::validation::pods::volumes::drivers::validate_csi_driver_name;
+use crate::validation::report;
 use api::error_list::ErrorList;
 
-/// The largest message of an error, and the largest metadata of an attachment.
+/// The limit of an error message and of the attachment metadata, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Adds the errors of an attachment.
+/// Validates a VolumeAttachment.
 pub fn validate_volumeattachment(object: &Object, errors: &mut ErrorList) {
     validate(object, errors);
     let spec = Field::of(object, "spec");
@@ -24,7 +24,7 @@ pub fn validate_volumeattachment(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to an attachment: its spec stays.
+/// Validates an update of a VolumeAttachment, whose spec is immutable.
 pub fn validate_volumeattachment_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate(object, errors);
     let spec = Field::of(object, "spec");
@@ -38,7 +38,7 @@ pub fn validate_volumeattachment_update(object: &Object, stored: &Object, errors
     }
 }
 
-/// Adds the errors of a change to the status of an attachment.
+/// Validates an update of the status of a VolumeAttachment.
 pub fn validate_volumeattachment_status_update(
     object: &Object,
     stored: &Object,

@@ -1,4 +1,4 @@
-//! What is refused of claims of volumes.
+//! Validation of PersistentVolumeClaims.
 
 use std::borrow::Cow;
 
@@ -11,11 +11,12 @@ use serde_json::{Map, Value};
 
 use super::{VOLUME_MODES, validate_access_modes, validate_basic, validate_positive};
 use crate::defaults::pods::resources::read;
-use crate::validation::formats::{report, require_text};
-use crate::validation::internal::internal_json;
+use crate::types::internal::internal_json;
+use crate::validation::enums::validate_one_of;
 use crate::validation::pods::diff::json_difference;
+use crate::validation::report;
+use crate::validation::required::require_text;
 use crate::validation::selectors::validate_label_selector;
-use crate::validation::texts;
 use api::error_list::ErrorList;
 
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
@@ -27,17 +28,18 @@ const RESIZE_STATUSES: [&str; 5] = [
     "NodeResizePending",
 ];
 
-/// Adds the errors of a claim.
+/// Validates a PersistentVolumeClaim.
 pub fn validate_persistentvolumeclaim(object: &Object, errors: &mut ErrorList) {
     validate_persistent_volume_claim_spec(&Field::of(object, "spec"), errors);
 }
 
-/// Adds the errors of the spec of a claim, or of a template for claims.
+/// Validates the spec of a claim or of a claim template.
 pub fn validate_persistent_volume_claim_spec(spec: &Field<'_>, errors: &mut ErrorList) {
     validate_spec(spec, true, errors);
 }
 
-/// Adds the errors of a spec. Groups of data sources were not always checked.
+/// Validates a spec. Without `checks_groups`, groups of data sources are skipped, because they were
+/// not validated in the past.
 fn validate_spec(spec: &Field<'_>, checks_groups: bool, errors: &mut ErrorList) {
     let modes = spec.member("accessModes");
     if modes.is_empty() {
@@ -56,7 +58,7 @@ fn validate_spec(spec: &Field<'_>, checks_groups: bool, errors: &mut ErrorList) 
     if !class.text().is_empty() {
         report(&class, names::dns_subdomain(class.text()), errors);
     }
-    texts::validate_one_of(&spec.member("volumeMode"), &VOLUME_MODES, errors);
+    validate_one_of(&spec.member("volumeMode"), &VOLUME_MODES, errors);
     let (source, reference) = (spec.member("dataSource"), spec.member("dataSourceRef"));
     validate_data_source(&source, checks_groups, errors);
     validate_data_source(&reference, checks_groups, errors);
@@ -81,7 +83,7 @@ fn validate_spec(spec: &Field<'_>, checks_groups: bool, errors: &mut ErrorList) 
     }
 }
 
-/// Adds the errors of what a volume is filled from, if there is something.
+/// Validates the data source of a volume, if any.
 fn validate_data_source(source: &Field<'_>, checks_groups: bool, errors: &mut ErrorList) {
     if !source.is_set() {
         return;
@@ -100,7 +102,7 @@ fn validate_data_source(source: &Field<'_>, checks_groups: bool, errors: &mut Er
     }
 }
 
-/// Adds the errors of a change to a claim.
+/// Validates an update of a PersistentVolumeClaim.
 pub fn validate_persistentvolumeclaim_update(
     object: &Object,
     stored: &Object,
@@ -130,7 +132,7 @@ fn validate_same_spec(object: &Object, stored: &Object, is_bound: bool, errors: 
         return;
     }
     let (mut new, mut old) = (Cow::Borrowed(new), Cow::Borrowed(old));
-    // What may change is made the same.
+    // Copies the fields that may change, so that the comparison finds other changes.
     let is_unset = |spec: &Value, name: &str| {
         let text = spec.get(name).and_then(Value::as_str);
         text.unwrap_or_default().is_empty()
@@ -160,7 +162,7 @@ fn validate_same_spec(object: &Object, stored: &Object, is_bound: bool, errors: 
     }
 }
 
-/// Makes a member of a spec that of another one.
+/// Copies a member of a spec to another spec.
 fn copy(from: &Value, to: &mut Value, path: &[&str]) {
     let Some((last, above)) = path.split_last() else {
         return;
@@ -184,8 +186,8 @@ fn copy(from: &Value, to: &mut Value, path: &[&str]) {
     }
 }
 
-/// A class may be set later, also one that was given as an annotation before. Returns whether it
-/// may not.
+/// Validates that a class is set later only if the old claim had none, or had the same one in an
+/// annotation. Returns whether other classes are refused.
 fn validate_class_annotation(object: &Object, stored: &Object, errors: &mut ErrorList) -> bool {
     let metadata = Field::of(object, "metadata");
     let annotations = metadata.member("annotations");
@@ -210,7 +212,7 @@ fn validate_class_annotation(object: &Object, stored: &Object, errors: &mut Erro
     !(is_set_later && old_annotation.text().is_empty())
 }
 
-/// A request may shrink, but not to what the volume has already.
+/// Validates the size: a request may shrink, but must stay above the capacity of the volume.
 fn validate_size(spec: &Field<'_>, stored: &Object, errors: &mut ErrorList) {
     let storage = |value: Option<&Value>, path: &str| value?.pointer(path).and_then(read);
     let path = "/resources/requests/storage";
@@ -227,7 +229,7 @@ fn validate_size(spec: &Field<'_>, stored: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to the status of a claim.
+/// Validates an update of the status of a PersistentVolumeClaim.
 pub fn validate_persistentvolumeclaim_status_update(
     object: &Object,
     _stored: &Object,
@@ -258,7 +260,7 @@ pub fn validate_persistentvolumeclaim_status_update(
     }
 }
 
-/// What is allocated is storage, or something that others define. Returns whether it is.
+/// Validates that an allocated resource is storage or an extended one. Returns whether it is valid.
 fn validate_resource_key(name: &str, place: &Field<'_>, errors: &mut ErrorList) -> bool {
     let wrong = names::qualified_name(name);
     let is_valid = wrong.is_empty();

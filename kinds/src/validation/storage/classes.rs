@@ -1,4 +1,4 @@
-//! What is refused of classes of storage and of attributes of volumes.
+//! Validation of StorageClasses and VolumeAttributesClasses.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -8,9 +8,9 @@ use api::names;
 use api::object::Object;
 use serde_json::Value;
 
-use crate::validation::formats::require_text;
+use crate::validation::enums::validate_one_of;
+use crate::validation::required::require_text;
 use crate::validation::selectors::validate_label_name;
-use crate::validation::texts;
 use api::error_list::{ErrorList, Report};
 
 const MAX_PARAMETERS: usize = 512;
@@ -18,24 +18,24 @@ const MAX_PARAMETERS_BYTES: usize = 256 * 1024;
 const POLICIES: [&str; 2] = ["Delete", "Retain"];
 const BINDING_MODES: [&str; 2] = ["Immediate", "WaitForFirstConsumer"];
 
-/// Adds the errors of a class of storage.
+/// Validates a StorageClass.
 pub fn validate_storageclass(object: &Object, errors: &mut ErrorList) {
     validate_provisioner(&Field::of(object, "provisioner"), errors);
     validate_parameters(&Field::of(object, "parameters"), true, errors);
     let policy = Field::of(object, "reclaimPolicy");
     if !policy.text().is_empty() {
-        texts::validate_one_of(&policy, &POLICIES, errors);
+        validate_one_of(&policy, &POLICIES, errors);
     }
     let mode = Field::of(object, "volumeBindingMode");
     if mode.is_set() {
-        texts::validate_one_of(&mode, &BINDING_MODES, errors);
+        validate_one_of(&mode, &BINDING_MODES, errors);
     } else {
         errors.push(mode.required(""));
     }
     validate_topologies(&Field::of(object, "allowedTopologies"), errors);
 }
 
-/// Adds the errors of a change to a class of storage.
+/// Validates an update of a StorageClass.
 pub fn validate_storageclass_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_storageclass(object, errors);
     for name in [
@@ -51,13 +51,13 @@ pub fn validate_storageclass_update(object: &Object, stored: &Object, errors: &m
     }
 }
 
-/// Adds the errors of a class of attributes of volumes.
+/// Validates a VolumeAttributesClass.
 pub fn validate_volumeattributesclass(object: &Object, errors: &mut ErrorList) {
     validate_provisioner(&Field::of(object, "driverName"), errors);
     validate_parameters(&Field::of(object, "parameters"), false, errors);
 }
 
-/// Adds the errors of a change to a class of attributes of volumes.
+/// Validates an update of a VolumeAttributesClass.
 pub fn validate_volumeattributesclass_update(
     object: &Object,
     stored: &Object,
@@ -100,7 +100,7 @@ fn validate_parameters(parameters: &Field<'_>, may_be_empty: bool, errors: &mut 
     }
 }
 
-/// The values of each key of a term.
+/// The values of a term, by key.
 type Term<'v> = BTreeMap<&'v str, BTreeSet<&'v str>>;
 
 fn validate_topologies(topologies: &Field<'_>, errors: &mut ErrorList) {
@@ -120,7 +120,7 @@ fn validate_topologies(topologies: &Field<'_>, errors: &mut ErrorList) {
             }
         }
         let same = seen.get(&keys).copied().unwrap_or_default();
-        // An empty term is one that Kubernetes has seen as often as there are terms.
+        // Kubernetes compares an empty term with as many empty terms as there are terms.
         let more = if keys.is_empty() { topologies.len() } else { 0 };
         errors.push_repeated(same + more, || {
             let error = expressions.fault_value(FieldErrorKind::Duplicate, "", "");

@@ -1,4 +1,4 @@
-//! What is refused of drivers, of what they have on nodes, and of their capacity.
+//! Validation of CSIDrivers, CSINodes and CSIStorageCapacities.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,11 +8,12 @@ use api::object::Object;
 use serde_json::Value;
 
 use crate::defaults::pods::resources::read;
-use crate::validation::formats::{report, require_text};
-use crate::validation::internal::{internal_json, invalid_struct};
+use crate::types::internal::{internal_json, invalid_struct};
+use crate::validation::enums::validate_one_of;
 use crate::validation::pods::volumes::drivers::validate_csi_driver_name;
+use crate::validation::report;
+use crate::validation::required::require_text;
 use crate::validation::selectors::validate_label_selector;
-use crate::validation::texts;
 use api::error_list::ErrorList;
 
 const GROUP_POLICIES: [&str; 3] = ["File", "None", "ReadWriteOnceWithFSType"];
@@ -22,7 +23,7 @@ const MIN_TOKEN_SECONDS: i64 = 600;
 const MAX_TOKEN_SECONDS: i64 = 1 << 32;
 const MAX_NODE_ID: usize = 256;
 
-/// Adds the errors of a driver.
+/// Validates a CSIDriver.
 pub fn validate_csidriver(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     for name in ["attachRequired", "podInfoOnMount", "storageCapacity"] {
@@ -32,13 +33,13 @@ pub fn validate_csidriver(object: &Object, errors: &mut ErrorList) {
         }
     }
     let policy = spec.member("fsGroupPolicy");
-    texts::validate_one_of(&policy, &GROUP_POLICIES, errors);
+    validate_one_of(&policy, &GROUP_POLICIES, errors);
     let tokens = spec.member("tokenRequests");
     validate_token_requests(&tokens, errors);
     let modes = spec.member("volumeLifecycleModes");
     for mode in modes.list() {
         let mode = modes.with_value(mode);
-        texts::validate_one_of(&mode, &LIFECYCLE_MODES, errors);
+        validate_one_of(&mode, &LIFECYCLE_MODES, errors);
     }
     let period = spec.member("nodeAllocatableUpdatePeriodSeconds");
     if period
@@ -54,12 +55,12 @@ pub fn validate_csidriver(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to a driver.
+/// Validates an update of a CSIDriver.
 pub fn validate_csidriver_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_csidriver(object, errors);
     let spec = Field::of(object, "spec");
     let before = Field::of(stored, "spec");
-    // The first is misspelled in Kubernetes.
+    // Kubernetes misspells the first one.
     let names = [
         ("attachRequired", "attachedRequired"),
         ("volumeLifecycleModes", "volumeLifecycleModes"),
@@ -97,7 +98,7 @@ fn validate_token_requests(requests: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of the drivers of a node.
+/// Validates a CSINode.
 pub fn validate_csinode(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let drivers = spec.member("drivers");
@@ -124,7 +125,7 @@ pub fn validate_csinode(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of the keys of a driver's topology. They are reported at the driver.
+/// Validates the topology keys of a driver. Errors have the path of the driver.
 fn validate_topology_keys(driver: &Field<'_>, errors: &mut ErrorList) {
     let keys = driver.member("topologyKeys");
     let mut seen = HashSet::new();
@@ -138,8 +139,7 @@ fn validate_topology_keys(driver: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to the drivers of a node: those that were there stay as they were,
-/// but for how many volumes they take.
+/// Validates an update of a CSINode. Drivers that stay are immutable, except for `allocatable`.
 pub fn validate_csinode_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_csinode(object, errors);
     let spec = Field::of(object, "spec");
@@ -159,14 +159,15 @@ pub fn validate_csinode_update(object: &Object, stored: &Object, errors: &mut Er
         let name = old.get("name");
         let of_name = forms.get(&name);
         let is_kept = of_name.is_none_or(|of_name| of_name.iter().eq([&fixed(old)]));
-        // Each look through the drivers of a name finds an error, so there are few.
+        // Each search among the drivers of a name finds an error, and the number of errors is
+        // limited.
         if is_kept || errors.is_full() {
             continue;
         }
         for driver in by_name.get(&name).into_iter().flatten() {
             if fixed(old) != fixed(driver) {
                 errors.push(drivers.invalid("field is immutable").showing_json(|| {
-                    // It is compared, and shown, without how many volumes it takes.
+                    // Kubernetes compares and shows it without `allocatable`.
                     let mut driver = (*driver).clone();
                     if let Some(members) = driver.as_object_mut() {
                         members.remove("allocatable");
@@ -178,7 +179,7 @@ pub fn validate_csinode_update(object: &Object, stored: &Object, errors: &mut Er
     }
 }
 
-/// Adds the errors of a capacity.
+/// Validates a CSIStorageCapacity.
 pub fn validate_csistoragecapacity(object: &Object, errors: &mut ErrorList) {
     validate_label_selector(&Field::of(object, "nodeTopology"), false, errors);
     let class = Field::of(object, "storageClassName");
@@ -191,7 +192,7 @@ pub fn validate_csistoragecapacity(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to a capacity.
+/// Validates an update of a CSIStorageCapacity.
 pub fn validate_csistoragecapacity_update(
     object: &Object,
     stored: &Object,

@@ -1,4 +1,4 @@
-//! What is refused of volumes, claims and the kinds of storage.k8s.io.
+//! Validation of volumes, claims and the kinds of `storage.k8s.io`.
 
 mod attachments;
 pub mod claims;
@@ -38,7 +38,7 @@ const ACCESS_MODES: [&str; 4] = [
 ];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 
-/// Adds the errors of modes of access. They are reported at the list.
+/// Validates access modes. Errors have the path of the list.
 fn validate_access_modes(modes: &Field<'_>, errors: &mut ErrorList) {
     let (mut has_pod, mut has_other) = (false, false);
     for mode in modes.list() {
@@ -57,7 +57,7 @@ fn validate_access_modes(modes: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// A quantity may not be negative. The fault shows it as a number.
+/// Validates that a quantity is not negative. The error shows it as a number.
 fn validate_basic(field: &Field<'_>, errors: &mut ErrorList) {
     let quantity = field.value().and_then(read);
     if let Some(quantity) = quantity.filter(|quantity| quantity.sign() < 0) {
@@ -66,7 +66,7 @@ fn validate_basic(field: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// A quantity must be more than zero.
+/// Validates that a quantity is positive.
 fn validate_positive(field: &Field<'_>, errors: &mut ErrorList) {
     let quantity = field.value().and_then(read);
     if let Some(quantity) = quantity.filter(|quantity| quantity.sign() <= 0) {

@@ -1,17 +1,17 @@
-//! What is refused of what a persistent volume is made of. Most of it is as in volumes of pods.
+//! Validation of the sources of PersistentVolumes. Most rules are those of volumes of pods.
 
 use api::field::Field;
 use api::names;
 
-use crate::validation::formats::{report, require_text};
 use crate::validation::pods::volumes::{drivers, files};
-use crate::validation::texts::require_valid;
+use crate::validation::report;
+use crate::validation::required::{require_text, require_valid};
 use api::error_list::ErrorList;
 
 type Rule = fn(&Field<'_>, &mut ErrorList);
 
-/// All kinds of sources in the order of their checks: the name, how it is called in a fault about
-/// a second one, and the rule for its members.
+/// All types of sources in the order of validation: the member, its name in errors about a second
+/// one, and the function for its members.
 const KINDS: [(&str, &str, Rule); 22] = [
     ("hostPath", "hostPath", files::validate_host_path),
     (
@@ -33,7 +33,7 @@ const KINDS: [(&str, &str, Rule); 22] = [
     ("iscsi", "iscsi", validate_iscsi),
     ("cinder", "cinder", validate_cinder),
     ("fc", "fc", drivers::validate_fc),
-    // A second one of these is not refused.
+    // Kubernetes does not check whether this is a second one.
     ("flexVolume", "", drivers::validate_flex_volume),
     ("azureFile", "azureFile", validate_azure_file),
     ("vsphereVolume", "vsphereVolume", drivers::validate_vsphere),
@@ -54,7 +54,7 @@ const KINDS: [(&str, &str, Rule); 22] = [
     ("csi", "csi", validate_csi),
 ];
 
-/// Adds the errors of the source of a volume. There is one.
+/// Validates the source of a volume: exactly one.
 pub fn validate_sources(spec: &Field<'_>, errors: &mut ErrorList) {
     let mut is_found = false;
     for (name, second, rule) in KINDS {
@@ -92,12 +92,12 @@ fn validate_glusterfs(source: &Field<'_>, errors: &mut ErrorList) {
 }
 
 fn validate_iscsi(source: &Field<'_>, errors: &mut ErrorList) {
-    // The words for names differ from those for pods.
+    // The messages about names differ from those for pods.
     let form = "must be valid format";
     let secret = source.member("secretRef");
     let name = secret.member("name");
     let is_unnamed = secret.is_set() && name.text().is_empty();
-    // The error of the secret stands in front of that of the initiator's name.
+    // The error of the secret comes before that of the initiator name.
     let mut unnamed = is_unnamed.then(|| name.required(""));
     let initiator = source.member("initiatorname").path();
     for mut error in ErrorList::of(|errors| drivers::validate_iscsi(source, errors)) {
@@ -112,7 +112,7 @@ fn validate_iscsi(source: &Field<'_>, errors: &mut ErrorList) {
     errors.extend(unnamed);
 }
 
-/// A secret, if there is one, has a name and a namespace.
+/// Validates that a secret, if any, has a name and a namespace.
 fn validate_secret(secret: &Field<'_>, errors: &mut ErrorList) {
     if secret.is_set() {
         require_text(&secret.member("name"), errors);
@@ -166,7 +166,7 @@ fn validate_csi(source: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Sources that take options of mounting as an annotation.
+/// The sources that support the annotation with mount options.
 const WITH_MOUNT_OPTIONS: [&str; 13] = [
     "gcePersistentDisk",
     "awsElasticBlockStore",
@@ -184,7 +184,7 @@ const WITH_MOUNT_OPTIONS: [&str; 13] = [
 ];
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 
-/// Adds the errors of the annotation for options of mounting.
+/// Validates the annotation with mount options.
 pub fn validate_mount_options(metadata: &Field<'_>, spec: &Field<'_>, errors: &mut ErrorList) {
     let annotations = metadata.member("annotations");
     let annotation = annotations.member(MOUNT_OPTIONS);

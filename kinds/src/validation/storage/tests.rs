@@ -1,14 +1,14 @@
-//! Recorded answers about storage.
+//! Comparison with recorded answers for storage.
 
 use api::object::Object;
 
 use super::*;
 use crate::defaults::storage as defaults;
 use crate::recorded::{Functions, check};
-use crate::special::features::drop_of_csidriver;
-use crate::special::volumes::prepare_claim;
+use crate::strategies::disabled_fields::drop_of_csidriver;
+use crate::strategies::storage::prepare_claim;
 
-/// A claim that is filled in and has its sources in both forms. Its status stays.
+/// Defaults and prepares a claim. Its status stays.
 fn claim(object: &mut Object) {
     defaults::persistentvolumeclaim(object);
     let status = object.0.get("status").cloned();

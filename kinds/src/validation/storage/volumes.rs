@@ -1,4 +1,4 @@
-//! What is refused of persistent volumes.
+//! Validation of PersistentVolumes.
 
 use std::borrow::Cow;
 
@@ -9,15 +9,16 @@ use serde_json::Value;
 
 use super::sources::{validate_mount_options, validate_sources};
 use super::{VOLUME_MODES, validate_access_modes, validate_positive};
-use crate::validation::internal::{internal_json, invalid_struct};
+use crate::types::internal::{internal_json, invalid_struct};
+use crate::validation::enums::validate_one_of;
 use crate::validation::pods::diff::json_difference;
 use crate::validation::pods::scheduling::validate_node_selector;
-use crate::validation::{formats, texts};
+use crate::validation::report;
 use api::error_list::ErrorList;
 
 const POLICIES: [&str; 3] = ["Delete", "Recycle", "Retain"];
 const NOT_INLINE: &str = "may not be specified in the context of inline volumes";
-/// Labels of nodes that were renamed.
+/// Renamed node labels.
 const RENAMED_LABELS: [(&str, &str); 5] = [
     (
         "failure-domain.beta.kubernetes.io/zone",
@@ -35,14 +36,15 @@ const RENAMED_LABELS: [(&str, &str); 5] = [
     ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
 ];
 
-/// Adds the errors of a persistent volume.
+/// Validates a PersistentVolume.
 pub fn validate_persistentvolume(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     validate_persistent_volume_spec(&spec, errors);
     validate_mount_options(&Field::of(object, "metadata"), &spec, errors);
 }
 
-/// Adds the errors of a change to a persistent volume. Its own faults are reported twice.
+/// Validates an update of a PersistentVolume. Errors of its spec are reported twice, as in
+/// Kubernetes.
 pub fn validate_persistentvolume_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_persistentvolume(object, errors);
     let spec = Field::of(object, "spec");
@@ -67,7 +69,8 @@ pub fn validate_persistentvolume_update(object: &Object, stored: &Object, errors
     }
 }
 
-/// The source of a volume stays; only the secret for its growth may be added.
+/// Validates that the source of a volume is unchanged, except that a secret for expansion may be
+/// added.
 fn validate_same_source(spec: &Field<'_>, before: &Field<'_>, errors: &mut ErrorList) {
     let type_name = "core.v1.PersistentVolumeSource";
     let mut new: Option<Cow<'_, Value>> = spec.value().map(Cow::Borrowed);
@@ -91,7 +94,7 @@ fn validate_same_source(spec: &Field<'_>, before: &Field<'_>, errors: &mut Error
     }
 }
 
-/// Whether two affinities are the same, but for labels that were renamed.
+/// Reports whether two affinities are the same, except for renamed labels.
 fn is_same_affinity(new: &Field<'_>, old: &Field<'_>) -> bool {
     if new.value() == old.value() {
         return true;
@@ -116,7 +119,7 @@ fn is_same_affinity(new: &Field<'_>, old: &Field<'_>) -> bool {
     new.value() == Some(&old)
 }
 
-/// Adds the errors of the spec of a persistent volume.
+/// Validates the spec of a PersistentVolume.
 pub fn validate_persistent_volume_spec(spec: &Field<'_>, errors: &mut ErrorList) {
     let modes = spec.member("accessModes");
     if modes.is_empty() {
@@ -126,7 +129,7 @@ pub fn validate_persistent_volume_spec(spec: &Field<'_>, errors: &mut ErrorList)
     validate_capacity(&spec.member("capacity"), errors);
     let policy = spec.member("persistentVolumeReclaimPolicy");
     if !policy.text().is_empty() {
-        texts::validate_one_of(&policy, &POLICIES, errors);
+        validate_one_of(&policy, &POLICIES, errors);
     }
     validate_affinity(&spec.member("nodeAffinity"), errors);
     validate_sources(spec, errors);
@@ -138,13 +141,13 @@ pub fn validate_persistent_volume_spec(spec: &Field<'_>, errors: &mut ErrorList)
     }
     let class = spec.member("storageClassName");
     if !class.text().is_empty() {
-        formats::report(&class, names::dns_subdomain(class.text()), errors);
+        report(&class, names::dns_subdomain(class.text()), errors);
     }
-    texts::validate_one_of(&spec.member("volumeMode"), &VOLUME_MODES, errors);
+    validate_one_of(&spec.member("volumeMode"), &VOLUME_MODES, errors);
     validate_attributes_class(spec, errors);
 }
 
-/// Adds the errors of the spec of a volume that is attached without an object of its own.
+/// Validates the inline volume spec of a VolumeAttachment.
 pub fn validate_inline_volume_spec(spec: &Field<'_>, errors: &mut ErrorList) {
     let (claim, capacity) = (spec.member("claimRef"), spec.member("capacity"));
     if claim.is_set() {
@@ -191,7 +194,7 @@ fn validate_capacity(capacity: &Field<'_>, errors: &mut ErrorList) {
     if !storage.is_set() || capacity.len() > 1 {
         let shown = capacity.value().unwrap_or(&Value::Null);
         let error = capacity.not_supported(&["storage"]);
-        errors.push(error.showing_json(|| api::field_error::beginning(shown)));
+        errors.push(error.showing_json(|| api::text::quoting::beginning(shown)));
     }
     for (_, quantity) in capacity.entries() {
         super::validate_basic(&quantity, errors);
@@ -216,7 +219,7 @@ fn validate_attributes_class(spec: &Field<'_>, errors: &mut ErrorList) {
     if class.text().is_empty() {
         errors.push(class.required("an empty string is disallowed"));
     } else {
-        formats::report(&class, names::dns_subdomain(class.text()), errors);
+        report(&class, names::dns_subdomain(class.text()), errors);
     }
     let csi = spec.member("csi");
     if !csi.is_set() {
@@ -224,7 +227,7 @@ fn validate_attributes_class(spec: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Whether a path leads to the root.
+/// Reports whether a path leads to the root.
 fn is_root(path: &str) -> bool {
     let mut depth = 0_usize;
     for part in path.split('/') {

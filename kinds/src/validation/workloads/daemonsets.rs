@@ -1,11 +1,11 @@
-//! What is refused of DaemonSets.
+//! Validation of DaemonSets.
 
 use api::field::Field;
 use api::object::Object;
 
 use super::deployments::unsupported_strategy;
 use super::{validate_is_selected, validate_runs_forever, validate_selector_stays};
-use crate::validation::counts::{
+use crate::validation::numbers::{
     decremented, is_zero, validate_all_nonnegative, validate_at_most_all, validate_nonnegative,
     validate_number_or_percent,
 };
@@ -15,7 +15,7 @@ use crate::validation::selectors::{
 };
 use api::error_list::ErrorList;
 
-/// Adds the errors of a DaemonSet.
+/// Validates a DaemonSet.
 pub fn validate_daemonset(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let (selector, template) = (spec.member("selector"), spec.member("template"));
@@ -66,13 +66,13 @@ fn validate_rolling_update(rolling: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to a DaemonSet.
+/// Validates an update of a DaemonSet.
 pub fn validate_daemonset_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_selector_stays(object, stored, errors);
     validate_daemonset(object, errors);
 }
 
-/// Adds the errors of a change to the status of a DaemonSet.
+/// Validates an update of the status of a DaemonSet.
 pub fn validate_daemonset_status_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let (status, old) = (Field::of(object, "status"), Field::of(stored, "status"));
     let counts = [

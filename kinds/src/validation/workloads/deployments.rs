@@ -1,4 +1,4 @@
-//! What is refused of Deployments.
+//! Validation of Deployments.
 
 use api::field::{Field, LazyError};
 use api::object::Object;
@@ -6,18 +6,18 @@ use api::object::Object;
 use super::{
     ABOVE_REPLICAS, validate_replicated_template, validate_selector, validate_selector_stays,
 };
-use crate::validation::counts::{
+use crate::types::internal::internal_json;
+use crate::validation::numbers::{
     decremented, is_zero, number, validate_all_nonnegative, validate_at_most_all,
     validate_nonnegative, validate_not_above, validate_number_or_percent,
 };
-use crate::validation::internal::internal_json;
 use api::error_list::ErrorList;
 use api::field_error::FieldError;
 
-/// The revision that a Deployment is to return to, which a field of an older version said.
+/// The annotation that replaced `spec.rollbackTo`, the revision to roll a Deployment back to.
 const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 
-/// Adds the errors of a Deployment.
+/// Validates a Deployment.
 pub fn validate_deployment(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     validate_nonnegative(&spec.member("replicas"), errors);
@@ -57,7 +57,7 @@ fn validate_rollback(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// A strategy is not one of those that there are.
+/// Returns the error of an unknown strategy.
 pub(super) fn unsupported_strategy<'f>(
     strategy: &Field<'f>,
     type_name: &'f str,
@@ -97,13 +97,13 @@ fn validate_rolling_update(rolling: &Field<'_>, errors: &mut ErrorList) {
     validate_at_most_all(&unavailable, errors);
 }
 
-/// Adds the errors of a change to a Deployment.
+/// Validates an update of a Deployment.
 pub fn validate_deployment_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_deployment(object, errors);
     validate_selector_stays(object, stored, errors);
 }
 
-/// Adds the errors of a change to the status of a Deployment.
+/// Validates an update of the status of a Deployment.
 pub fn validate_deployment_status_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let (status, old) = (Field::of(object, "status"), Field::of(stored, "status"));
     let counts = [

@@ -1,4 +1,4 @@
-//! What is refused of the group apps, ReplicationControllers and PodTemplates.
+//! Validation of the group apps, ReplicationControllers and PodTemplates.
 
 mod daemonsets;
 mod deployments;
@@ -9,7 +9,7 @@ mod statefulsets;
 use api::field::Field;
 use api::object::Object;
 
-use super::counts::{IMMUTABLE, is_same};
+use super::immutable::{IMMUTABLE, is_same};
 use super::pods::validate_pod_template_spec;
 use super::selectors::{
     invalid_selector, is_empty, is_evaluable, selects, validate_label_selector,
@@ -32,23 +32,23 @@ pub use statefulsets::{
     validate_statefulset, validate_statefulset_status_update, validate_statefulset_update,
 };
 
-/// The message about templates that their selector does not select.
+/// The message about a template that the selector does not select.
 pub(super) const NOT_SELECTED: &str = "`selector` does not match template `labels`";
 
-/// The message about counts in a status.
+/// The message about counts of a status.
 const ABOVE_REPLICAS: &str = "cannot be greater than status.replicas";
 
-/// Adds the errors of a PodTemplate.
+/// Validates a PodTemplate.
 pub fn validate_podtemplate(object: &Object, errors: &mut ErrorList) {
     validate_pod_template_spec(&Field::of(object, "template"), errors);
 }
 
-/// Adds the errors of a change to a PodTemplate: any template may follow another.
+/// Validates an update of a PodTemplate, which may change freely.
 pub fn validate_podtemplate_update(object: &Object, _stored: &Object, errors: &mut ErrorList) {
     validate_podtemplate(object, errors);
 }
 
-/// A selector is there, valid, and selects something. Whether it can be evaluated is returned.
+/// Validates that a selector is valid and not empty. Returns whether it can be evaluated.
 fn validate_selector(
     selector: &Field<'_>,
     empty: &str,
@@ -70,7 +70,8 @@ fn validate_selector(
     is_evaluable
 }
 
-/// A selector selects the labels of a template. One that selects everything needs no labels.
+/// Validates that a selector selects the labels of a template. An empty selector selects every
+/// template.
 fn validate_is_selected(selector: &Field<'_>, template: &Field<'_>, errors: &mut ErrorList) {
     let metadata = template.member("metadata");
     let labels = metadata.member("labels");
@@ -79,7 +80,7 @@ fn validate_is_selected(selector: &Field<'_>, template: &Field<'_>, errors: &mut
     }
 }
 
-/// Pods of a template are always started again, and have no deadline.
+/// Validates that pods of a template are always restarted and have no deadline.
 fn validate_runs_forever(template: &Field<'_>, kind: &str, errors: &mut ErrorList) {
     let spec = template.member("spec");
     let policy = spec.member("restartPolicy");
@@ -93,7 +94,7 @@ fn validate_runs_forever(template: &Field<'_>, kind: &str, errors: &mut ErrorLis
     }
 }
 
-/// A template of a ReplicaSet or of what makes ReplicaSets.
+/// Validates the template of a ReplicaSet or of a kind that creates ReplicaSets.
 fn validate_replicated_template(
     selector: &Field<'_>,
     template: &Field<'_>,
@@ -104,7 +105,7 @@ fn validate_replicated_template(
     validate_runs_forever(template, "ReplicaSet", errors);
 }
 
-/// The selector of an object never changes.
+/// Validates that the selector is unchanged.
 fn validate_selector_stays(object: &Object, stored: &Object, errors: &mut ErrorList) {
     let (spec, old) = (Field::of(object, "spec"), Field::of(stored, "spec"));
     let selector = spec.member("selector");

@@ -1,4 +1,4 @@
-//! What is refused of ReplicaSets and ReplicationControllers.
+//! Validation of ReplicaSets and ReplicationControllers.
 
 use api::field::Field;
 use api::object::Object;
@@ -7,14 +7,14 @@ use super::{
     ABOVE_REPLICAS, NOT_SELECTED, validate_replicated_template, validate_runs_forever,
     validate_selector, validate_selector_stays,
 };
-use crate::validation::counts::{
+use crate::validation::numbers::{
     validate_all_nonnegative, validate_nonnegative, validate_not_above,
 };
 use crate::validation::pods::validate_pod_template_spec;
 use crate::validation::selectors::labels_select;
 use api::error_list::ErrorList;
 
-/// Adds the errors of a ReplicaSet.
+/// Validates a ReplicaSet.
 pub fn validate_replicaset(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     validate_all_nonnegative(&spec, &["replicas", "minReadySeconds"], errors);
@@ -25,13 +25,13 @@ pub fn validate_replicaset(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to a ReplicaSet.
+/// Validates an update of a ReplicaSet.
 pub fn validate_replicaset_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate_replicaset(object, errors);
     validate_selector_stays(object, stored, errors);
 }
 
-/// Adds the errors of a change to the status of a ReplicaSet.
+/// Validates an update of the status of a ReplicaSet.
 pub fn validate_replicaset_status_update(
     object: &Object,
     _stored: &Object,
@@ -40,8 +40,8 @@ pub fn validate_replicaset_status_update(
     validate_status(object, &["terminatingReplicas"], errors);
 }
 
-/// Adds the errors of a status with these counts beside those that both kinds have. The replicas
-/// that are in some state are not more than all.
+/// Validates the counts of a status, `more_counts` in addition to those of both kinds. Replicas in
+/// a certain state must not be more than all.
 fn validate_status(object: &Object, more_counts: &[&str], errors: &mut ErrorList) {
     let status = Field::of(object, "status");
     let counts = [
@@ -65,7 +65,7 @@ fn validate_status(object: &Object, more_counts: &[&str], errors: &mut ErrorList
     );
 }
 
-/// Adds the errors of a ReplicationController, whose selector is a map of labels.
+/// Validates a ReplicationController, whose selector is a map of labels.
 pub fn validate_replicationcontroller(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     validate_nonnegative(&spec.member("minReadySeconds"), errors);
@@ -92,7 +92,7 @@ pub fn validate_replicationcontroller(object: &Object, errors: &mut ErrorList) {
     validate_runs_forever(&template, "ReplicationController", errors);
 }
 
-/// Adds the errors of a change to a ReplicationController.
+/// Validates an update of a ReplicationController.
 pub fn validate_replicationcontroller_update(
     object: &Object,
     _stored: &Object,
@@ -101,7 +101,7 @@ pub fn validate_replicationcontroller_update(
     validate_replicationcontroller(object, errors);
 }
 
-/// Adds the errors of a change to the status of a ReplicationController.
+/// Validates an update of the status of a ReplicationController.
 pub fn validate_replicationcontroller_status_update(
     object: &Object,
     _stored: &Object,

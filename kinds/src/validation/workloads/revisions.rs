@@ -1,13 +1,14 @@
-//! What is refused of ControllerRevisions.
+//! Validation of ControllerRevisions.
 
 use api::field::Field;
 use api::field_error::FieldError;
 use api::object::Object;
 
-use crate::validation::counts::{IMMUTABLE, validate_nonnegative};
+use crate::validation::immutable::IMMUTABLE;
+use crate::validation::numbers::validate_nonnegative;
 use api::error_list::ErrorList;
 
-/// Adds the errors of a ControllerRevision.
+/// Validates a ControllerRevision.
 pub fn validate_controllerrevision(object: &Object, errors: &mut ErrorList) {
     validate_nonnegative(&Field::of(object, "revision"), errors);
     let data = Field::of(object, "data");
@@ -20,7 +21,7 @@ pub fn validate_controllerrevision(object: &Object, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a change to a ControllerRevision, whose data never changes.
+/// Validates an update of a ControllerRevision, whose data is immutable.
 pub fn validate_controllerrevision_update(
     object: &Object,
     stored: &Object,

@@ -1,4 +1,4 @@
-//! What is refused of StatefulSets.
+//! Validation of StatefulSets.
 
 use std::collections::HashSet;
 
@@ -7,15 +7,16 @@ use api::object::Object;
 use serde_json::{Value, json};
 
 use super::{ABOVE_REPLICAS, validate_is_selected, validate_runs_forever, validate_selector};
-use crate::validation::counts::{
-    decremented, is_same, validate_all_nonnegative, validate_nonnegative, validate_not_above,
+use crate::types::internal::invalid_struct;
+use crate::validation::immutable::is_same;
+use crate::validation::numbers::{
+    decremented, validate_all_nonnegative, validate_nonnegative, validate_not_above,
 };
-use crate::validation::internal::invalid_struct;
 use crate::validation::pods::{validate_pod_template_spec, validate_template_metadata};
 use crate::validation::storage::claims::validate_persistent_volume_claim_spec;
 use api::error_list::ErrorList;
 
-/// What may change of a StatefulSet's spec.
+/// The mutable fields of a StatefulSet's spec.
 const MUTABLE: [&str; 7] = [
     "replicas",
     "ordinals",
@@ -26,15 +27,15 @@ const MUTABLE: [&str; 7] = [
     "minReadySeconds",
 ];
 
-/// What each pod of a StatefulSet gets of its own.
+/// The fields that each pod of a StatefulSet gets from the controller.
 const NAMES: [&str; 2] = ["hostname", "subdomain"];
 
-/// Adds the errors of a StatefulSet.
+/// Validates a StatefulSet.
 pub fn validate_statefulset(object: &Object, errors: &mut ErrorList) {
     validate(object, None, errors);
 }
 
-/// Adds the errors of a change to a StatefulSet.
+/// Validates an update of a StatefulSet.
 pub fn validate_statefulset_update(object: &Object, stored: &Object, errors: &mut ErrorList) {
     validate(object, Some(stored), errors);
     let (spec, old) = (Field::of(object, "spec"), Field::of(stored, "spec"));
@@ -51,7 +52,7 @@ pub fn validate_statefulset_update(object: &Object, stored: &Object, errors: &mu
     }
 }
 
-/// What does not change of a stored object is not refused again.
+/// Validates a StatefulSet. Unchanged fields of a stored one are skipped.
 fn validate(object: &Object, stored: Option<&Object>, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     let is_new = |name: &str| {
@@ -118,8 +119,8 @@ fn validate_policies(spec: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a template whose pods have a volume of each claim too, and names of their
-/// own. Labels and annotations are looked at twice, as by kube-apiserver.
+/// Validates a template as pods will have it: with a volume for each claim, and with names. As in
+/// kube-apiserver, labels and annotations are validated twice.
 fn validate_template(template: &Field<'_>, claims: &[Value], errors: &mut ErrorList) {
     validate_template_metadata(template, errors);
     let spec = template.member("spec");
@@ -128,7 +129,7 @@ fn validate_template(template: &Field<'_>, claims: &[Value], errors: &mut ErrorL
         validate_pod_template_spec(template, errors);
         return;
     }
-    // Volumes of claims that are wrong would only be counted.
+    // Errors of the claims' volumes would only be counted.
     if errors.is_full() {
         return;
     }
@@ -156,7 +157,7 @@ fn validate_template(template: &Field<'_>, claims: &[Value], errors: &mut ErrorL
     validate_pod_template_spec(&Field::named(&path, Some(&with_claims)), errors);
 }
 
-/// Adds the errors of a change to the status of a StatefulSet.
+/// Validates an update of the status of a StatefulSet.
 pub fn validate_statefulset_status_update(
     object: &Object,
     stored: &Object,

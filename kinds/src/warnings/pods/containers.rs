@@ -1,4 +1,4 @@
-//! Containers: their resources, variables and ports.
+//! Warnings about containers: resources, environment variables and ports.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use api::warnings::Warnings;
 use super::super::{quoted, warn, warn_of_fraction};
 use super::for_containers;
 
-/// The resources and variables of a container.
+/// Warns of the resources and environment variables of a container.
 pub(super) fn warn_of_container(container: &Field<'_>, warnings: &Warnings) {
     let resources = container.member("resources");
     for resource in ["memory", "ephemeral-storage"] {
@@ -30,8 +30,8 @@ pub(super) fn warn_of_container(container: &Field<'_>, warnings: &Warnings) {
     }
 }
 
-/// Whether a variable leaves nothing of an earlier one with its name. One that refers to the
-/// earlier one adds to it.
+/// Reports whether a variable replaces an earlier one of the same name. One whose value refers to
+/// the earlier one extends it.
 fn hides(variable: &Field<'_>, name: &str) -> bool {
     let earlier = format!("$({name})");
     let value = variable.member("value");
@@ -39,7 +39,7 @@ fn hides(variable: &Field<'_>, name: &str) -> bool {
     variable.member("valueFrom").is_set() || !adds
 }
 
-/// A port of a container, as ports are compared.
+/// A port of a container, with the members by which ports are compared.
 struct Port {
     path: String,
     container_port: i64,
@@ -48,7 +48,7 @@ struct Port {
     host_ip: String,
 }
 
-/// Ports that are the same or may be.
+/// Warns of ports that are, or may be, duplicates.
 pub(super) fn warn_of_ports(spec: &Field<'_>, warnings: &Warnings) {
     let mut ports = Ports::default();
     for_containers(spec, |container| {
@@ -79,7 +79,7 @@ pub(super) fn warn_of_ports(spec: &Field<'_>, warnings: &Warnings) {
     });
 }
 
-/// A selector of a port by its name gets the first one of that name.
+/// Warns of duplicate port names: a reference by name finds only the first port.
 pub(super) fn warn_of_port_names(spec: &Field<'_>, warnings: &Warnings) {
     let mut first: HashMap<String, String> = HashMap::new();
     for_containers(spec, |container| {
@@ -102,16 +102,16 @@ pub(super) fn warn_of_port_names(spec: &Field<'_>, warnings: &Warnings) {
     });
 }
 
-/// The ports so far, with the ways to find those that conflict with another one. Each that is
-/// found gives a warning, and warnings have a limit.
+/// The ports so far, indexed so that conflicting ones are found without comparing all pairs. Each
+/// conflict adds a warning, and the number of warnings is limited.
 #[derive(Default)]
 struct Ports {
     all: Vec<Port>,
-    /// By port of the container and protocol.
+    /// By container port and protocol.
     of_container: HashMap<(i64, String), Vec<usize>>,
-    /// As before, and by port of the host.
+    /// By container port, protocol and host port.
     of_host: HashMap<(i64, String, i64), Vec<usize>>,
-    /// As before, and by address of the host.
+    /// By container port, protocol, host port and host IP.
     of_address: HashMap<(i64, String, i64, String), Vec<usize>>,
 }
 
@@ -145,7 +145,7 @@ impl Ports {
         self.all.push(port);
     }
 
-    /// The earlier ports that are the same or may be, in order.
+    /// Returns the earlier ports that are, or may be, duplicates, in order.
     fn conflicting(&self, port: &Port) -> BTreeSet<usize> {
         let (number, protocol) = (port.container_port, port.protocol.clone());
         let found = match (port.host_port, port.host_ip.as_str()) {

@@ -1,4 +1,4 @@
-//! Pods and the templates of pods.
+//! Warnings about pods and pod templates.
 
 mod containers;
 mod volumes;
@@ -13,17 +13,17 @@ use api::warnings::Warnings;
 use super::addresses::warn_of_address;
 use super::nodes::{reason_against, warn_of_key, warn_of_term};
 use super::{quoted, warn, warn_of_annotation, warn_of_fraction};
-use crate::special::pods::profiles_of_annotations;
+use crate::strategies::pods::profiles_of_annotations;
 
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
-/// The field that replaces annotations with profiles of seccomp.
+/// The warning about annotations with seccomp profiles.
 const SECCOMP: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
-/// The field that replaces annotations with profiles of AppArmor.
+/// The warning about annotations with AppArmor profiles.
 const APP_ARMOR: &str = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
 const APP_ARMOR_PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// Annotations that nothing reads any more.
+/// Annotations without any effect.
 const OLD_ANNOTATIONS: [(&str, &str); 3] = [
     (
         "scheduler.alpha.kubernetes.io/critical-pod",
@@ -39,7 +39,8 @@ const OLD_ANNOTATIONS: [(&str, &str); 3] = [
     ),
 ];
 
-/// What writers of new pods are warned of. Most updates of pods are made by machines.
+/// Returns the warnings about a new pod. Updates get none, since most come from controllers and
+/// kubelets.
 pub fn of_pod(object: &Object, stored: Option<&Object>) -> Vec<String> {
     let warnings = Warnings::default();
     if stored.is_some() {
@@ -58,7 +59,8 @@ pub fn of_pod(object: &Object, stored: Option<&Object>) -> Vec<String> {
     warnings.take()
 }
 
-/// What writers of new pods are warned of while profiles in annotations become fields.
+/// Returns the warnings about a new pod that depend on its profile annotations, before these become
+/// fields.
 pub fn before(object: &Object, _stored: Option<&Object>) -> Vec<String> {
     let warnings = Warnings::default();
     let metadata = Field::of(object, "metadata");
@@ -69,7 +71,7 @@ pub fn before(object: &Object, _stored: Option<&Object>) -> Vec<String> {
     warnings.take()
 }
 
-/// What writers of the status of a pod are warned of.
+/// Returns the warnings about the status of a pod.
 pub fn of_pod_status(object: &Object, _stored: Option<&Object>) -> Vec<String> {
     let warnings = Warnings::default();
     let status = Field::of(object, "status");
@@ -81,7 +83,7 @@ pub fn of_pod_status(object: &Object, _stored: Option<&Object>) -> Vec<String> {
     warnings.take()
 }
 
-/// What writers of templates are warned of.
+/// Warns of a pod template.
 pub(super) fn warn_of_template(template: &Field<'_>, warnings: &Warnings) {
     let (metadata, spec) = (template.member("metadata"), template.member("spec"));
     warn_of_spec(&metadata, &spec, true, warnings);
@@ -127,7 +129,7 @@ fn warn_of_spec(metadata: &Field<'_>, spec: &Field<'_>, is_template: bool, warni
     warn_of_pod_affinity(&spec.member("affinity"), warnings);
 }
 
-/// Init containers come first.
+/// Calls `rule` for each container, in kube-apiserver's order.
 fn for_containers(spec: &Field<'_>, mut rule: impl FnMut(&Field<'_>)) {
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         spec.member(list)
@@ -136,7 +138,7 @@ fn for_containers(spec: &Field<'_>, mut rule: impl FnMut(&Field<'_>)) {
     }
 }
 
-/// Labels of nodes that should not be used, and constraints that select no pods.
+/// Warns of deprecated node labels, and of topology spread constraints that select no pods.
 fn warn_of_node_labels(spec: &Field<'_>, warnings: &Warnings) {
     let selector = spec.member("nodeSelector");
     for (label, _) in selector.entries() {
@@ -167,7 +169,7 @@ fn warn_of_no_selector(of: &Field<'_>, warnings: &Warnings) {
     }
 }
 
-/// Terms that select no pods.
+/// Warns of affinity terms that select no pods.
 fn warn_of_pod_affinity(affinity: &Field<'_>, warnings: &Warnings) {
     for kind in ["podAffinity", "podAntiAffinity"] {
         let affinity = affinity.member(kind);
@@ -182,7 +184,7 @@ fn warn_of_pod_affinity(affinity: &Field<'_>, warnings: &Warnings) {
     }
 }
 
-/// Addresses with several entries, and those in odd forms.
+/// Warns of addresses with several entries, and of addresses that are not in canonical form.
 fn warn_of_host_aliases(aliases: &Field<'_>, warnings: &Warnings) {
     let mut seen = HashSet::new();
     for alias in aliases.items() {
@@ -195,7 +197,7 @@ fn warn_of_host_aliases(aliases: &Field<'_>, warnings: &Warnings) {
     }
 }
 
-/// Secrets that are named twice, then those without names.
+/// Warns of duplicate pull secrets, then of those without a name.
 fn warn_of_pull_secrets(secrets: &Field<'_>, warnings: &Warnings) {
     let mut seen = HashSet::new();
     for secret in secrets.items() {

@@ -1,4 +1,4 @@
-//! Volumes: types that nothing supports any more, and files that hide each other.
+//! Warnings about volumes: deprecated types, and files that hide each other.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -8,8 +8,8 @@ use api::warnings::Warnings;
 use super::super::storage::warn_of_claim;
 use super::super::{quoted, warn};
 
-/// Types of volumes that should not be used, how warnings call them, and why. The claims of
-/// ephemeral volumes come where the text is empty.
+/// Deprecated volume types, their names in warnings, and the warnings. An empty text marks the
+/// place of ephemeral volumes, whose claims have their own warnings.
 const OLD_TYPES: [(&str, &str, &str); 10] = [
     (
         "photonPersistentDisk",
@@ -59,8 +59,8 @@ const OLD_TYPES: [(&str, &str, &str); 10] = [
     ),
 ];
 
-/// How often two paths of a pod may overlap before the rest is not looked at. Many may give the
-/// same text.
+/// The limit of overlapping paths that are examined in a pod, because many may give the same
+/// warning.
 const MAX_OVERLAPS: usize = 1000;
 
 pub(super) fn warn_of_volumes(volumes: &Field<'_>, warnings: &Warnings) {
@@ -81,7 +81,7 @@ pub(super) fn warn_of_volumes(volumes: &Field<'_>, warnings: &Warnings) {
     }
 }
 
-/// Files of a volume at the same path, or below the path of another one.
+/// Warns of files of a volume at the same path, or below the path of another file.
 fn warn_of_files(volume: &Field<'_>, left: &mut usize, warnings: &Warnings) {
     let name = quoted(volume.member("name").text());
     for (member, naming, kind) in [
@@ -116,7 +116,7 @@ fn warn_of_files(volume: &Field<'_>, left: &mut usize, warnings: &Warnings) {
     }
 }
 
-/// What a source is called: `ConfigMap "a"`.
+/// Returns the name of a source in warnings: `ConfigMap "a"`.
 fn label(kind: &str, name: &Field<'_>) -> String {
     match kind {
         "DownwardAPI" | "ServiceAccountToken" => kind.to_owned(),
@@ -124,8 +124,8 @@ fn label(kind: &str, name: &Field<'_>) -> String {
     }
 }
 
-/// The paths of a projected source, and what it is called. Bundles and certificates are not
-/// served, so they are no sources.
+/// Returns the paths of a projected source and its name in warnings. Trust bundles and pod
+/// certificates, which are not served, do not count.
 fn projection(source: &Field<'_>) -> Option<(Vec<String>, String)> {
     for (member, kind) in [
         ("configMap", "ConfigMap"),
@@ -147,18 +147,18 @@ fn projection(source: &Field<'_>) -> Option<(Vec<String>, String)> {
     token.is_set().then(|| (vec![path], kind))
 }
 
-/// The files of a volume so far: by path, in order of their first mention, with what each source
-/// is called.
+/// The files of a volume so far, by path, with the names of their sources.
 struct Files {
-    /// What the volume is called.
+    /// The name of the volume in warnings.
     volume: String,
-    /// What sources are called. The first one is not called anything.
+    /// The names of sources in warnings. The first one is empty.
     labels: Vec<String>,
     places: HashMap<String, usize>,
-    /// The places of the first mentions, and of the labels.
+    /// For each path, the positions of its first mention and of its label.
     by_path: BTreeMap<String, Vec<(usize, usize)>>,
     seen: HashSet<(String, usize)>,
-    /// How long paths are. Most have few lengths, and some have many folders.
+    /// The lengths of paths. There are usually few, while a path may have many folders, so lookups
+    /// of parent folders go through the lengths.
     lengths: BTreeSet<usize>,
 }
 
@@ -174,7 +174,7 @@ impl Files {
         }
     }
 
-    /// The place of what a source is called.
+    /// Returns the position of a label, and adds it if it is new.
     fn label(&mut self, label: String) -> usize {
         let next = self.labels.len();
         let place = *self.places.entry(label.clone()).or_insert(next);
@@ -184,14 +184,14 @@ impl Files {
         place
     }
 
-    /// Adds a file. Warns of each earlier one that it is at the same path as, below or above.
+    /// Adds a file. Warns of each earlier file at the same path, below it or above it.
     fn add(&mut self, path: &str, label: usize, left: &mut usize, warnings: &Warnings) {
         let path = path.trim_end_matches('/');
         if *left > 0 {
             let found = self.overlaps(path, *left);
             *left -= found.len();
             for (_, other, of) in found {
-                // Paths may be long, so no texts are made that are dropped.
+                // Paths may be long, so texts are not built after the limit of warnings.
                 if warnings.is_full() {
                     break;
                 }
@@ -208,7 +208,7 @@ impl Files {
         }
     }
 
-    /// The first files at a path, above and below, in order of their mention.
+    /// Returns the first files at a path, above it and below it, in the order of their mention.
     fn overlaps(&self, path: &str, most: usize) -> Vec<(usize, &str, usize)> {
         let mut found: Vec<(usize, &str, usize)> = Vec::new();
         let lengths = self.lengths.range(..=path.len()).copied();

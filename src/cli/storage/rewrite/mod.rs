@@ -1,10 +1,9 @@
 //! `taffrail storage rewrite`: the running daemon rewrites the data that old keys have encrypted,
-//! or that is of old versions.
+//! or that has old versions.
 //!
-//! This folder owns the command and its progress display. A configuration enters, progress lines, a
-//! report and an exit code leave. The rewrite needs a running daemon. It can be interrupted at any
-//! point, also with Ctrl-C, and a new run skips finished work. This folder must not know encryption
-//! or storage.
+//! This folder owns the command, its progress display and its report. The rewrite needs a running
+//! daemon. It can be interrupted at any point, also with Ctrl-C, and a new run skips finished work.
+//! This folder must not know encryption or storage.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -12,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::auth::read_kubeconfig;
 use crate::cli::access::Access;
 use crate::cli::running::{self, Unreached};
 use crate::config::Config;
-use crate::server::auth::read_kubeconfig;
 use crate::storage::rewrite::RewriteProgress;
 
 mod report;
@@ -36,7 +35,7 @@ pub fn run(config: &Config) -> ExitCode {
             print!("{report}");
             ExitCode::SUCCESS
         }
-        Err(problem) => crate::cli::failed("storage rewrite", &problem),
+        Err(problem) => crate::cli::complaint::failed("storage rewrite", &problem),
     }
 }
 

@@ -261,7 +261,7 @@ async fn generated_names_are_tried_eight_times() {
 }
 
 /// API-225, API-261: a namespace is not released while the outcome of a write is unknown, even if
-/// the client of the write is gone.
+/// the client has disconnected.
 #[tokio::test]
 async fn a_creation_whose_client_hangs_up_is_under_way_until_it_is_decided() {
     let fixture = Fixture::new().await;
@@ -286,7 +286,7 @@ async fn a_creation_whose_client_hangs_up_is_under_way_until_it_is_decided() {
     }
 }
 
-/// Admission that leaves managedFields that can't be read.
+/// An admission plugin that leaves unreadable managedFields.
 struct Breaking;
 
 impl Plugin for Breaking {

@@ -25,7 +25,7 @@ fn metadata<'v>(told: &'v Value, name: &str) -> &'v Value {
     &told["metadata"][name]
 }
 
-/// API-109, RG-10, API-117: a removal answers with a Status or with the object.
+/// API-109, RG-10, API-117: the response to a removal is a Status or the object.
 #[tokio::test]
 async fn what_nothing_holds_goes_at_once() {
     let fixture = with("configmaps", r#"{"metadata":{"name":"a"}}"#).await;
@@ -360,7 +360,7 @@ async fn what_its_content_keeps_is_not_deleted_unread_rg_15() {
         "namespaces \"prod\"",
         "/registry/namespaces/prod",
         "it is protobuf",
-        "store it anew as application/json",
+        "store it again as application/json",
     ] {
         assert!(text.contains(part), "{text}");
     }

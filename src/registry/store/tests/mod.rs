@@ -2,6 +2,7 @@
 //!
 //! This folder owns one file of tests for each verb. It must not know HTTP.
 
+mod admission;
 mod create;
 mod delete;
 mod expiry;

@@ -104,7 +104,7 @@ async fn versions_are_checked_per_verb() {
         .list(None, &options, Arc::new(Selection::default()))
         .await;
     assert_eq!(refusal(answer).0, 400);
-    // LI-2: a version is not accepted with a token, and the token is checked first.
+    // LI-2: a version is refused together with a token, and the token is checked first.
     for (token, message) in [
         (
             "!",

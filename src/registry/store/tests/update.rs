@@ -188,7 +188,7 @@ async fn some_kinds_are_created_by_an_update() {
     );
 }
 
-/// RG-6, API-103: what the server has set stays, whatever an update says or leaves out.
+/// RG-6, API-103: fields that the server has set stay, whatever the update contains.
 #[tokio::test]
 async fn an_update_keeps_what_the_server_has_set() {
     let fixture = Fixture::new().await;
@@ -217,7 +217,7 @@ async fn an_update_keeps_what_the_server_has_set() {
     }
 }
 
-/// RG-6: that a manager writes the same later is no change.
+/// RG-6: a manager that sends the same fields later does not cause a write.
 #[tokio::test]
 async fn the_time_of_a_manager_alone_writes_nothing() {
     let (fixture, version) = with_configmap().await;

@@ -1,7 +1,8 @@
-//! Lists in indented JSON and in YAML, which are meant for people (API-60).
+//! Lists in indented JSON and in YAML, the forms for people (API-60).
 //!
-//! A first pass counts what indentation makes of the list, and keeps nothing. One that it would
-//! multiply is compact JSON. Then items are converted one after the other, as the client reads.
+//! A first pass computes the length of the indented list without keeping any text. If indentation
+//! would multiply the length, the list is sent as compact JSON. Otherwise items are converted one
+//! after the other, as the client reads.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -10,15 +11,14 @@ use super::ListBody;
 use super::pieces::{ListWriter, Part, Producer, body};
 use crate::api::indentation::Growth;
 use crate::api::status::Status;
-use crate::server::body::PIECE_BYTES;
-use crate::server::encoding::Encoding;
 use crate::server::encoding::json::Indenter;
-use crate::server::encoding::yaml;
+use crate::server::encoding::{Encoding, yaml};
+use crate::transport::PIECE_BYTES;
 
-/// A list in YAML or indented JSON.
+/// Returns a list in YAML or indented JSON.
 ///
 /// # Errors
-/// 500 for an object that can't be read, and so not be written as YAML.
+/// 500 for an object that is not valid JSON and so cannot be converted to YAML.
 pub(super) async fn list(
     encoding: &Encoding,
     gzip: bool,
@@ -53,23 +53,23 @@ pub(super) async fn list(
         let yaml = YamlWriter::new(writer);
         return Ok(body(yaml, gzip, holding.with_longest(longest)));
     }
-    // A piece of compact JSON is cut into pieces of indented JSON.
+    // Each piece of compact JSON is split into pieces of indented JSON.
     let holding = holding.with_longest(holding.longest + PIECE_BYTES);
     let json = IndentedWriter::new(writer.without_newline());
     Ok(body(json, gzip, holding))
 }
 
-/// Whether an item behind its comma is JSON.
+/// Checks that an item, after its comma, is JSON.
 fn check(text: &[u8]) -> serde_json::Result<()> {
     let item = text.strip_prefix(b",").unwrap_or(text);
     serde_json::from_slice::<&RawValue>(item).map(|_| ())
 }
 
-/// Makes indented JSON.
+/// Produces indented JSON.
 struct IndentedWriter {
     compact: ListWriter,
     piece: Vec<u8>,
-    /// How much of the piece is written.
+    /// The number of bytes of the piece that have been written.
     at: usize,
     indenter: Indenter,
 }
@@ -104,15 +104,15 @@ impl Producer for IndentedWriter {
     }
 }
 
-/// Makes YAML: members sorted by name, and the items among them one after the other.
+/// Produces YAML: members sorted by name, with the items in their place.
 struct YamlWriter {
     items: ListWriter,
     /// The name of the member that holds the items.
     name: &'static str,
-    /// What comes next: the members before the items, then the first item.
+    /// The next output: the members before the items, then the first item.
     next: Vec<u8>,
-    /// The members behind the items.
-    behind: Vec<u8>,
+    /// The members after the items.
+    after: Vec<u8>,
     is_done: bool,
 }
 
@@ -123,15 +123,15 @@ impl YamlWriter {
     fn new(mut items: ListWriter) -> YamlWriter {
         let shell: Map<String, Value> = serde_json::from_slice(&items.shell()).unwrap_or_default();
         let found = ITEMS.into_iter().find(|name| shell.contains_key(*name));
-        let (name, mut next, mut behind) = (found.unwrap_or_default(), Vec::new(), Vec::new());
+        let (name, mut next, mut after) = (found.unwrap_or_default(), Vec::new(), Vec::new());
         let first = items.next_item();
         for (member, value) in shell {
-            let is_behind = member.as_str() > name;
+            let is_after = member.as_str() > name;
             if member == name && first.is_some() {
                 next.extend(format!("{name}:\n").into_bytes());
                 continue;
             }
-            let place = if is_behind { &mut behind } else { &mut next };
+            let place = if is_after { &mut after } else { &mut next };
             place.extend(yaml::written(&json!({ member: value })));
         }
         next.extend(first.map(|item| item_of(name, &item)).unwrap_or_default());
@@ -139,17 +139,17 @@ impl YamlWriter {
             items,
             name,
             next,
-            behind,
+            after,
             is_done: false,
         }
     }
 }
 
-/// An item of the sequence of this name.
+/// Writes an item of the sequence of this name.
 fn item_of(name: &str, item: &[u8]) -> Vec<u8> {
     let value: Value = serde_json::from_slice(item).unwrap_or_default();
     let written = yaml::written(&json!({ name: [value] }));
-    // The name has a line of its own.
+    // The first line holds only the name.
     let end = written.iter().position(|byte| *byte == b'\n');
     written
         .get(end.map_or(0, |end| end + 1)..)
@@ -162,7 +162,7 @@ impl Producer for YamlWriter {
         let mut piece = std::mem::take(&mut self.next);
         while piece.len() <= bytes {
             let Some(item) = self.items.next_item() else {
-                piece.append(&mut self.behind);
+                piece.append(&mut self.after);
                 self.is_done = true;
                 break;
             };

@@ -1,12 +1,12 @@
-//! Lists, made in pieces as their clients read (API-61, API-64, API-68, API-71).
+//! Lists, produced in pieces as their clients read (API-61, API-64, API-68, API-71).
 //!
-//! This folder owns how a list becomes bytes, and the cache of its compressed parts. Cached objects
-//! and an encoding enter, and a body leaves. It must not know HTTP headers, users or how objects
-//! were selected.
+//! This folder owns how a list becomes bytes, and the cache of its compressed parts. It takes
+//! cached objects and an encoding, and returns a body. It must not know HTTP headers, users or how
+//! objects were selected.
 //!
 //! A [`Producer`](pieces::Producer) makes the pieces: [`pieces`] in compact JSON, `indented` in
-//! indented JSON and YAML, `protobuf` in protobuf. A first pass, which keeps nothing, finds the
-//! facts about the whole list that its first byte needs.
+//! indented JSON and YAML, `protobuf` in protobuf. Forms whose first bytes depend on the whole list
+//! need a first pass, which keeps no text.
 
 mod indented;
 mod pieces;
@@ -23,25 +23,25 @@ use super::shape::{ItemForm, ListMetadata, Shape};
 use super::{Content, Encoding};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
-use crate::server::body::Pieces;
 use crate::server::gzip;
 use crate::storage::ObjectList;
+use crate::transport::Pieces;
 use pieces::{Holding, ListWriter, body};
 
 /// The body of a list.
 pub enum ListBody {
     /// The complete list, not compressed.
     Whole(Vec<u8>),
-    /// Pieces, each made when there is room for it. They are compressed if that was requested.
+    /// Pieces that are produced when there is room for them, compressed if that was requested.
     Pieces(Pieces),
 }
 
-/// A page of objects of this kind. The part that fits into one buffer is made at once, and the rest
-/// in pieces. Long lists are compressed if the client accepts `gzip`.
+/// Encodes a page of objects of this kind. A list that fits into one buffer is produced at once, a
+/// longer one in pieces. Long lists are compressed if the client accepts `gzip`.
 ///
 /// # Errors
-/// 406 for a conversion that only single objects have (API-71). 500 if an object can't be read as
-/// the form needs it.
+/// 406 for a conversion that only single objects have (API-71). 500 if an object cannot be
+/// converted to the form.
 pub async fn list(
     encoding: &Encoding,
     gzip: bool,
@@ -85,8 +85,8 @@ fn writer(
     ListWriter::new(opening, items, shape, closing)
 }
 
-/// Whether a list is long enough to be compressed. If the length of items is known, the list is not
-/// written for this. Otherwise only as many items are written as the answer needs.
+/// Whether a list is long enough to be compressed. Items of unknown length are written until the
+/// list exceeds the threshold.
 fn is_long(shape: &dyn Shape, opening: &[u8], items: &[Arc<CachedObject>]) -> bool {
     let mut length = opening.len();
     let mut text = Vec::new();

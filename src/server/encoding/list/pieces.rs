@@ -1,8 +1,8 @@
-//! Makes long lists piece by piece from the cached objects (API-64).
+//! Produces long lists piece by piece from the cached objects (API-64).
 //!
-//! No tree is built, and the list is never copied as a whole. Each piece is made when the
-//! connection has room for it, and the thread does other work between two pieces. A body says how
-//! much it may hold while its client reads nothing, so that this counts for the connection.
+//! No tree is built, and the list is never copied as a whole. Each piece is produced when the
+//! connection has room for it, and the thread does other work in between. A body declares how much
+//! memory it may hold while its client does not read, and the connection counts that.
 
 use std::mem::size_of_val;
 use std::sync::Arc;
@@ -15,33 +15,33 @@ use futures_util::{Stream, StreamExt};
 
 use super::runs::{CompressedRuns, RUN_BYTES_MAX, Run, RunForm, run_length};
 use super::{ItemForm, ListBody, Shape};
-use crate::server::body::{PIECE_BYTES, Pieces};
 use crate::server::gzip::segments::{Assembly, Segment};
 use crate::server::gzip::{self, Gzip};
+use crate::transport::{PIECE_BYTES, Pieces};
 
-/// Lists with more items allocate their buffers in full instead of growing them.
+/// Lists with more items than this allocate full-size buffers instead of growing them.
 const MANY_ITEMS: usize = 100;
 
-/// Makes a list piece by piece.
+/// Produces a list piece by piece.
 pub(super) trait Producer: 'static {
-    /// The next piece: items until it exceeds `bytes`, or the rest.
+    /// Returns the next piece: items until it exceeds `bytes`, or the rest.
     fn next_piece(&mut self, bytes: usize) -> Vec<u8>;
 
-    /// Whether everything has been returned.
+    /// Whether all pieces have been returned.
     fn is_done(&self) -> bool;
 }
 
-/// What a list holds while its client reads nothing.
+/// The memory that a list takes while its client does not read, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holding {
-    /// The list of items, and those that only it has: they come from the store and no cache.
+    /// The vector of items, and the items that no cache holds because they come from the store.
     items: usize,
-    /// The longest item. A piece ends with a whole one.
+    /// The longest item. A piece exceeds its limit by up to one item.
     pub(super) longest: usize,
 }
 
 impl Holding {
-    /// What a list of these objects holds.
+    /// Computes the memory of a list of these objects.
     pub(super) fn of(items: &[Arc<CachedObject>]) -> Holding {
         let mut holding = Holding {
             items: size_of_val(items),
@@ -56,24 +56,24 @@ impl Holding {
         holding
     }
 
-    /// The same with items of another length, if that is more.
+    /// Returns the same with a longer item, if `longest` is more.
     pub(super) fn with_longest(self, longest: usize) -> Holding {
         let longest = self.longest.max(longest);
         Holding { longest, ..self }
     }
 
-    /// With a piece that has at least this many bytes.
+    /// Returns the sum with a piece of at least this many bytes.
     pub(super) fn with_piece(self, bytes: usize) -> usize {
         self.items + self.longest + bytes.max(PIECE_BYTES)
     }
 
-    /// With a run of compressed items.
+    /// Returns the sum with a run of compressed items.
     pub(super) fn of_runs(self) -> usize {
         self.with_piece(RUN_BYTES_MAX)
     }
 }
 
-/// The body of a list: whole if it fits into one buffer, which is made at once.
+/// Returns the body of a list. A list that fits into one buffer is produced at once.
 pub(super) fn body(mut producer: impl Producer, gzip: bool, holding: Holding) -> ListBody {
     let head = producer.next_piece(gzip::THRESHOLD_BYTES);
     match producer.is_done() {
@@ -82,7 +82,7 @@ pub(super) fn body(mut producer: impl Producer, gzip: bool, holding: Holding) ->
     }
 }
 
-/// A body in pieces. That in `head` comes first.
+/// Returns a body in pieces, of which `head` is the first.
 pub(super) fn in_pieces(
     head: Vec<u8>,
     producer: impl Producer,
@@ -132,7 +132,8 @@ impl ListWriter {
         }
     }
 
-    /// The whole list as a gzip body, made of runs that are kept for later requests.
+    /// Turns the whole list into a gzip body of compressed runs, which are cached for later
+    /// requests.
     pub(super) fn into_runs(
         self,
         items: ItemForm,
@@ -161,7 +162,7 @@ impl ListWriter {
         })
     }
 
-    /// The next run of items, or `None` when none are left.
+    /// Returns the next run of items, or `None` at the end.
     fn next_run(&mut self, items: ItemForm, kept: &CompressedRuns) -> Option<Arc<Run>> {
         let rest = self.items.as_slice();
         let run = rest.get(..run_length(rest)).filter(|run| !run.is_empty())?;
@@ -185,10 +186,11 @@ impl ListWriter {
         Some(found)
     }
 
-    /// Shows a function the opening, each item with its comma, and the closing, without taking any.
+    /// Passes the opening, each item with its comma, and the closing to a function, without
+    /// consuming the list.
     ///
     /// # Errors
-    /// That of the function.
+    /// The error of the function.
     pub(super) async fn pass<E>(
         &self,
         mut show: impl FnMut(Part<'_>) -> Result<(), E>,
@@ -212,7 +214,7 @@ impl ListWriter {
         show(Part::Text(self.closing))
     }
 
-    /// The next item, without a comma. `None` at the end.
+    /// Returns the next item, without a comma. `None` at the end.
     pub(super) fn next_item(&mut self) -> Option<Vec<u8>> {
         loop {
             let item = self.items.next()?;
@@ -224,12 +226,12 @@ impl ListWriter {
         }
     }
 
-    /// The list without its items.
+    /// Returns the list without its items.
     pub(super) fn shell(&self) -> Vec<u8> {
         [&self.opening, self.closing].concat()
     }
 
-    /// Leaves the newline at the end out.
+    /// Removes the newline at the end.
     pub(super) fn without_newline(self) -> ListWriter {
         ListWriter {
             closing: self.closing.trim_ascii_end(),
@@ -237,7 +239,7 @@ impl ListWriter {
         }
     }
 
-    /// What it holds.
+    /// Returns the memory that the list takes.
     pub(super) fn holding(&self) -> Holding {
         Holding::of(self.items.as_slice())
     }
@@ -245,7 +247,7 @@ impl ListWriter {
 
 /// A part of a list in JSON.
 pub(super) enum Part<'p> {
-    /// What stands before or behind the items.
+    /// The text before or after the items.
     Text(&'p [u8]),
     /// An object, and its text with the comma before it.
     Item(&'p CachedObject, &'p [u8]),
@@ -273,8 +275,8 @@ impl Producer for ListWriter {
     }
 }
 
-/// Writes an item, with a comma before it unless it is the first. Returns whether it did: an object
-/// that cannot be shown leaves nothing, not even its comma.
+/// Writes an item, with a comma before it unless it is the first. Returns whether it did: for an
+/// object that cannot be shown nothing is written, not even a comma.
 fn write(shape: &dyn Shape, item: &CachedObject, is_first: bool, out: &mut Vec<u8>) -> bool {
     let before = out.len();
     if !is_first {
@@ -289,11 +291,11 @@ fn write(shape: &dyn Shape, item: &CachedObject, is_first: bool, out: &mut Vec<u
     is_written
 }
 
-/// Pieces as one gzip body.
+/// Compresses pieces into one gzip body.
 fn compressed(pieces: LocalBoxStream<'static, Vec<u8>>) -> impl Stream<Item = Bytes> + 'static {
     stream::unfold(Some((pieces, Gzip::default())), |state| async move {
         let (mut pieces, mut gzip) = state?;
-        // The compressor may return nothing for a piece. Empty chunks are not sent.
+        // The compressor may buffer a piece and return nothing. Empty chunks are not sent.
         while let Some(piece) = pieces.next().await {
             let out = gzip.push(&piece);
             if !out.is_empty() {

@@ -1,11 +1,11 @@
 //! Lists in protobuf (API-64).
 //!
-//! The length of a list stands before its items. A list that fits into one buffer is written at
-//! once. Of a longer one the first items are, and a pass over the others counts them and keeps
-//! nothing: they become protobuf while they are sent.
+//! The length of a list precedes its items. A list that fits into one buffer is written at once.
+//! For a longer one, the first items are written and a pass over the others adds up their lengths;
+//! those become protobuf as the client reads.
 //!
-//! A compressed list is made of runs that are kept, as in JSON (API-65). The lengths of their texts
-//! add up to that of the list. Those that are not there yet are counted.
+//! A compressed list consists of cached runs, as in JSON (API-65). Its length is the sum of the
+//! lengths of their texts. Lengths that are not cached are computed.
 
 use std::sync::Arc;
 use std::vec;
@@ -25,13 +25,13 @@ use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::kinds::types::TYPES;
 use crate::schema::{Schema, StructId};
-use crate::server::body::{PIECE_BYTES, Pieces};
 use crate::server::encoding::{Conversion, Encoding};
 use crate::server::gzip;
 use crate::server::gzip::segments::{Assembly, Segment};
 use crate::storage::ObjectList;
+use crate::transport::{PIECE_BYTES, Pieces};
 
-/// The number of the items in all lists.
+/// The field number of the items in all lists.
 const ITEMS: u32 = 2;
 
 /// Writes items.
@@ -40,12 +40,12 @@ struct Items {
     of: StructId,
     json: Vec<u8>,
     raw: Vec<u8>,
-    /// Where lengths are kept, and of which form.
+    /// The cache of lengths, and the form of the runs in it.
     kept: Option<(RunForm, Arc<CompressedRuns>)>,
 }
 
 impl Items {
-    /// The length of all items. Those of runs are kept for the next list.
+    /// Returns the length of all items. The lengths of runs are cached for the next list.
     async fn count(&mut self, objects: &[Arc<CachedObject>]) -> Result<usize, Box<Status>> {
         let (mut rest, mut length) = (objects, 0);
         let kept = self.kept.clone();
@@ -69,10 +69,10 @@ impl Items {
         Ok(length)
     }
 
-    /// Appends an item. One that can't be shown is left out, as in JSON.
+    /// Appends an item. One that cannot be shown is skipped, as in JSON.
     ///
     /// # Errors
-    /// The object is not of its type.
+    /// The object does not match its schema.
     fn write(&mut self, object: &CachedObject, out: &mut Vec<u8>) -> serde_json::Result<()> {
         let schema: &Schema = &TYPES;
         if self.is_shown(object) {
@@ -83,10 +83,10 @@ impl Items {
         Ok(())
     }
 
-    /// The length of what [`Items::write`] appends.
+    /// Returns the number of bytes that [`Items::write`] appends.
     ///
     /// # Errors
-    /// The same.
+    /// As for [`Items::write`].
     fn length(&mut self, object: &CachedObject) -> serde_json::Result<usize> {
         let schema: &Schema = &TYPES;
         if !self.is_shown(object) {
@@ -102,7 +102,7 @@ impl Items {
         Ok(self.raw.len() + length)
     }
 
-    /// Whether an object can be shown. Then its JSON is there.
+    /// Whether an object can be shown. If so, `json` holds its text.
     fn is_shown(&mut self, object: &CachedObject) -> bool {
         self.json.clear();
         self.shape.write_item(object, &mut self.json);
@@ -112,11 +112,11 @@ impl Items {
     /// Appends an item whose length was counted before.
     fn write_counted(&mut self, object: &CachedObject, out: &mut Vec<u8>) {
         if let Err(error) = self.write(object, out) {
-            tracing::error!(%error, "an item of a list was counted and can't be written");
+            tracing::error!(%error, "writing a list item that was already counted failed");
         }
     }
 
-    /// Gives up what a long item took.
+    /// Frees the buffers, which a long item may have grown.
     fn rest(&mut self) {
         (self.json, self.raw) = (Vec::new(), Vec::new());
     }
@@ -124,11 +124,11 @@ impl Items {
 
 fn unreadable(object: &CachedObject, error: &serde_json::Error) -> Box<Status> {
     let key = String::from_utf8_lossy(object.key());
-    let text = format!("the value of {key} has no form in protobuf: {error}");
+    let text = format!("the value of {key} can't be converted to protobuf: {error}");
     Box::new(Status::internal(text))
 }
 
-/// What stands before the items.
+/// The part of a list before the items.
 struct Head {
     kind: String,
     api_version: String,
@@ -136,7 +136,7 @@ struct Head {
 }
 
 impl Head {
-    /// The opening of a list whose items have this length.
+    /// Returns the opening of a list whose items have this total length.
     fn opening(&self, items: usize) -> Vec<u8> {
         let mut out = Vec::new();
         let length = self.metadata.len() + items;
@@ -146,11 +146,11 @@ impl Head {
     }
 }
 
-/// A page of objects of this kind.
+/// Encodes a page of objects of this kind.
 ///
 /// # Errors
-/// 500 for an object that is not of its type. The kind has a form in protobuf, which was asked
-/// before.
+/// 500 for an object that does not match its schema. The caller has checked that the kind has a
+/// protobuf schema.
 pub(super) async fn list(
     encoding: &Encoding,
     gzip: bool,
@@ -166,12 +166,12 @@ pub(super) async fn list(
             TYPES.find("meta.v1.PartialObjectMetadata"),
         ),
         _ => (
-            format!("{}List", kind.kind),
+            kind.list_kind(),
             kind.api_version(),
             TYPES.kind(&kind.api_version(), &kind.kind),
         ),
     };
-    let of = of.ok_or_else(|| Box::new(Status::internal("a kind without a form in protobuf")))?;
+    let of = of.ok_or_else(|| Box::new(Status::internal("the kind has no protobuf schema")))?;
     let head = Head {
         kind: name,
         api_version,
@@ -183,7 +183,7 @@ pub(super) async fn list(
         is_first: false,
         is_counted: false,
     });
-    // JSON is longer than protobuf.
+    // JSON is longer than protobuf, so its length is enough for a first decision.
     let gzip = gzip && is_long(&*shape, &[], &list.items);
     let items = Items {
         shape,
@@ -206,7 +206,7 @@ pub(super) async fn list(
     }
 }
 
-/// A list that is written for this request alone.
+/// Encodes a list without cached runs.
 async fn plain(
     head: &Head,
     mut items: Items,
@@ -237,7 +237,7 @@ async fn plain(
     Ok(in_pieces(first, counted, gzip, holding))
 }
 
-/// The rest of a list whose length is known.
+/// The rest of a list whose length was counted.
 struct Counted {
     items: Items,
     objects: vec::IntoIter<Arc<CachedObject>>,
@@ -264,7 +264,7 @@ impl Producer for Counted {
     }
 }
 
-/// The runs of a list.
+/// The compressed runs of a list.
 struct Runs {
     items: Items,
     objects: vec::IntoIter<Arc<CachedObject>>,
@@ -273,7 +273,7 @@ struct Runs {
 }
 
 impl Runs {
-    /// The next run, or `None` when none are left.
+    /// Returns the next run, or `None` at the end.
     fn next(&mut self) -> Option<Arc<Run>> {
         let rest = self.objects.as_slice();
         let objects = rest.get(..run_length(rest)).filter(|run| !run.is_empty())?;
@@ -291,7 +291,7 @@ impl Runs {
         Some(run)
     }
 
-    /// The list as a gzip body, or in full if it is too short for that.
+    /// Returns the list as a gzip body, or uncompressed if it is too short for that.
     async fn list(mut self, head: &Head) -> Result<ListBody, Box<Status>> {
         let length = self.items.count(self.objects.as_slice()).await?;
         let opening = head.opening(length);
@@ -323,13 +323,13 @@ impl Runs {
     }
 }
 
-/// The metadata as a field of the list.
+/// Encodes the metadata as a field of the list.
 fn metadata(metadata: &ListMetadata) -> Vec<u8> {
     let mut raw = Vec::new();
     if let Some(of) = TYPES.find("meta.v1.ListMeta") {
         let document = metadata.document();
         let mut document = serde_json::Deserializer::from_str(&document);
-        // It was written here, of its type.
+        // The document was built above and matches its type.
         let _ = write_message(&TYPES, of, &mut document, &mut raw);
     }
     let mut field = Vec::new();

@@ -1,9 +1,9 @@
-//! Compressed parts of lists, kept for the next client that asks for the same objects (API-65).
+//! Compressed parts of lists, cached for the next client that lists the same objects (API-65).
 //!
 //! A list is cut into runs of items. The end of a run depends only on the keys near it, so a
-//! changed, new or deleted object changes only its own run. A run is identified by its objects in
-//! memory, not by names or versions. Whatever else happens in the store, the same object in memory
-//! has the same text.
+//! changed, new or deleted object changes only its own run. A run is identified by the addresses of
+//! its objects, not by names or versions: an object in memory is immutable, so its text stays valid
+//! whatever happens in the store.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -17,17 +17,17 @@ use parking_lot::Mutex;
 use super::ItemForm;
 use crate::server::gzip::segments::Segment;
 
-/// The most bytes of compressed text that are kept. It covers about 40 MiB of objects.
+/// The limit on cached compressed bytes. It covers about 40 MiB of objects.
 const BYTES_MAX: usize = 16 << 20;
 
 /// The shortest run, except for the last one of a list.
 const RUN_BYTES_MIN: usize = 16 << 10;
 /// The longest run, not counting its last item.
 pub(super) const RUN_BYTES_MAX: usize = 128 << 10;
-/// After the shortest length, one item in this many ends a run.
+/// After the minimum length, one item in this many ends a run.
 const ENDS_ONE_IN: u64 = 16;
 
-/// How many of the first items form a run.
+/// Returns the number of items in the first run.
 pub(super) fn run_length(items: &[Arc<CachedObject>]) -> usize {
     let mut bytes = 0;
     for (item, number) in items.iter().zip(1..) {
@@ -41,8 +41,8 @@ pub(super) fn run_length(items: &[Arc<CachedObject>]) -> usize {
 }
 
 fn marks_an_end(item: &CachedObject) -> bool {
-    // FNV-1a and a final mix. It does not matter which items end runs. They must always be the
-    // same, and few among many similar names.
+    // FNV-1a and a final mix. The choice of ends does not matter, but it must be stable, and
+    // similar names must not all match.
     let hash = item.key().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3_u64)
     });
@@ -50,16 +50,16 @@ fn marks_an_end(item: &CachedObject) -> bool {
     (stirred >> 32).is_multiple_of(ENDS_ONE_IN)
 }
 
-/// The form in which a run of objects was written.
+/// The form in which a run of objects is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RunForm {
     /// The form of each item.
     pub(super) items: ItemForm,
-    /// Whether items are in protobuf, where nothing is between them.
+    /// Whether items are protobuf, which has no separators.
     pub(super) is_protobuf: bool,
     /// Whether the run starts the list, so that its first item has no comma before it.
     pub(super) is_first: bool,
-    /// Whether only the length of the run is kept, and not its text.
+    /// Whether the entry holds only the length of the run, without its text.
     pub(super) is_counted: bool,
 }
 
@@ -67,11 +67,10 @@ pub(super) struct RunForm {
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) segment: Segment,
-    /// The length of its text in bytes.
+    /// The length of the uncompressed text in bytes.
     pub(super) length: usize,
     form: RunForm,
-    /// Even a weak reference prevents the memory from being used for other objects, so an address
-    /// identifies an object.
+    /// Even a weak reference keeps the allocation, so no other object can get the same address.
     objects: Box<[Weak<CachedObject>]>,
 }
 
@@ -85,8 +84,8 @@ impl Run {
             && self.objects.iter().zip(items).all(is_same)
     }
 
-    /// The memory of the objects themselves stays allocated while they are referenced, without the
-    /// data they own.
+    /// Includes the objects' own allocations, which weak references keep, but not the data that the
+    /// objects own.
     fn size(&self) -> usize {
         let referred = size_of::<Weak<CachedObject>>() + size_of::<CachedObject>() + 16;
         self.segment.size() + self.objects.len() * referred
@@ -101,7 +100,8 @@ pub struct CompressedRuns {
     made: Counter,
 }
 
-/// Recently used runs and older ones. The older half is dropped as a whole.
+/// Recently used runs and older ones. When the young half is full, the old half is dropped as a
+/// whole.
 #[derive(Default)]
 struct Generations {
     young: HashMap<u64, Arc<Run>>,
@@ -114,7 +114,7 @@ impl Default for CompressedRuns {
         let runs = |result| counter!("taffrail_list_runs_total", "result" => result);
         metrics::describe_counter!(
             "taffrail_list_runs_total",
-            "Parts of compressed lists, by whether they were found compressed or had to be made."
+            "Parts of compressed lists, by result: found in the cache, or made."
         );
         CompressedRuns {
             hasher: RandomState::new(),
@@ -126,7 +126,8 @@ impl Default for CompressedRuns {
 }
 
 impl CompressedRuns {
-    /// The run of these items, taken from the cache or made of the text that `write` returns.
+    /// Returns the run of these items, from the cache or compressed from the text that `write`
+    /// returns.
     pub(super) fn get(
         &self,
         form: RunForm,
@@ -140,7 +141,7 @@ impl CompressedRuns {
             self.found.increment(1);
             return run;
         }
-        // This happens outside the lock. Making the same run twice does no harm.
+        // Compress outside the lock. Making the same run twice does no harm.
         let text = write();
         let run = Arc::new(Run {
             segment: Segment::of(&text),
@@ -153,11 +154,11 @@ impl CompressedRuns {
         run
     }
 
-    /// The length of the text of a run: that of one that is kept, or what `count` says, which is
-    /// kept then.
+    /// Returns the length of the text of a run, from the cache or computed by `count`. A computed
+    /// length is cached.
     ///
     /// # Errors
-    /// That of `count`.
+    /// The error of `count`.
     pub(super) fn length<E>(
         &self,
         form: RunForm,

@@ -1,4 +1,5 @@
-//! Only the metadata of objects (API-71, API-75): a slice of the object, found without parsing.
+//! Only the metadata of objects (API-71, API-75), as a slice of the object that is found without
+//! parsing.
 
 use std::borrow::Cow;
 
@@ -12,16 +13,16 @@ use crate::api::resource::ResourceDefinition;
 /// `PartialObjectMetadata`.
 pub(in crate::server::encoding) struct MetadataShape {
     version: MetaVersion,
-    /// The annotation that is not shown.
-    unshown: Option<&'static str>,
+    /// The annotation that only whole objects show.
+    unshown: Option<String>,
 }
 
 impl MetadataShape {
-    /// Creates the shape for metadata of a kind in this version.
+    /// Creates the shape for the metadata of a kind in this version.
     pub fn new(version: MetaVersion, kind: &ResourceDefinition) -> MetadataShape {
         MetadataShape {
             version,
-            unshown: kind.annotation_of_whole,
+            unshown: kind.rules().annotation_hidden_in_partial.clone(),
         }
     }
 }
@@ -39,7 +40,7 @@ impl Shape for MetadataShape {
     }
 
     fn write_object(&self, object: &CachedObject, out: &mut Vec<u8>) -> bool {
-        let metadata = shown_metadata(metadata_of(object), self.unshown);
+        let metadata = shown_metadata(metadata_of(object), self.unshown.as_deref());
         write_partial_metadata(&metadata, self.version, out);
         true
     }
@@ -53,7 +54,7 @@ impl Shape for MetadataShape {
         self.write_object(object, out);
     }
 
-    /// Lists of metadata from kube-apiserver do this.
+    /// As in lists of metadata from kube-apiserver (API-61).
     fn is_null_when_empty(&self) -> bool {
         true
     }
@@ -74,7 +75,7 @@ impl Shape for MetadataShape {
         }
         let (before, after) = object.around_revision();
         let moved = [before, &revision_member(at), after].concat();
-        let metadata = shown_metadata(metadata_within(&moved), self.unshown);
+        let metadata = shown_metadata(metadata_within(&moved), self.unshown.as_deref());
         write_partial_metadata(&metadata, self.version, out);
         true
     }
@@ -100,12 +101,12 @@ pub(super) fn write_partial_metadata(metadata: &[u8], version: MetaVersion, out:
     out.push(b'}');
 }
 
-/// The metadata document of an object, as a slice of its stored JSON.
+/// Returns the metadata document of an object, as a slice of its cached JSON.
 pub(in crate::server::encoding) fn metadata_of(object: &CachedObject) -> &[u8] {
     metadata_within(object.item_body())
 }
 
-/// The metadata document at the start of the members of a list item.
+/// Returns the metadata document at the start of the members of an item.
 fn metadata_within(item_body: &[u8]) -> &[u8] {
     const NAME: &[u8] = br#""metadata":"#;
     item_body
@@ -114,14 +115,14 @@ fn metadata_within(item_body: &[u8]) -> &[u8] {
         .unwrap_or(b"{}")
 }
 
-/// A metadata document without this annotation.
+/// Returns a metadata document without this annotation.
 pub(super) fn shown_metadata<'m>(metadata: &'m [u8], unshown: Option<&str>) -> Cow<'m, [u8]> {
     let without = unshown.and_then(|name| without_annotation(metadata, name));
     without.map_or(Cow::Borrowed(metadata), Cow::Owned)
 }
 
-/// The document without an annotation, if it has that. Quotes within texts are escaped, so what is
-/// looked for is found only where it is a member.
+/// Removes an annotation from a metadata document, or returns `None` if it is absent. Quotes within
+/// strings are escaped, so the search pattern matches only a member.
 fn without_annotation(metadata: &[u8], name: &str) -> Option<Vec<u8>> {
     const ALL: &[u8] = br#""annotations":"#;
     let all = memmem::find(metadata, ALL)?;
@@ -131,7 +132,7 @@ fn without_annotation(metadata: &[u8], name: &str) -> Option<Vec<u8>> {
     let own = begin + memmem::find(metadata.get(begin..end)?, key.as_bytes())?;
     let value = own + key.len();
     let own_end = value + text_length(metadata.get(value..end)?)?;
-    // Without others there are no annotations.
+    // Without its only annotation the object has no `annotations` either.
     let is_only = metadata.get(own_end) == Some(&b'}') && own == begin + 1;
     let (mut first, mut last) = match is_only {
         true => (all, end),
@@ -145,7 +146,7 @@ fn without_annotation(metadata: &[u8], name: &str) -> Option<Vec<u8>> {
     Some([metadata.get(..first)?, metadata.get(last..)?].concat())
 }
 
-/// The length of the rest of a text with its closing quote.
+/// Returns the length of the rest of a string, with its closing quote.
 fn text_length(bytes: &[u8]) -> Option<usize> {
     let mut escaped = false;
     let end = bytes.iter().position(|byte| {
@@ -156,7 +157,7 @@ fn text_length(bytes: &[u8]) -> Option<usize> {
     end.map(|at| at + 1)
 }
 
-/// The length of the JSON object at the start of the bytes.
+/// Returns the length of the JSON object at the start of the bytes.
 fn document_length(bytes: &[u8]) -> Option<usize> {
     let mut depth = 0_usize;
     let mut in_text = false;
@@ -184,9 +185,10 @@ fn document_length(bytes: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// API-71: the count of a DaemonSet's templates is none of its annotations in memory.
+    /// API-71: the internal DaemonSet of kube-apiserver has its template generation in a field, and
+    /// so no annotation.
     #[test]
-    fn an_annotation_of_whole_objects_is_left_out() {
+    fn an_annotation_hidden_in_partial_objects_is_left_out() {
         let without = |text: &str| {
             let shown = shown_metadata(text.as_bytes(), Some("n"));
             String::from_utf8(shown.into_owned()).unwrap()

@@ -1,8 +1,8 @@
-//! The shapes of objects: what part of an object is shown, as JSON (http.md 2.4). Each shape has
-//! its own file.
+//! The shapes of objects: the part of an object that is shown, as JSON (http.md 2.4). Each shape
+//! has its own file.
 //!
-//! This folder owns the conversions to metadata and Tables. Cached objects enter, and JSON
-//! documents leave. It must not know media types, compression or HTTP.
+//! This folder owns the conversions to metadata and Tables. It takes cached objects and returns
+//! JSON documents. It must not know media types, compression or HTTP.
 
 mod metadata;
 mod object;
@@ -22,7 +22,7 @@ pub(super) use table::TableShape;
 use crate::server::encoding::events::INITIAL_EVENTS_END;
 use crate::storage::ObjectList;
 
-/// The version of `meta.k8s.io` that a conversion is requested in. Both look the same (API-66).
+/// The requested version of `meta.k8s.io`. Documents differ in `apiVersion` only (API-66).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum MetaVersion {
     /// `meta.k8s.io/v1`.
@@ -33,7 +33,7 @@ pub enum MetaVersion {
 }
 
 impl MetaVersion {
-    /// The `apiVersion` of converted documents.
+    /// Returns the `apiVersion` of converted documents.
     pub fn api_version(self) -> &'static str {
         match self {
             MetaVersion::V1 => "meta.k8s.io/v1",
@@ -42,9 +42,9 @@ impl MetaVersion {
     }
 }
 
-/// What part of an object is shown, as JSON. Each call appends one whole document to `out`.
+/// The part of an object that is shown, as JSON. Each call appends one whole document to `out`.
 pub(super) trait Shape: Send + Sync + 'static {
-    /// A text that is equal for equal shapes of one kind.
+    /// Returns a text that is equal for equal shapes of one kind.
     fn identity(&self) -> &str;
 
     /// Whether the first event of a stream differs from later ones.
@@ -52,21 +52,22 @@ pub(super) trait Shape: Send + Sync + 'static {
         false
     }
 
-    /// The approximate length of an object in this shape, or 0 if it is unknown.
+    /// Returns the approximate length of an object in this shape, or 0 if it is unknown.
     fn object_length(&self, _object: &CachedObject) -> usize {
         0
     }
 
-    /// Writes a single object. Returns false when it cannot be shown, whatever was written.
+    /// Writes a single object. Returns false if it cannot be shown; `out` may then hold a part of
+    /// it.
     fn write_object(&self, object: &CachedObject, out: &mut Vec<u8>) -> bool;
 
-    /// The text of a list before its items.
+    /// Returns the text of a list before its items.
     fn list_opening(&self, metadata: &ListMetadata) -> Vec<u8>;
 
     /// Writes an item of a list. Writes nothing for an object that cannot be shown.
     fn write_item(&self, object: &CachedObject, out: &mut Vec<u8>);
 
-    /// The length of an item, if it is known without writing the item.
+    /// Returns the length of an item, if it is known without writing the item.
     fn item_length(&self, _object: &CachedObject) -> Option<usize> {
         None
     }
@@ -76,14 +77,14 @@ pub(super) trait Shape: Send + Sync + 'static {
         false
     }
 
-    /// The form of items whose text depends only on the object, so that it can be kept. Rows of
-    /// Tables show the age of the object and have no such form.
+    /// Returns the form of items, if their text depends only on the object and so can be cached.
+    /// Rows of Tables show the age of the object, so they have no such form.
     fn kept_as(&self) -> Option<ItemForm> {
         None
     }
 
-    /// Writes the object of an event at this version. Returns false when it cannot be shown,
-    /// whatever was written.
+    /// Writes the object of an event at this version. Returns false if it cannot be shown; `out`
+    /// may then hold a part of it.
     fn write_event(
         &self,
         object: &CachedObject,
@@ -107,7 +108,7 @@ pub(super) trait Shape: Send + Sync + 'static {
 pub(super) enum ItemForm {
     /// The whole object.
     Object,
-    /// Its metadata.
+    /// The object's metadata.
     Metadata(MetaVersion),
 }
 
@@ -116,15 +117,23 @@ pub(super) enum ItemForm {
 pub(super) struct ListMetadata(String);
 
 impl ListMetadata {
-    /// The metadata as a document.
+    /// Returns the metadata as a document.
     pub fn document(&self) -> String {
         format!("{{{}}}", self.0)
     }
 
-    /// The metadata of a page (LI-40, PF-6).
+    /// Returns the metadata with a token, even if no page follows.
+    pub fn with_continue(&self) -> ListMetadata {
+        match self.0.contains(r#""continue":"#) {
+            true => self.clone(),
+            false => ListMetadata(format!(r#""continue":"",{}"#, self.0)),
+        }
+    }
+
+    /// Returns the metadata of a page (LI-40, PF-6).
     pub fn of(list: &ObjectList) -> ListMetadata {
         let mut members = match list.revision {
-            // What is computed has no version.
+            // Computed objects are not stored, so their list has no version.
             Revision::ZERO => String::new(),
             revision => format!(r#""resourceVersion":"{revision}""#),
         };
@@ -144,7 +153,7 @@ fn list_opening(kind: &str, api_version: &str, metadata: &ListMetadata) -> Vec<u
         .into_bytes()
 }
 
-/// The metadata document of a bookmark (API-135, WA-15).
+/// Returns the metadata document of a bookmark (API-135, WA-15).
 fn bookmark_metadata(revision: Revision, ends_initial: bool) -> String {
     if ends_initial {
         format!(

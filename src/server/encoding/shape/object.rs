@@ -16,6 +16,12 @@ impl ObjectShape {
     pub fn new(version: Version) -> ObjectShape {
         ObjectShape { version }
     }
+
+    /// Whether lists have the form that kube-apiserver prints without a type of Go: items have
+    /// their types, and the metadata always has a token.
+    fn is_unstructured(&self) -> bool {
+        self.version.kind().rules().is_unstructured
+    }
 }
 
 impl Shape for ObjectShape {
@@ -33,11 +39,20 @@ impl Shape for ObjectShape {
 
     fn list_opening(&self, metadata: &ListMetadata) -> Vec<u8> {
         let kind = self.version.kind();
-        list_opening(&format!("{}List", kind.kind), &kind.api_version(), metadata)
+        if self.is_unstructured() {
+            let metadata = metadata.with_continue();
+            return list_opening(&kind.list_kind(), &kind.api_version(), &metadata);
+        }
+        list_opening(&kind.list_kind(), &kind.api_version(), metadata)
     }
 
     /// Items of a typed list have neither kind nor apiVersion (API-61).
     fn write_item(&self, object: &CachedObject, out: &mut Vec<u8>) {
+        if self.is_unstructured() {
+            // One that can't be shown writes nothing.
+            self.version.write(object, out);
+            return;
+        }
         let begun = out.len();
         out.push(b'{');
         if !self.version.write_members(object, out) {
@@ -46,11 +61,15 @@ impl Shape for ObjectShape {
     }
 
     fn item_length(&self, object: &CachedObject) -> Option<usize> {
+        if self.is_unstructured() {
+            return (!self.version.converts()).then(|| self.version.length(object));
+        }
         (!self.version.converts()).then(|| 1 + object.item_body().len())
     }
 
     fn kept_as(&self) -> Option<ItemForm> {
-        (!self.version.converts()).then_some(ItemForm::Object)
+        let is_of_object = !self.version.converts() && !self.is_unstructured();
+        is_of_object.then_some(ItemForm::Object)
     }
 
     fn write_event(

@@ -1,4 +1,4 @@
-//! Rows of Tables (API-68, API-69, API-74). Only their cells need the object as a tree.
+//! Rows of Tables (API-68, API-69, API-74). Only the cells need the object as a tree.
 
 use actors::engine::Revision;
 use actors::object::CachedObject;
@@ -7,24 +7,23 @@ use serde_json::Value;
 
 use super::metadata::{metadata_of, shown_metadata, write_partial_metadata};
 use super::{ListMetadata, MetaVersion, Shape, bookmark_metadata};
-use crate::api::deep;
 use crate::api::object::Object;
 use crate::api::resource::OfField;
 use crate::api::status::Status;
-use crate::api::table;
+use crate::api::{deep, table};
 use crate::clock;
 use crate::server::encoding::api_version::Version;
 use crate::storage::codec;
 
-/// What each row of a Table contains of its object (API-69).
+/// The object in each row of a Table (API-69).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum IncludeObject {
-    /// Its metadata.
+    /// The object's metadata.
     #[default]
     Metadata,
     /// The whole object.
     Object,
-    /// Nothing.
+    /// No object.
     None,
 }
 
@@ -32,7 +31,7 @@ impl IncludeObject {
     /// Parses the query parameter `includeObject`.
     ///
     /// # Errors
-    /// 400 for any other text.
+    /// 400 for an unknown value.
     pub fn parse(text: &str) -> Result<IncludeObject, Box<Status>> {
         match text {
             "" | "Metadata" => Ok(IncludeObject::Metadata),
@@ -57,7 +56,7 @@ impl IncludeObject {
 
 /// The shape of Tables for objects of a kind.
 pub(in crate::server::encoding) struct TableShape {
-    /// The version of the objects in its rows.
+    /// The version of the objects in the rows.
     version: Version,
     meta_version: MetaVersion,
     include: IncludeObject,
@@ -65,7 +64,7 @@ pub(in crate::server::encoding) struct TableShape {
 }
 
 impl TableShape {
-    /// Creates Tables of objects in a version. `include` says what rows contain of their object.
+    /// Creates Tables of objects in a version. `include` selects the object in each row.
     pub fn new(version: Version, meta_version: MetaVersion, include: IncludeObject) -> TableShape {
         TableShape {
             identity: format!(
@@ -99,8 +98,7 @@ impl TableShape {
         out.extend_from_slice(br#","rows":["#);
     }
 
-    /// Writes the row of an object. Returns false, and writes nothing, when the object cannot be
-    /// read.
+    /// Writes the row of an object. If the object cannot be read, returns false and writes nothing.
     fn write_row(&self, object: &CachedObject, out: &mut Vec<u8>) -> bool {
         let begun = out.len();
         let cells = deep::retry_with_room(|| {
@@ -113,7 +111,8 @@ impl TableShape {
         }
         match self.include {
             IncludeObject::Metadata => {
-                let unshown = self.version.kind().annotation_of_whole;
+                let rules = self.version.kind().rules();
+                let unshown = rules.annotation_hidden_in_partial.as_deref();
                 let metadata = shown_metadata(metadata_of(object), unshown);
                 write_partial_metadata(&metadata, self.meta_version, out);
             }
@@ -129,8 +128,8 @@ impl TableShape {
         true
     }
 
-    /// Writes the row of a bookmark. Its object has only a version. The bookmark that ends the
-    /// initial events always shows its annotation, even if rows have no objects (API-74).
+    /// Writes the row of a bookmark, whose object has only a version. The bookmark that ends the
+    /// initial events always shows its annotation, even with `includeObject=None` (API-74).
     fn write_bookmark_row(&self, revision: Revision, ends_initial: bool, out: &mut Vec<u8>) {
         let mut empty = Object::default();
         let kind = self.version.kind();
@@ -167,7 +166,7 @@ impl Shape for TableShape {
         &self.identity
     }
 
-    /// Only the first Table of a stream has columns (API-74).
+    /// Only the first Table of a stream has column definitions (API-74).
     fn first_event_differs(&self) -> bool {
         true
     }
@@ -229,6 +228,6 @@ impl Shape for TableShape {
 }
 
 fn write_json(value: &Value, out: &mut Vec<u8>) {
-    // Writing values into memory cannot fail.
+    // Serializing values into memory cannot fail.
     let _ = serde_json::to_writer(out, value);
 }

@@ -32,7 +32,7 @@ fn read(frame: &Bytes) -> Value {
     serde_json::from_slice(frame).expect("a document")
 }
 
-/// Events of ConfigMaps in the form that a client requests.
+/// Returns events of ConfigMaps in the form that a client requests.
 fn events(conversion: Option<Conversion>, include: IncludeObject) -> Arc<dyn Projection> {
     let encoding = Encoding {
         conversion,

@@ -2,11 +2,11 @@ use actors::engine::{Key, Revision};
 use actors::object::{Attributes, CachedObject, TypeMembers, WireParts};
 
 use super::*;
-use crate::server::body::PIECE_BYTES;
 use crate::server::gzip;
 use crate::storage::ObjectList;
+use crate::transport::PIECE_BYTES;
 
-/// Texts that are not written as they are in some form.
+/// Strings that some form has to quote or escape.
 const TRAPS: [&str; 6] = ["yes", "a: b\n- c\n", "\"\\{[,", "", "\u{1f600}\t", " 0644"];
 
 fn page(items: &[Arc<CachedObject>]) -> ObjectList {
@@ -34,7 +34,7 @@ fn encoding(media_type: &str, pretty: bool, conversion: Option<Conversion>) -> E
     }
 }
 
-/// The forms in which lists are asked for, and whether they are whole.
+/// The forms of lists.
 fn forms() -> Vec<Encoding> {
     let metadata = Some(Conversion::MetadataList(MetaVersion::V1));
     let table = Some(Conversion::Table(MetaVersion::V1));
@@ -50,7 +50,7 @@ fn forms() -> Vec<Encoding> {
     forms
 }
 
-/// The body of a list. Checks that no piece of it is longer than it says.
+/// Returns the body of a list. Checks that no piece holds more than it declares.
 async fn listed(encoding: &Encoding, gzip: bool, items: &[Arc<CachedObject>]) -> Vec<u8> {
     let kept = Arc::default();
     let listed = list(encoding, gzip, &configmaps().into(), page(items), &kept).await;
@@ -101,7 +101,7 @@ async fn a_list_in_pieces_is_what_the_whole_document_is_api_60_api_64() {
     }
 }
 
-/// An object with this text behind its metadata.
+/// Creates an object with this text after its metadata.
 fn odd(rest: &[u8]) -> Arc<CachedObject> {
     let key = Key::new("/registry/configmaps/d/odd");
     let wire = WireParts {
@@ -128,7 +128,7 @@ async fn an_object_that_is_not_of_its_type_or_no_json_is_a_500_before_the_head()
         (&wrong_type, PROTOBUF, metadata, false),
         (&no_json, YAML, metadata, false),
     ] {
-        // Behind the part of the list that is made at once, too.
+        // The object also comes after the part of the list that is produced at once.
         for before in [0, 3_000] {
             let mut items = objects(before, 50);
             items.push(Arc::clone(object));
@@ -159,7 +159,7 @@ async fn a_list_that_indentation_would_multiply_is_compact() {
         vec!["0"; 100_000].join(","),
         "]".repeat(90)
     );
-    // Indented JSON has no bound of depth.
+    // Indented JSON has no limit on depth.
     let deeper_than_yaml = format!(r#","data":{}{}}}"#, "[".repeat(200), "]".repeat(200));
     for (text, media_type, is_compact) in [
         (&deep, JSON, true),
@@ -175,7 +175,7 @@ async fn a_list_that_indentation_would_multiply_is_compact() {
     }
 }
 
-/// A list of objects that no cache has holds all of them.
+/// A list holds all objects that are in no cache.
 #[tokio::test]
 async fn what_a_list_holds_counts_the_objects_that_it_alone_has() {
     let items = objects(3_000, 2_000);

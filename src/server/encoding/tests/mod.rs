@@ -1,7 +1,7 @@
 //! Tests of encoding.
 //!
-//! This folder owns the expected bytes of shapes, media types and events. Cached objects enter, and
-//! the tests compare the bytes that leave. It must not know HTTP or a store.
+//! This folder owns the expected bytes of shapes, media types and events. The tests encode cached
+//! objects and compare the bytes. They must not know HTTP or a store.
 
 mod documents;
 mod events;

@@ -5,19 +5,17 @@ use futures_util::FutureExt;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 
 use super::*;
+use crate::auth::service_accounts::{ServiceAccountConfig, ServiceAccountTokens};
+use crate::auth::{self, Authenticators, Authorizer};
 use crate::kinds::definitions::built_in;
-use crate::registry::Catalog;
-use crate::server::auth::{self, Authenticators, Authorizer};
-use crate::server::component_statuses::ComponentStatusStore;
-use crate::server::reviews;
-use crate::server::service_accounts::{
-    Objects, ServiceAccountConfig, ServiceAccountTokens, TokenStore,
-};
+use crate::registry::component_statuses::ComponentStatusStore;
+use crate::registry::service_account_tokens::{BoundObjects, TokenStore};
+use crate::registry::{Catalog, reviews};
 use crate::server::testing::{run, stored};
 
 mod recorded;
 
-/// The documents of all that the daemon serves.
+/// Returns the documents of all that the daemon serves.
 fn openapi() -> OpenApi {
     let mut catalog = None;
     run(async {
@@ -29,10 +27,10 @@ fn openapi() -> OpenApi {
         registry.add_other(Arc::new(tokens(&registry.current())));
         catalog = Some(registry.current());
     });
-    OpenApi::new(catalog.unwrap().groups(), true)
+    OpenApi::new(catalog.unwrap(), Arc::new(Shared::new(true)))
 }
 
-/// The path of tokens, of which an issuer is known.
+/// Returns the storage of the token subresource with a known issuer.
 fn tokens(catalog: &Catalog) -> TokenStore {
     let folder = tempfile::tempdir().expect("a folder");
     let config = ServiceAccountConfig {
@@ -41,7 +39,7 @@ fn tokens(catalog: &Catalog) -> TokenStore {
         ..ServiceAccountConfig::default()
     };
     let tokens = ServiceAccountTokens::load(config, Default::default()).expect("keys");
-    let objects = Objects::of(catalog).expect("service accounts");
+    let objects = BoundObjects::of(catalog).expect("service accounts");
     TokenStore::new(&Arc::new(tokens), &Arc::new(objects))
 }
 
@@ -71,7 +69,7 @@ fn v3(key: &str) -> Value {
     json(answer.expect("a document"))
 }
 
-/// The fields of a protobuf message that hold bytes.
+/// Returns the values of a length-delimited field in a protobuf message.
 fn fields(mut message: &[u8], wanted: u64) -> Vec<&[u8]> {
     fn varint(bytes: &mut &[u8]) -> Option<u64> {
         let mut number = 0;
@@ -103,7 +101,7 @@ fn fields(mut message: &[u8], wanted: u64) -> Vec<&[u8]> {
     found
 }
 
-/// The first message along a path of field numbers.
+/// Returns the first message along a path of field numbers.
 fn at<'m>(message: &'m [u8], path: &[u64]) -> &'m [u8] {
     path.iter()
         .fold(message, |message, field| fields(message, *field)[0])
@@ -198,8 +196,8 @@ fn operations_are_named_as_kubernetes_names_them_api_46() {
     assert_eq!(patch["x-kubernetes-action"], "patch");
 }
 
-/// API-45, API-223: operations of a subresource with a kind of its own are about that kind, whose
-/// schema comes along.
+/// API-45, API-223: operations of a subresource with its own kind are about that kind, and its
+/// schema is included.
 #[test]
 fn operations_of_scales_are_about_scales_api_45() {
     let apps = v3("apis/apps/v1");
@@ -239,7 +237,7 @@ fn the_protobuf_form_says_the_same_api_39() {
         );
         let patch = at(item, &[8]);
         let parameters = fields(patch, 8).into_iter().filter_map(|parameter| {
-            // Others are references.
+            // The other parameters are references.
             let non_body = fields(fields(parameter, 1).first()?, 2);
             let query = fields(non_body.first()?, 3);
             Some(at(query.first()?, &[4]).to_vec())
@@ -264,7 +262,7 @@ fn the_protobuf_form_says_the_same_api_39() {
     }
 }
 
-/// The numbers of gnostic's `openapi.v3`.
+/// The field numbers of gnostic's `openapi.v3`.
 #[test]
 fn the_protobuf_form_of_v3_says_the_same_api_41() {
     let openapi = openapi();
@@ -298,7 +296,7 @@ fn the_protobuf_form_of_v3_says_the_same_api_41() {
     let deployment = at(named(schemas, "io.k8s.api.apps.v1.Deployment"), &[1]);
     assert_eq!(at(deployment, &[25]), b"object");
     let metadata = named(fields(at(deployment, &[31]), 1), "metadata");
-    // A reference beside a default, which is an empty object.
+    // A reference with a default, which is an empty object.
     let place = b"#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
     assert_eq!(at(metadata, &[1, 26, 2, 1]), place);
     assert!(at(metadata, &[1, 33]).is_empty());
@@ -397,7 +395,7 @@ fn documents_of_versions_are_found_by_hash_api_40_and_41() {
     );
 }
 
-/// What was recorded of kube-apiserver 1.36.
+/// Decompresses a recording of kube-apiserver 1.36.
 fn recorded(packed: &[u8]) -> Map<String, Value> {
     let mut text = String::new();
     flate2::read::GzDecoder::new(packed)
@@ -406,14 +404,14 @@ fn recorded(packed: &[u8]) -> Map<String, Value> {
     serde_json::from_str(&text).expect("an object")
 }
 
-/// Its schemas in OpenAPI 3.0, without descriptions.
+/// The schemas of kube-apiserver in OpenAPI 3.0, without descriptions.
 const SCHEMAS: &[u8] =
     include_bytes!("../../../../tests/fixtures/kube-apiserver-1.36-schemas.json.gz");
 
-/// Hashes of its descriptions (`tools/facts/texts.py`).
+/// Hashes of the descriptions of kube-apiserver (`tools/facts/texts.py`).
 const TEXTS: &[u8] = include_bytes!("../../../../tests/fixtures/kube-apiserver-1.36-texts.json.gz");
 
-/// A schema without descriptions, and with references that are not wrapped.
+/// Removes descriptions from a schema, and the wrapping from its references.
 fn unwrapped(value: Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -435,12 +433,12 @@ fn unwrapped(value: Value) -> Value {
     }
 }
 
-/// Every type that the facts have, whether a resource uses it already or not.
+/// All types of the facts, whether a resource uses them or not.
 #[test]
 fn schemas_of_built_in_kinds_are_those_of_kubernetes_api_44() {
     use crate::kinds::types::TYPES;
     let descriptions = Descriptions::default();
-    let words = schemas::Words {
+    let context = schemas::SchemaContext {
         references: schemas::References {
             place: "#/components/schemas/",
             wraps: true,
@@ -451,14 +449,14 @@ fn schemas_of_built_in_kinds_are_those_of_kubernetes_api_44() {
     let mut parts = BTreeMap::new();
     for of in TYPES.structs() {
         let id = TYPES.find(&format!("{}.{}", of.package, of.name));
-        TYPES.add_parts(id.expect("itself"), &words, &mut parts, |part| part);
+        TYPES.add_parts(id.expect("itself"), &context, &mut parts, |part| part);
     }
     let own = parts.into_iter().map(|(name, part)| {
-        let schema = TYPES.openapi(&name, part, &words);
+        let schema = TYPES.openapi(&name, part, &context);
         (name, schema)
     });
     let mut own: Map<String, Value> = own.collect();
-    // It is no type of an object.
+    // It is not the type of an object.
     let unused = ["io.k8s.apimachinery.pkg.version.Info"];
     let mut faults = Vec::new();
     let expected = recorded(SCHEMAS).into_iter();
@@ -468,7 +466,7 @@ fn schemas_of_built_in_kinds_are_those_of_kubernetes_api_44() {
             Some(schema) => {
                 let (mut schema, mut expected) = (unwrapped(schema), unwrapped(expected));
                 if name.contains(".meta.v1.") {
-                    // Options and Status are kinds of other groups, too.
+                    // DeleteOptions and Status are kinds of other groups, too.
                     for schema in [&mut schema, &mut expected] {
                         let members = schema.as_object_mut().expect("a schema");
                         members.remove("x-kubernetes-group-version-kind");
@@ -488,7 +486,7 @@ fn schemas_of_built_in_kinds_are_those_of_kubernetes_api_44() {
     );
 }
 
-/// Lists have words of their own, because k8s-openapi has none of them.
+/// Lists have our own descriptions, because k8s-openapi has none for them.
 #[test]
 fn types_fields_and_operations_are_described_as_kubernetes_describes_them_api_43() {
     use sha2::{Digest, Sha256};

@@ -1,4 +1,4 @@
-//! The documents beside those that kube-apiserver 1.36 shows (`tools/facts/openapi.py`).
+//! Compares the documents with those of kube-apiserver 1.36 (`tools/facts/openapi.py`).
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use super::*;
 const FACTS: &[u8] =
     include_bytes!("../../../../tests/fixtures/kube-apiserver-1.36-openapi.json.gz");
 
-/// What differs: a document, or a document and an operation or a schema of it.
+/// The known differences: a document, or an operation or a schema of a document.
 const GAPS: &str = include_str!("../../../../tests/fixtures/openapi-gaps.txt");
 
-/// A value without descriptions.
+/// Removes the descriptions from a value.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Object(members) => members
@@ -35,7 +35,7 @@ fn digest(schema: &Value) -> Value {
     digits.into()
 }
 
-/// Parameters in the order of their names, each in its own place.
+/// Returns the parameters sorted by name, with references resolved.
 fn parameters(document: &Value, listed: &Value) -> Value {
     let found = listed.as_array().into_iter().flatten().map(|one| {
         let reference = one.get("$ref").and_then(Value::as_str);
@@ -47,7 +47,7 @@ fn parameters(document: &Value, listed: &Value) -> Value {
     found.into()
 }
 
-/// The facts of a document, by what they are about.
+/// Returns the facts of a document, by their subjects.
 fn facts(document: &Value) -> BTreeMap<String, Value> {
     let mut facts = BTreeMap::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -74,7 +74,7 @@ fn facts(document: &Value) -> BTreeMap<String, Value> {
     facts
 }
 
-/// The recorded facts of a document in the same form.
+/// Returns the recorded facts of a document in the same form.
 fn recorded_facts(of: &Value) -> BTreeMap<String, Value> {
     let part = |name: &str| of[name].as_object().unwrap().clone().into_iter();
     let rest = part("rest").map(|(name, of)| (format!("rest {name}"), of));
@@ -90,7 +90,7 @@ fn documents_are_those_of_kube_apiserver_api_41_api_46() {
     let openapi = openapi();
     let mut differing = BTreeSet::new();
     let recorded = recorded(FACTS);
-    for key in openapi.v3_documents().keys() {
+    for key in openapi.subjects().keys() {
         assert!(recorded.contains_key(key), "{key}");
     }
     for (key, of) in &recorded {
@@ -121,6 +121,6 @@ fn documents_are_those_of_kube_apiserver_api_41_api_46() {
     assert!(new.is_empty(), "new gaps: {new:#?}");
     assert!(
         closed.is_empty(),
-        "gaps that are none any more: {closed:#?}"
+        "known differences that no longer exist: {closed:#?}"
     );
 }

@@ -1,8 +1,7 @@
 //! Tests of the whole service over a store in memory.
 //!
-//! This folder owns the expected responses of filters, routes and handlers together. Parsed
-//! requests enter, and the tests compare the responses that leave. It must not know sockets or HTTP
-//! versions.
+//! This folder owns the expected responses of filters, routes and handlers together. The tests send
+//! parsed requests and compare the responses. They must not know sockets or HTTP versions.
 
 mod other_storages;
 
@@ -17,11 +16,11 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::auth::{self, Authenticators, Revocations, StaticTokens, Token};
 use crate::config::AccessLogMode;
-use crate::server::auth::{self, Authenticators, Revocations, StaticTokens, Token};
+use crate::server::api_server::{ApiServerConfig, Process};
 use crate::server::features::Features;
 use crate::server::filters::in_flight::InFlightLimits;
-use crate::server::handlers::Process;
 use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
 use crate::server::testing::{Stored, run, stored, stored_without_cache_of};
@@ -41,7 +40,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
     health.complete_start();
     let revocations = Revocations::default();
     let admin = Token::new("secret").expect("a token");
-    let tokens = StaticTokens::new(admin, revocations.clone());
+    let tokens = StaticTokens::new(admin, Vec::new(), revocations.clone());
     let server = ApiServer::new(ApiServerConfig {
         authorizer: Arc::new(auth::bootstrap()),
         registry: stored.registry,
@@ -53,6 +52,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         rotate_token: Arc::new(|| Ok(0)),
         issuer: None,
         audit: None,
+        unknown_paths: None,
         features: Features::of(|_| true),
         process: Process {
             started: crate::clock::now(),
@@ -326,7 +326,7 @@ fn duplicates_are_warned_of_refused_or_ignored_api_90() {
 fn bodies_over_the_limit_and_of_unknown_types_are_refused_api_21_and_56() {
     run(async {
         let service = service().await;
-        let big = "{}".to_owned() + &" ".repeat(handlers::BODY_BYTES_MAX);
+        let big = "{}".to_owned() + &" ".repeat(crate::server::request_scope::BODY_BYTES_MAX);
         let got = call(&service, "POST", CMS, &big).await;
         assert_eq!(
             (got.code, &got.json()["reason"]),
@@ -397,15 +397,14 @@ fn once_the_shutdown_has_begun_only_probes_are_answered_1_2() {
 
 #[test]
 fn a_handler_that_panics_is_answered_500_1_2() {
-    run(async {
-        let (answer, has_panicked) = survived(async { panic!("on purpose") }, "id").await;
-        assert!(has_panicked);
-        assert_eq!(answer.status().as_u16(), 500);
-        assert_eq!(
-            answer.headers().get("content-type").unwrap(),
-            "text/plain; charset=utf-8"
-        );
-    });
+    let answered = std::panic::catch_unwind(|| panic!("on purpose"));
+    let (answer, has_panicked) = survived(answered, "id");
+    assert!(has_panicked);
+    assert_eq!(answer.status().as_u16(), 500);
+    assert_eq!(
+        answer.headers().get("content-type").unwrap(),
+        "text/plain; charset=utf-8"
+    );
 }
 
 #[test]
@@ -484,8 +483,8 @@ fn watches_are_refused_by_the_rules_of_their_path_wa_3() {
         let forbidden = "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden";
         let continued = format!("{forbidden} when continue is provided");
         let listed = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list";
-        // The answers of kube-apiserver. When a version is given, no default is filled in that a
-        // token could conflict with.
+        // The answers of kube-apiserver. A watch with a resourceVersion gets no defaults, so a
+        // continue token conflicts with none.
         for (target, message) in [
             (format!("{watch}&continue=x"), continued.as_str()),
             (format!("{watch}&continue=x&resourceVersion=1"), ""),
@@ -556,8 +555,8 @@ fn a_cache_that_can_not_be_filled_refuses_for_its_resource_alone_pf_13_wc_42() {
             assert_eq!(got.header("retry-after"), seconds);
             assert!(matches!(seconds.parse(), Ok(1..=30)), "{seconds}");
         }
-        // Writes, bounded lists and reads of single objects of the resource continue, and so does
-        // everything else.
+        // Writes, bounded lists and reads of single objects of the resource continue, and so do all
+        // other requests.
         let path = format!("{SECRETS}/good");
         let bounded = format!("{SECRETS}?limit=5");
         for target in [path.as_str(), bounded.as_str(), CMS, "/api/v1/pods"] {

@@ -1,4 +1,4 @@
-//! Tests of paths that hold no stored resources. New storages behind them need no change of
+//! Tests of paths whose storage is not a stored resource. New kinds of storage need no change of
 //! handlers.
 
 use actors::object::CachedObject;

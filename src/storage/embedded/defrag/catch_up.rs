@@ -1,11 +1,11 @@
 //! Decides when a copy is close enough to the writers to take the log's place, and when it never
 //! will be. Pure.
 
-/// After so many steps without progress a copy is given up, because the writers write as fast as it
-/// copies.
+/// After this many steps without progress a copy is given up, because the writers write as fast as
+/// it copies.
 const STEPS_IN_VAIN_MAX: u32 = 200;
-/// How often a copy that had caught up may be too far behind when the writer seals it. Nothing is
-/// removed from the log meanwhile.
+/// How often the writer may refuse to seal a copy that had caught up, because too many events came
+/// since. Meanwhile nothing is removed from the log.
 pub(super) const REFUSALS_MAX: u32 = 8;
 
 /// A number of events, and the bytes of their records.
@@ -40,7 +40,7 @@ pub(super) struct CatchUp {
     fewest_left: u64,
     /// Steps since then.
     steps_in_vain: u32,
-    /// How often it was too far behind to be sealed.
+    /// How often the writer refused to seal the copy.
     refusals: u32,
 }
 

@@ -1,12 +1,12 @@
 //! Defragmentation: gives space back to the file system. It copies the log, event by event, into a
 //! new file without holes. The writer then puts that file in the log's place.
 //!
-//! Owns the file of the copy. A log ([`Store`]) enters; a complete copy leaves as a `Store`. It
-//! must not know the writer or who asked for the space. A database reuses the pages of removed
-//! records, but its file shrinks only at its end. The copy runs beside the writers in small steps.
-//! Writers wait only for the last few events and the rename. The state follows from the log, so
-//! appending every event to the copy copies everything. The totals at the end prove that nothing
-//! was lost.
+//! Owns the file of the copy. From a log ([`Store`]) it makes a complete copy, which is another
+//! `Store`. It must not know the writer or who requested the space. A database reuses the pages of
+//! removed records, but its file shrinks only at its end. The copy runs in small steps while
+//! writers go on. Writers wait only for the last few events and the rename. The state follows from
+//! the log, so appending every event to the copy copies everything. The totals at the end prove
+//! that nothing was lost.
 
 mod catch_up;
 #[cfg(test)]
@@ -45,7 +45,7 @@ pub struct Defrag {
     unsynced_bytes: u64,
     /// Leases that copied keys are attached to.
     leases: BTreeSet<LeaseId>,
-    /// What one batch of the writer may add.
+    /// The most that one batch of the writer may add.
     batch: Amount,
     catch_up: CatchUp,
 }
@@ -97,7 +97,7 @@ impl Defrag {
         self.store.as_ref().ok_or(Failure::Closed)
     }
 
-    /// Copies for a few milliseconds. Answers whether the copy has caught up with the writers.
+    /// Copies for a few milliseconds. Returns whether the copy has caught up with the writers.
     ///
     /// # Errors
     /// When either database fails.
@@ -284,7 +284,7 @@ pub fn is_worthwhile(totals: Totals, log_bytes: u64, defragged_bytes: u64) -> bo
     log_bytes > threshold.max(defragged_bytes / 4 * 5)
 }
 
-/// Whether a copy fits beside the log.
+/// Whether the disk has room for a copy in addition to the log.
 pub fn has_room(totals: Totals, disk: &dyn Disk, reserve_bytes: u64) -> bool {
     let room = disk.free_bytes().unwrap_or(0);
     // A part of the reserve may be used, because this is how space is given back.

@@ -1,4 +1,4 @@
-//! Copies beside writers.
+//! Copies of the database during writes.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! A file behind the interface that redb expects.
+//! Implements redb's storage interface for a file.
 
 use std::fs::File;
 use std::io;

@@ -1,9 +1,9 @@
 //! All access of the engine to the file system: the files of its directory, and the space around
 //! them.
 //!
-//! Owns the lock of the directory and the names of its files. Bytes enter and leave. It must not
-//! know what the files hold. [`Directory`] is the real implementation. The crash simulator in
-//! `tests/crash` is another one, which is why nothing else of the engine touches the file system.
+//! Owns the lock of the directory and the names of its files. It must not know the content of the
+//! files. [`Directory`] is the real implementation. The crash simulator in `tests/crash` is another
+//! one, which is why nothing else of the engine touches the file system.
 
 mod directory;
 mod file;
@@ -15,10 +15,9 @@ use std::io;
 
 pub use directory::Directory;
 pub use file::LogFile;
-pub use lock::Holder;
 use redb::StorageBackend;
 
-/// The files that an engine keeps beside its lock.
+/// The files that an engine keeps next to its lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DataFile {
     /// The log: the redb database with all tables.
@@ -82,7 +81,7 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// Any failure of the file system.
     fn sync_names(&self) -> io::Result<()>;
 
-    /// What [`DataFile::StoreId`] holds; `None` when it is absent.
+    /// The content of [`DataFile::StoreId`]; `None` when it is absent.
     ///
     /// # Errors
     /// Any failure of the file system.
@@ -94,7 +93,7 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// Any failure of the file system.
     fn set_store_id(&self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Removes a file. An absent file is no error.
+    /// Removes a file. Succeeds if the file is absent.
     ///
     /// # Errors
     /// Any failure of the file system.
@@ -114,7 +113,7 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// Any failure of the file system.
     fn free_bytes(&self) -> io::Result<u64>;
 
-    /// The bytes of the blocks that a file occupies, which a sparse file's length does not tell; 0
+    /// The bytes of the blocks that a file occupies, which a sparse file's length does not show; 0
     /// when it is absent.
     ///
     /// # Errors

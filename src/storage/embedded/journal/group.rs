@@ -134,7 +134,7 @@ impl Head {
     }
 }
 
-/// The block behind the last group of an epoch: the groups of the next one are in the other file.
+/// The block after the last group of an epoch: the groups of the next one are in the other file.
 pub fn encode_end(store: &StoreId, epoch: u64) -> Vec<u8> {
     let mut block = vec![0; BLOCK];
     for (place, byte) in block.iter_mut().zip(end(store, epoch)) {
@@ -160,7 +160,7 @@ fn read_u64(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// CRC-32C, salted with store and epoch: a group of another store or epoch is no group.
+/// CRC-32C, salted with store and epoch, so that a group of another store or epoch is not accepted.
 fn checksum(store: &StoreId, epoch: u64, bytes: &[u8]) -> u32 {
     let salt = crc32c::crc32c_append(crc32c::crc32c(store), &epoch.to_le_bytes());
     crc32c::crc32c_append(salt, bytes)

@@ -1,14 +1,14 @@
-//! The journal: what is durable before redb is.
+//! The journal, which makes changes durable before redb does.
 //!
-//! Owns two files that take turns. The changes that a write transaction makes to the tables enter
-//! as [`Changes`], and are durable when [`Journal::append`] returns. redb gets the same changes
+//! Owns two files that take turns. It takes the changes of a write transaction to the tables as
+//! [`Changes`], which are durable when [`Journal::append`] returns. redb gets the same changes
 //! without a sync. A checkpoint makes redb itself durable and names the epoch in the other file,
 //! which forgets everything before it. Groups can go to the next epoch while the checkpoint that
 //! will name it is being made ([`Journal::switch`]). After a crash [`recover`] finds the groups of
 //! the epoch that redb names and those of the next one, and the caller applies them. Each file says
-//! in its head whose groups it holds and which ones it continues, so that a file that is lost,
-//! emptied or replaced is no empty one. The journal must not know tables, events or leases.
-//! `FORMAT.md` specifies its files to the byte.
+//! in its head whose groups it holds and which ones it continues, so that a file that was lost,
+//! emptied or replaced is not mistaken for an empty one. The journal must not know tables, events
+//! or leases. `FORMAT.md` specifies its files to the byte.
 
 mod changes;
 mod group;
@@ -87,7 +87,7 @@ struct OpenEpoch {
     changed_bytes: u64,
     /// The number of the last group. Numbers continue from one epoch to the next.
     groups: u64,
-    /// Whether a group that found no room may lie behind the last one, in part or whole.
+    /// Whether a group that found no room may follow the last one, in part or whole.
     has_remains: bool,
 }
 
@@ -125,13 +125,13 @@ impl Journal {
 
     /// Lets groups go to the next epoch, in the other file. A checkpoint of everything before must
     /// name it. No other checkpoint may be under way, because it would still need that file.
-    /// Answers the epoch, or `None` if no other one can follow the open one, or none is open.
+    /// Returns the epoch, or `None` if no other one can follow the open one, or none is open.
     ///
     /// # Errors
     /// When the file system fails.
     pub fn switch(&mut self) -> Result<Option<Epoch>, Failure> {
         // The next epoch continues the numbers of this one. So there must be groups in this one,
-        // and nothing behind them that recovery may take for the next.
+        // and nothing after them that recovery may take for the next.
         let is_possible =
             self.bytes() > 0 && self.open.as_ref().is_some_and(|open| !open.has_remains);
         let Some(open) = self.open.as_ref().filter(|_| is_possible) else {
@@ -161,7 +161,7 @@ impl Journal {
     }
 
     /// Keeps changes that redb has for the next group. A crash before that takes them back in redb,
-    /// too. Answers how many bytes wait.
+    /// too. Returns how many bytes wait.
     pub fn carry(&mut self, changes: &Changes) -> usize {
         self.carried.extend(changes);
         self.carried.bytes().len()
@@ -229,7 +229,7 @@ impl Journal {
     }
 
     /// Prepares an epoch in the file that the open one does not use. It follows from another epoch,
-    /// after so many groups, or from none.
+    /// after this many groups, or from none.
     fn prepare_epoch(
         &mut self,
         epoch: Epoch,

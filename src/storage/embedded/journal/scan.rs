@@ -35,7 +35,7 @@ impl Group {
 pub struct Found {
     /// The groups, in order.
     pub groups: Vec<Group>,
-    /// The groups that are missing behind them.
+    /// The groups that are missing after them.
     pub loss: Option<Loss>,
 }
 
@@ -308,7 +308,7 @@ mod tests {
     };
 
     /// A journal with these many groups, each as long as a block, and as many in the next epoch.
-    /// Answers the first epoch.
+    /// Returns the first epoch.
     fn journal(disk: &Arc<dyn Disk>, groups: [u64; 2]) -> Epoch {
         let mut journal = Journal::new(Arc::clone(disk), STORE, LIMITS);
         let prepared = journal.prepare().unwrap();

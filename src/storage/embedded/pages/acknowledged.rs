@@ -1,10 +1,10 @@
 //! The newest revision that anybody was shown, as the file of the database remembers it.
 //!
 //! A commit is durable when the journal has it. If the files of the journal are lost, emptied or
-//! replaced by older ones, the database alone can't know that something is missing. So each commit
-//! also leaves its revision in the header's page, behind the header, after it is durable and before
-//! anybody sees it. The mark is written without a sync: it survives the death of the process at
-//! once, and a power cut after the kernel has written it, which takes it half a minute. It never
+//! replaced by older ones, the database alone can't know that something is missing. So once a
+//! commit is durable, and before anybody sees it, its revision is also written to the header's
+//! page, after the header. The mark is written without a sync: it survives the death of the process
+//! at once, and a power cut after the kernel has written it, which takes it half a minute. It never
 //! names a revision that was not durable.
 
 use std::io;
@@ -17,7 +17,7 @@ use super::page::{u32_at, u64_at};
 use crate::storage::embedded::store_id::StoreId;
 
 /// Where the mark lies: in the header's page, in another sector than the header, so that neither is
-/// torn with the other. redb uses nothing of the page behind its header.
+/// torn with the other. redb uses nothing of the page after its header.
 pub const OFFSET: u64 = 2048;
 const BYTES: usize = 16;
 const MAGIC: [u8; 4] = *b"tfak";

@@ -186,7 +186,8 @@ impl Known {
 /// panic. So it refuses what needs this page.
 fn refusal(bytes: &mut [u8]) {
     /// A branch with one key and two children, whose numbers name pages of an impossible size. The
-    /// key ends where the page's head does; of keys of one width the zeros behind it are one.
+    /// key ends where the page's head does; if keys have a fixed width, the zeros after the head
+    /// are the key.
     const HEAD: [u8; 69] = {
         let mut head = [0; 69];
         head[0] = 2;

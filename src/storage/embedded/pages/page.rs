@@ -101,7 +101,7 @@ impl<B: AsRef<[u8]>> Page<B> {
         self.checksum() == Some(link.checksum)
     }
 
-    /// The checksum of what the page covers. `None` for what is no page.
+    /// The checksum of the page's content. `None` if this is not a page.
     pub fn checksum(&self) -> Option<u128> {
         let last = self.count().checked_sub(1)?;
         let end = match self.bytes().first() {

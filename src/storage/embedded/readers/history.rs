@@ -30,7 +30,7 @@ const SCAN_FIRST_BYTES: usize = 1024 * 1024;
 /// would pin pages.
 const KEY_ROWS_MAX: u64 = 1 << 17;
 
-/// The rows of keys that may be visited instead of scanning so many records. To visit a row takes
+/// The rows of keys that may be visited instead of scanning this many records. To visit a row takes
 /// less than a quarter of the time.
 fn key_rows_max(records: u64) -> u64 {
     (records / 4).min(KEY_ROWS_MAX)
@@ -203,8 +203,8 @@ fn record_bytes(txn: &ReadTxn, revision: Revision) -> Result<usize, Failure> {
     Ok(row.ok_or_else(|| missing_event(revision))?.value().len())
 }
 
-/// Prefixes that have so many keys that a search by key was given up. It would be given up again
-/// for each chunk of a long history, and costs as much as many chunks.
+/// Prefixes with too many keys for a search by key. Such a search would be given up again for each
+/// chunk of a long history, and costs as much as many chunks.
 #[derive(Debug, Default)]
 pub struct LargePrefixes(Mutex<HashMap<Vec<u8>, Instant>>);
 

@@ -1,10 +1,9 @@
 //! Reads of the embedded engine.
 //!
-//! Owns the reader threads ([`ReaderPool`]) and what runs on them: one key ([`read_key`]), a page
-//! of a prefix ([`read_range`]), a chunk of history ([`read_history`]), and the revision that
-//! retention has reached ([`horizon`]). A request of the engine enters; an answer or a
-//! [`ReadError`](super::error::ReadError) leaves. Each read is one short read transaction
-//! ([`read_txn`]). Nothing here writes, and nothing here knows the writer.
+//! Owns the reader threads ([`ReaderPool`]) and their reads: one key ([`read_key`]), a page of a
+//! prefix ([`read_range`]), a chunk of history ([`read_history`]), and the revision that retention
+//! has reached ([`horizon`]). Each read is one short read transaction ([`read_txn`]). Nothing here
+//! writes, and nothing here knows the writer.
 
 mod history;
 mod pool;

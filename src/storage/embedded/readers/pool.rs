@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use actors::engine::EngineError;
+use actors::threads;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot};
@@ -44,15 +45,15 @@ impl ReaderPool {
             let pulse = state.options.watchdog.pulse(&*name);
             let work = move || {
                 for job in receiver {
-                    // What a read does is caught by its job. A panic beside it must not end the
-                    // thread either; it drops the job, whose caller is told.
+                    // The job catches panics of the read itself. A panic outside of it must not end
+                    // the thread either; it drops the job, and the caller gets an error.
                     let _ = catch_unwind(AssertUnwindSafe(|| {
                         let _turn = pulse.turn();
                         job();
                     }));
                 }
             };
-            let thread = std::thread::Builder::new().name(name).spawn(work)?;
+            let thread = threads::spawn(name, work)?;
             threads.push(thread);
         }
         let verifier = Verifier::start(Arc::clone(&state), Arc::clone(&alarm))?;

@@ -127,7 +127,7 @@ impl ReadTxn {
         Ok(record_of(key, revision, found.value())?.to_key_value())
     }
 
-    /// Reads values at rising revisions, of about so many bytes in all.
+    /// Reads values at rising revisions, of about this many bytes in all.
     pub(super) fn rising(&self, bytes: usize) -> Rising<'_> {
         Rising {
             events: &self.events,

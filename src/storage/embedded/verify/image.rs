@@ -22,7 +22,7 @@ const HEADER_PAUSE: Duration = Duration::from_millis(2);
 /// How redb orders the keys of a table.
 pub type Compare = fn(&[u8], &[u8]) -> Ordering;
 
-/// What a walk finds.
+/// A finding of the walk.
 pub enum Found<'p> {
     /// An entry of a whole page.
     Entry(Entry<'p>),
@@ -32,7 +32,7 @@ pub enum Found<'p> {
 
 /// A damaged page.
 pub struct Damage<'p> {
-    /// What is wrong with it.
+    /// A description of the damage.
     pub what: String,
     /// The page, if it could be read.
     pub page: Option<Page>,
@@ -93,7 +93,7 @@ impl<'f> Image<'f> {
     }
 
     /// Walks over a tree, page by page, from the first key after `after`. Reads at least one page
-    /// and about `bytes_max`. Answers how far it came.
+    /// and about `bytes_max`. Returns how far it came.
     pub fn walk(
         &self,
         tree: &Table,

@@ -1,10 +1,9 @@
 //! Verification: finds damage in the store while it serves.
 //!
-//! Owns a thread ([`Verifier`]) that reads the whole file again and again, so many bytes in a
-//! second. What it finds leaves as [`Damage`](super::damage::Damage). It also reports a file that
-//! is no longer at its path, because that file will not be there at the next start. Nobody waits
-//! for this thread, it locks nothing, and it never writes. It knows neither the writer nor the
-//! readers.
+//! Owns a thread ([`Verifier`]) that reads the whole file again and again at a limited rate, and
+//! reports what it finds as [`Damage`](super::damage::Damage). It also reports a file that is no
+//! longer at its path, because that file will not be there at the next start. Nobody waits for this
+//! thread, it locks nothing, and it never writes. It knows neither the writer nor the readers.
 //!
 //! [`pass`] decides what is read next, [`image`] reads redb's pages past its cache,
 //! [`rows`] compares the tables.
@@ -17,6 +16,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use actors::threads;
 use crossbeam_channel::{Sender, bounded};
 
 use super::engine_state::EngineState;
@@ -40,9 +40,7 @@ impl Verifier {
         }
         let (stop, stopped) = bounded(1);
         let pass = Pass::new(state, alarm);
-        let thread = std::thread::Builder::new()
-            .name("storage-verify".to_owned())
-            .spawn(move || pass.run(&stopped))?;
+        let thread = threads::spawn("storage-verify", move || pass.run(&stopped))?;
         Ok(Some(Verifier {
             stop: Some(stop),
             thread: Some(thread),

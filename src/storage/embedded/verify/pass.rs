@@ -165,7 +165,7 @@ impl Pass {
     }
 }
 
-/// Does the next step of a pass. Answers what comes after it.
+/// Does the next step of a pass. Returns what comes after it.
 fn check_next(
     store: &Store,
     stage: Stage,

@@ -18,8 +18,8 @@ use crate::storage::embedded::store::Store;
 const KEY_CHARACTERS: usize = 200;
 /// How long one transaction may be open. It pins pages.
 const BUDGET: Duration = Duration::from_millis(2);
-/// The bytes that reading a record counts beside its own. Otherwise small records would cost too
-/// much.
+/// The bytes that count for reading a record, in addition to its own. Otherwise small records would
+/// cost too much.
 const LOOK_BYTES: u64 = 1024;
 
 /// The progress of the comparison.
@@ -142,7 +142,7 @@ fn counts(transaction: &ReadTransaction, found: &mut dyn FnMut(String)) -> Resul
     Ok(())
 }
 
-/// Reads the record of a row and checks that both fit. Answers the bytes that this counts.
+/// Reads the record of a row and checks that both fit. Returns the bytes that this counts.
 fn check_record(
     events: &ReadOnlyTable<u64, &'static [u8]>,
     key: &[u8],

@@ -57,7 +57,7 @@ impl WriteTxn<Tables<'_>> {
     }
 
     /// Deletes the keys that are attached to a lease, then the lease. Before each key it asks the
-    /// caller whether to continue, with the events of this transaction so far. Answers whether the
+    /// caller whether to continue, with the events of this transaction so far. Returns whether the
     /// lease is gone.
     ///
     /// # Errors

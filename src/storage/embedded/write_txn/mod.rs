@@ -1,7 +1,7 @@
 //! One write transaction of the embedded store. It owns the tables while they are open for writing.
-//! Mutations, log entries and maintenance enter; decisions and events leave. Every change of the
-//! tables goes through here, which keeps them consistent. It must not know threads, requests or
-//! files.
+//! It applies mutations, log entries and maintenance, and returns decisions and events. Every
+//! change of the tables goes through here, which keeps them consistent. It must not know threads,
+//! requests or files.
 
 mod leases;
 mod planned;
@@ -21,7 +21,7 @@ use redb::WriteTransaction;
 use super::error::Failure;
 use super::journal::{self, Changes, Group};
 use super::record;
-use super::schema::{self, LastMark, Live, Meta, Superseded, Totals};
+use super::schema::{self, Edition, LastMark, Live, Meta, Superseded, Totals};
 pub use planned::{ChangedRows, Overlay, PlannedRows};
 pub use scrub::Scrub;
 pub use tables::Tables;
@@ -118,7 +118,7 @@ impl<'t> WriteTxn<Tables<'t>> {
         changes.try_for_each(|change| self.tables.make(change?))
     }
 
-    /// Copies what the log alone does not tell.
+    /// Copies the state that the log alone does not contain.
     ///
     /// # Errors
     /// When the database fails.
@@ -146,7 +146,7 @@ impl<'t> WriteTxn<Tables<'t>> {
         self.tables.write_meta(&schema::scrubbed_row(revision))
     }
 
-    /// Writes the totals. After this the tables are consistent. Answers the totals, and the changes
+    /// Writes the totals. After this the tables are consistent. Returns the totals, and the changes
     /// if they were recorded.
     ///
     /// # Errors
@@ -322,6 +322,14 @@ impl<R: Rows> WriteTxn<R> {
     /// When the database fails.
     pub fn set_compacted(&mut self, compacted: Revision) -> Result<(), Failure> {
         self.tables.write_meta(&schema::compacted_row(compacted))
+    }
+
+    /// Sets the edition of all values that are alive.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn set_edition(&mut self, edition: Edition) -> Result<(), Failure> {
+        self.tables.write_meta(&schema::edition_row(edition))
     }
 }
 

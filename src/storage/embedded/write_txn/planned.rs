@@ -1,4 +1,4 @@
-//! What the database still lacks, as the next mutations must see it.
+//! Rows that the database still lacks, as the next mutations must see them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

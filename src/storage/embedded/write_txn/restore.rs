@@ -84,9 +84,9 @@ impl WriteTxn<Tables<'_>> {
         Ok(())
     }
 
-    /// Writes what the records do not tell: the leases, the newest revision, and what is compacted.
-    /// A lease that keys are attached to and that is not there any more becomes a revoked one, so
-    /// that its keys go.
+    /// Writes what the records do not contain: the leases, the newest revision, and the compacted
+    /// one. A lease that keys are attached to and that no longer exists becomes a revoked one, so
+    /// that its keys are deleted.
     ///
     /// # Errors
     /// When the database fails.

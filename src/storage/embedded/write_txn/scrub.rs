@@ -37,7 +37,7 @@ impl Scrub {
     }
 
     /// Removes the record that the event of this revision superseded, and the event itself if it is
-    /// a delete. Answers how many records that were. The revision is compacted, and each one is
+    /// a delete. Returns how many records that were. The revision is compacted, and each one is
     /// given once.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Scrub {
     }
 
     /// Removes rows of the timeline after a revision and up to another one, at most this many.
-    /// Answers the revision of the last one.
+    /// Returns the revision of the last one.
     ///
     /// # Errors
     /// When the database fails.
@@ -103,7 +103,7 @@ impl Scrub {
         Ok(last)
     }
 
-    /// Records that everything up to this revision is removed. Answers the totals and the changes.
+    /// Records that everything up to this revision is removed. Returns the totals and the changes.
     pub fn finish(mut self, scrubbed: Revision) -> (Totals, Changes) {
         for row in [
             schema::scrubbed_row(scrubbed),

@@ -31,10 +31,10 @@ pub trait Rows {
     /// Adds the record of an event.
     fn insert_event(&mut self, revision: u64, record: &[u8]) -> Result<(), Failure>;
 
-    /// Puts a row of `live`. Answers the one before.
+    /// Puts a row of `live`. Returns the one before.
     fn insert_live(&mut self, key: &[u8], row: Live) -> Result<Option<Live>, Failure>;
 
-    /// Removes a row of `live`. Answers what it was.
+    /// Removes a row of `live`. Returns what it was.
     fn remove_live(&mut self, key: &[u8]) -> Result<Option<Live>, Failure>;
 
     /// Adds a row of `superseded`.
@@ -118,7 +118,7 @@ impl<'t> Tables<'t> {
         Ok(self.events.get(revision.0)?.is_some())
     }
 
-    /// Removes a record. Answers its length, or `None` if there was none.
+    /// Removes a record. Returns its length, or `None` if there was none.
     pub(super) fn remove_event(&mut self, revision: u64) -> Result<Option<u64>, Failure> {
         let removed = self.events.remove(revision)?;
         let bytes = removed.map(|record| record.value().len() as u64);
@@ -126,7 +126,7 @@ impl<'t> Tables<'t> {
         Ok(bytes)
     }
 
-    /// Removes a row of `superseded`. Answers whether it was there.
+    /// Removes a row of `superseded`. Returns whether it was there.
     pub(super) fn remove_superseded(&mut self, key: &[u8], revision: u64) -> Result<bool, Failure> {
         let was_there = self.superseded.remove((key, revision))?.is_some();
         self.record(TableId::Superseded, &superseded_key(key, revision), None);
@@ -281,7 +281,8 @@ pub fn superseded_key(key: &[u8], revision: u64) -> Vec<u8> {
 }
 
 /// Two numbers in the journal.
-pub fn pair((one, other): (u64, u64)) -> [u8; 16] {
+pub fn pair(numbers: (u64, u64)) -> [u8; 16] {
+    let (one, other) = numbers;
     (u128::from(other) << 64 | u128::from(one)).to_le_bytes()
 }
 

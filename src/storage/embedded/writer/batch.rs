@@ -30,7 +30,7 @@ pub(super) struct Attempt {
     pub(super) committing: bool,
 }
 
-/// What a batch changes.
+/// The changes of a batch.
 struct Plan {
     totals: Totals,
     changes: Changes,
@@ -45,7 +45,7 @@ pub(super) struct Unresolved {
 }
 
 impl WriterThread {
-    /// Commits this mutation and those that wait behind it.
+    /// Commits this mutation and those that wait after it.
     pub(super) fn commit(&mut self, first: CommitRequest) {
         let requests = self.gather(first);
         let started = Instant::now();
@@ -62,7 +62,7 @@ impl WriterThread {
             }
             Err(failure) => {
                 let failure = self.blamed(&failure);
-                // Before anybody is told.
+                // Before any request is answered.
                 self.state.set_down(&failure);
                 let file = self.state.file();
                 let error = match &failure {
@@ -118,8 +118,8 @@ impl WriterThread {
         // Before the rows are read: what is applied meanwhile is seen twice, which does no harm.
         self.overlay.forget_applied(store.unapplied().applied());
         let Some(plan) = self.plan(&store, requests, shortage, attempt)? else {
-            // Nothing is written. What the decisions show is durable, because every earlier commit
-            // is.
+            // Nothing is written. The state that the decisions show is durable, because every
+            // earlier commit is.
             return Ok(self.state.totals());
         };
         let Plan {

@@ -46,7 +46,7 @@ impl WriterThread {
         Ok(())
     }
 
-    /// Lets the applier give changes to redb. Answers the number of the group.
+    /// Lets the applier give changes to redb. Returns the number of the group.
     fn apply(&mut self, store: &Arc<Store>, changes: Changes) -> Result<u64, Failure> {
         if self.applier.is_none() {
             self.applier = Some(Applier::start(
@@ -73,7 +73,7 @@ impl WriterThread {
     }
 
     /// Lets the applier make a checkpoint of everything so far, while groups go to the next epoch.
-    /// Answers `false` if another one is still being made, or if the journal is not open.
+    /// Returns `false` if another one is still being made, or if the journal is not open.
     fn begin_checkpoint(&mut self, store: &Store) -> Result<bool, Failure> {
         let is_possible = self.applier.is_some() && !self.is_checkpointing();
         let Some(epoch) = is_possible

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use actors::engine::{Change, EngineError, Mutation, Outcome, PendingOutcome, TicketIssuer};
+use actors::threads;
 use crossbeam_channel::{Sender, bounded};
 use futures_util::future::FutureExt;
 use tokio::sync::{Semaphore, oneshot};
@@ -54,13 +55,11 @@ impl Writer {
         let slots = weight / REQUEST_BYTES + CONTROL_MAX + ALARMS_MAX;
         let (sender, receiver) = bounded(slots);
         let writer_thread = WriterThread::new(Arc::clone(&state), store, opened, receiver);
-        let thread = std::thread::Builder::new()
-            .name(NAME.to_owned())
-            .spawn(move || {
-                let finished = Finished(Arc::clone(&writer_thread.state));
-                writer_thread.run();
-                drop(finished);
-            })?;
+        let thread = threads::spawn(NAME, move || {
+            let finished = Finished(Arc::clone(&writer_thread.state));
+            writer_thread.run();
+            drop(finished);
+        })?;
         let writer = Writer {
             requests: sender,
             weight: Arc::new(Semaphore::new(weight)),
@@ -78,7 +77,7 @@ impl Writer {
         outcome(self.send_commit(mutation, None).await).await
     }
 
-    /// Queues a mutation behind those that were queued before.
+    /// Queues a mutation after those that were queued before.
     pub async fn queue(&self, mutation: Mutation, issuer: TicketIssuer) -> PendingOutcome {
         outcome(self.send_commit(mutation, Some(issuer)).await).boxed()
     }
@@ -141,7 +140,7 @@ impl Writer {
             .unwrap_or_else(|_| Err(self.state.unavailable()))
     }
 
-    /// Creates the callback that tells the writer of a broken database. It is best effort: the
+    /// Creates the callback that notifies the writer of a broken database. It is best effort: the
     /// writer would notice by itself.
     pub fn alarm(&self) -> Alarm {
         let requests = self.requests.clone();
@@ -154,7 +153,7 @@ impl Writer {
         })
     }
 
-    /// Ends the thread. Blocks for a moment if the queue is full. [`EngineState::finished`] tells
+    /// Ends the thread. Blocks for a moment if the queue is full. [`EngineState::finished`] reports
     /// when the thread has ended.
     pub fn close(&self, readers: &Arc<ReaderPool>) {
         if self.state.set_closed() {
@@ -162,7 +161,7 @@ impl Writer {
         }
         self.weight.close();
         self.control.close();
-        // If the thread has ended already, nobody needs to be told.
+        // If the thread has ended already, there is nobody to notify.
         let _ = self
             .requests
             .send(Box::new(WriterRequest::Close(Arc::clone(readers))));

@@ -20,7 +20,7 @@ const STEP_KEYS: usize = 128;
 /// How long expiry gives way to a checkpoint.
 const GIVES_WAY: Duration = Duration::from_secs(1);
 
-/// How long a lease waits behind others when damage keeps it from being ended.
+/// How long a lease is set aside when damage keeps it from being ended.
 const ASIDE: Duration = Duration::from_secs(3600);
 
 impl WriterThread {
@@ -140,7 +140,7 @@ impl WriterThread {
         })
     }
 
-    /// Revokes a lease durably and deletes its keys as far as one step goes. Answers whether keys
+    /// Revokes a lease durably and deletes its keys as far as one step goes. Returns whether keys
     /// are left.
     fn revoke(&mut self, lease: LeaseId) -> Result<bool, EngineError> {
         if !self.leases.leases.can_be_revoked(lease) {
@@ -192,7 +192,7 @@ impl WriterThread {
     }
 
     /// One step: ends the leases that `next` names, one after the other, within the time of a step.
-    /// Answers how many keys it deleted, and which lease was postponed because it cannot be ended.
+    /// Returns how many keys it deleted, and which lease was postponed because it cannot be ended.
     /// Works on a full disk, because deletes do.
     fn end(
         &mut self,

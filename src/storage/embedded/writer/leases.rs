@@ -1,4 +1,4 @@
-//! What the writer knows of leases.
+//! The writer's view of leases.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::storage::embedded::record::nanos_of;
 use crate::storage::embedded::schema::LeaseTotals;
 use crate::storage::embedded::store::{LeaseRows, Opened};
 
-/// What the writer knows of leases.
+/// The writer's view of leases.
 pub(super) struct WriterLeases {
     pub(super) leases: LeaseQueue,
     pub(super) clock: LeaseClock,
@@ -39,7 +39,7 @@ impl WriterLeases {
         if let Some(lag) = self.clock.lag() {
             tracing::warn!(
                 seconds = lag.as_secs(),
-                "the clock is behind the time in the store: expired leases stay expired, and until \
+                "the clock lags behind the time in the store: expired leases stay expired, and until \
                  the clock has caught up, leases expire only while the daemon runs"
             );
         }

@@ -1,16 +1,16 @@
 //! The writer of the embedded engine: the one thread that changes the database.
 //!
-//! Owns the queue of writes and everything that only one thread may touch. Requests enter through
-//! the handle ([`Writer`]); answers leave through it, and durable events leave through
+//! Owns the queue of writes and everything that only one thread may touch. Callers send requests
+//! and get answers through the handle ([`Writer`]). Durable events are published through
 //! [`EngineState`](super::engine_state::EngineState). The writer must not know what values mean.
 //!
-//! | module | what it does |
+//! | module | purpose |
 //! |---|---|
-//! | [`handle`], [`request`] | the bounded queue and what may be in it |
+//! | [`handle`], [`request`] | the bounded queue and its requests |
 //! | [`thread`] | takes one request after another |
 //! | [`batch`] | group commit: mutations that wait share one sync |
 //! | [`durability`] | the journal and checkpoints |
-//! | [`leases`], [`lease_requests`] | which leases there are; grant, revoke, expire |
+//! | [`leases`], [`lease_requests`] | the existing leases; grant, revoke, expire |
 //! | [`scrub`] | compaction, removal of compacted records, the switch to a defragmented file |
 //! | [`recovery`] | reopens the database after a failure |
 

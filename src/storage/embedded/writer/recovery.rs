@@ -79,8 +79,8 @@ impl WriterThread {
         self.journal = new_journal(&self.state);
     }
 
-    /// The failure, or the full disk behind it: after an error the database says only that it is
-    /// closed.
+    /// The failure, or the full disk that caused it: after an error the database says only that it
+    /// is closed.
     pub(super) fn blamed(&self, failure: &Failure) -> Failure {
         let least = self.state.options.reserve_bytes.max(LEAST_BYTES);
         let free = self.state.disk.free_bytes();
@@ -112,6 +112,7 @@ impl WriterThread {
         self.leases.reload(&opened, uptime);
         self.store = Some(Arc::clone(&store));
         self.state.set_compacted(opened.meta.compacted);
+        self.state.set_edition(opened.meta.edition);
         store.acknowledge(&self.state.name, opened.meta.totals.revision)?;
         self.publish(&missed.into(), opened.meta.totals);
         self.state.set_store(Some(store));

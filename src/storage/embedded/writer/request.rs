@@ -1,4 +1,4 @@
-//! What the writer may be asked to do, and how it answers.
+//! Requests to the writer, and how it answers them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +15,17 @@ use crate::storage::embedded::maintenance_state::HeldMaintenance;
 use crate::storage::embedded::readers::ReaderPool;
 use crate::storage::embedded::store::Store;
 
-/// Bytes that a request counts in the queue, beside its value.
+/// Bytes that a request counts in the queue, in addition to its value.
 pub(super) const REQUEST_BYTES: usize = 1024;
 
-/// What the writer may be asked to do.
+/// A request to the writer.
 pub enum WriterRequest {
     /// Decide and store a mutation.
     Commit(CommitRequest),
     /// Compact up to a revision.
     Compact(Revision, Reply<()>),
+    /// Note that all values of the state at this revision are of today's edition.
+    NoteEdition(Revision, Reply<()>),
     /// Remove some compacted records.
     Scrub(Reply<Maintenance>),
     /// A request about leases.
@@ -43,7 +45,7 @@ pub enum WriterRequest {
 /// A mutation and its caller.
 pub struct CommitRequest {
     pub(super) mutation: Mutation,
-    /// Stands for what the mutation leaves behind, if others may follow it.
+    /// Issues the ticket for the result of the mutation, if another one may follow it.
     pub(super) issuer: Option<TicketIssuer>,
     pub(super) answer: oneshot::Sender<Result<Outcome, EngineError>>,
     pub(super) _permit: OwnedSemaphorePermit,
@@ -89,11 +91,11 @@ pub enum Promotion {
     Useless,
 }
 
-/// What the writer may be asked to do about leases.
+/// A request to the writer about leases.
 pub enum LeaseRequest {
     /// Grant a lease with this time to live.
     Grant(Duration, Reply<Lease>),
-    /// Revoke a lease and delete some of its keys. Answers whether keys are left.
+    /// Revoke a lease and delete some of its keys. Returns whether keys are left.
     Revoke(LeaseId, Reply<bool>),
     /// Delete more keys of a revoked lease.
     ContinueRevoking(LeaseId, Reply<bool>),
@@ -127,7 +129,9 @@ pub(super) fn weight(mutation: &Mutation) -> usize {
 pub(super) fn refuse(request: WriterRequest, error: &EngineError) {
     match request {
         WriterRequest::Commit(request) => request.answer(Err(error.clone())),
-        WriterRequest::Compact(_, reply) => reply.send(Err(error.clone())),
+        WriterRequest::Compact(_, reply) | WriterRequest::NoteEdition(_, reply) => {
+            reply.send(Err(error.clone()));
+        }
         WriterRequest::Scrub(reply) => reply.send(Err(error.clone())),
         WriterRequest::Lease(request) => request.refuse(error),
         WriterRequest::Promote(defrag, _, reply) => {

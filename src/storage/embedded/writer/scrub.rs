@@ -13,6 +13,7 @@ use super::thread::WriterThread;
 use crate::storage::embedded::defrag::{Defrag, Seal};
 use crate::storage::embedded::error::Failure;
 use crate::storage::embedded::metrics;
+use crate::storage::embedded::schema::Edition;
 use crate::storage::embedded::write_txn::{Overlay, Scrub, WriteTxn};
 
 /// Rows of the timeline removed in one step.
@@ -53,6 +54,28 @@ impl WriterThread {
             writer.checkpoint(&store, transaction)?;
             writer.state.set_compacted(up_to);
             metrics::compacted(up_to);
+            Ok(())
+        })
+    }
+
+    /// Records durably that all values of the state at a revision are of today's edition.
+    pub(super) fn note_edition(&mut self, as_of: Revision) -> Result<(), EngineError> {
+        check_future(as_of, self.state.positions.revision())?;
+        let Some(number) = self.state.options.edition else {
+            return Ok(());
+        };
+        if self.state.has_edition() {
+            return Ok(());
+        }
+        self.run_guarded(|writer| {
+            let store = writer.store()?;
+            let transaction = store.write()?;
+            let mut txn = WriteTxn::open(&transaction)?;
+            let edition = Edition { number, as_of };
+            txn.set_edition(edition)?;
+            txn.finish()?;
+            writer.checkpoint(&store, transaction)?;
+            writer.state.set_edition(Some(edition));
             Ok(())
         })
     }
@@ -128,7 +151,7 @@ impl WriterThread {
             writer.applier = None;
             writer.overlay = Overlay::default();
             drop(store);
-            // What the old file held may be in the journal, too.
+            // The journal may still have changes of the old file.
             writer.journal.remove()?;
             fresh.acknowledge(&writer.state.name, writer.state.positions.revision())?;
             Ok(Promotion::Done(writer.state.set_store(Some(fresh))))

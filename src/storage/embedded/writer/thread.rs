@@ -1,4 +1,4 @@
-//! The writer's thread: takes one request after another, and does what is due while none comes.
+//! The writer's thread: takes one request after another, and does due work while none comes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(super) struct WriterThread {
     /// Whether records were removed since the last checkpoint.
     pub(super) has_removed: bool,
     pub(super) journal: Journal,
-    /// What the journal has and redb lacks.
+    /// The changes that the journal has and redb lacks.
     pub(super) overlay: Overlay,
     /// Gives it to redb. It is started with the first batch.
     pub(super) applier: Option<Applier>,
@@ -116,7 +116,7 @@ impl WriterThread {
             if let Some(failure) = self.failed.take() {
                 self.recover(&failure, None);
             }
-            // A writer that is never idle tells them, too.
+            // A writer that is never idle measures, too.
             if self.measured.elapsed() >= CHECK_EVERY {
                 self.measure();
             }
@@ -155,6 +155,10 @@ impl WriterThread {
             WriterRequest::Commit(first) => self.commit(first),
             WriterRequest::Compact(up_to, reply) => {
                 let result = self.compact(up_to);
+                reply.send(result);
+            }
+            WriterRequest::NoteEdition(as_of, reply) => {
+                let result = self.note_edition(as_of);
                 reply.send(result);
             }
             WriterRequest::Scrub(reply) => {
@@ -210,7 +214,7 @@ impl WriterThread {
         metrics::leases(self.leases.len());
     }
 
-    /// Checks the disk space and updates the health. Answers why creates and updates are refused.
+    /// Checks the disk space and updates the health. Returns why creates and updates are refused.
     pub(super) fn check_disk_space(&mut self, now: Instant) -> Option<String> {
         let shortage = self.disk_space.shortage(now);
         let health = match &shortage {

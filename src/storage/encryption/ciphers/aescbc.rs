@@ -1,7 +1,7 @@
 //! aescbc: a random IV of 16 bytes, then blocks with PKCS#7 padding (EN-7).
 //!
 //! Values are not authenticated. A wrong key mostly shows in the padding. One wrong key in 256
-//! yields a valid padding, and then a text that is no object.
+//! yields a valid padding, and then a text that is not an object.
 
 use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, DecryptionContext, PaddedBlockDecryptingKey,

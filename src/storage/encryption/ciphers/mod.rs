@@ -1,8 +1,8 @@
 //! The ciphers that values can be encrypted with (EN-7). Each has a file of its own around a
 //! library.
 //!
-//! A cipher owns one key. Plain bytes and the physical key enter; the payload behind the prefixes
-//! of EN-2 leaves. It must not know prefixes or names of keys. Some ciphers bind the payload to the
+//! A cipher owns one key. It converts between plain bytes and the payload that follows the prefixes
+//! of EN-2. It must not know prefixes or names of keys. Some ciphers bind the payload to the
 //! physical key (EN-1).
 
 mod aescbc;
@@ -27,19 +27,19 @@ pub(super) trait Cipher: Send + Sync {
         out: &mut Vec<u8>,
     ) -> Result<(), CipherError>;
 
-    /// Decrypts what [`Cipher::encrypt`] has written.
+    /// Decrypts a payload that [`Cipher::encrypt`] has written.
     ///
     /// # Errors
-    /// [`CipherError`] when another key wrote the payload, or it was written for another physical
-    /// key, or it is damaged.
+    /// [`CipherError`] if another key wrote the payload, or wrote it for another physical key, or
+    /// if it is damaged.
     fn decrypt(&self, authenticated: &[u8], payload: &[u8]) -> Result<Vec<u8>, CipherError>;
 
-    /// Whether [`Cipher::decrypt`] proves that this key wrote the value. Otherwise the caller must
-    /// check that the result looks like a stored object.
+    /// Returns whether [`Cipher::decrypt`] proves that this key wrote the value. Otherwise the
+    /// caller must check that the result looks like a stored object.
     fn authenticates(&self) -> bool;
 }
 
-/// Why a payload cannot be read or written.
+/// The reason why a payload cannot be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CipherError {
     /// It is shorter than any payload.
@@ -51,7 +51,7 @@ pub(super) enum CipherError {
     /// The key, the physical key or the content differs.
     #[error("the key is not the one it was encrypted with, or the value was {0}")]
     Unauthentic(&'static str),
-    /// A failure that has nothing to do with the value.
+    /// A failure that does not depend on the value.
     #[error("the cipher failed; is the system out of random bytes?")]
     Failed,
 }

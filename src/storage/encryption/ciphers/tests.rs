@@ -1,4 +1,4 @@
-//! What every cipher does, and what each of them binds.
+//! Properties of all ciphers, and the data that each of them authenticates.
 
 use super::*;
 

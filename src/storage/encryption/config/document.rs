@@ -1,33 +1,34 @@
-//! Takes a parsed tree apart, strictly. Unknown members and wrong types are faults with a path.
+//! Reads the members of a parsed tree, strictly. Unknown members and wrong types are faults with a
+//! path.
 
 use serde_json::{Map, Value};
 
 use crate::api::field_error::{FieldError, FieldErrorKind};
 
-/// Words of at most this many letters are shown in any case. Every encoded key is longer.
+/// Words of at most this many letters are shown. Every encoded key is longer.
 const WORD_SHOWN_MAX: usize = 23;
 
 /// Names of resources and versions, without capital letters, may be longer.
 const NAME_SHOWN_MAX: usize = 100;
 
-/// Collects the faults while a tree is taken apart.
+/// Collects the errors while a tree is taken apart.
 #[derive(Default)]
 pub(super) struct Document {
     problems: Vec<FieldError>,
 }
 
 impl Document {
-    /// The faults so far.
+    /// Returns the errors so far.
     pub(super) fn problems(&self) -> &[FieldError] {
         &self.problems
     }
 
-    /// Adds a fault.
+    /// Adds an error.
     pub(super) fn refuse(&mut self, problem: FieldError) {
         self.problems.push(problem);
     }
 
-    /// Adds a fault about a value of the wrong type. The value is not shown.
+    /// Adds an error about a value of the wrong type, without showing the value.
     fn wrong_type(&mut self, path: &str, value: &Value, expected: &str) {
         let found = match value {
             Value::Null => "nothing",
@@ -47,7 +48,8 @@ impl Document {
         });
     }
 
-    /// The members of these names. `None` where one is absent or null. Other members are faults.
+    /// Returns the members with these names, `None` for those that are absent or null. Other
+    /// members are errors.
     pub(super) fn members<const COUNT: usize>(
         &mut self,
         path: &str,
@@ -65,7 +67,7 @@ impl Document {
         for name in members.keys() {
             let place = joined(path, shown_name(name));
             let detail = match COUNT {
-                0 => "unknown field; there are none here".to_owned(),
+                0 => "unknown field; no fields are known here".to_owned(),
                 _ => format!("unknown field; known are {}", names.join(", ")),
             };
             self.refuse(FieldError::forbidden(place, detail));
@@ -73,7 +75,7 @@ impl Document {
         wanted
     }
 
-    /// The elements of a list that needs at least one.
+    /// Returns the elements of a list that needs at least one.
     pub(super) fn list(&mut self, path: &str, value: Option<Value>) -> Vec<Value> {
         match value {
             Some(Value::Array(items)) if !items.is_empty() => items,
@@ -88,7 +90,7 @@ impl Document {
         }
     }
 
-    /// A text, empty when it is absent. `None` for another type.
+    /// Returns a text, or an empty one if it is absent. `None` for another type.
     pub(super) fn text(&mut self, path: &str, value: Option<Value>) -> Option<String> {
         match value {
             Some(Value::String(text)) => Some(text),
@@ -109,7 +111,7 @@ pub(super) fn joined(path: &str, member: &str) -> String {
     }
 }
 
-/// A name as messages may show it. A secret may be in the place of a name by mistake.
+/// Returns a name as messages may show it. A secret may be in the place of a name by mistake.
 pub(super) fn shown_name(name: &str) -> &str {
     let is_of_name = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'*' | b'/' | b'-');
     let is_word = name.len() <= WORD_SHOWN_MAX && name.bytes().all(|b| b.is_ascii_alphabetic());

@@ -1,7 +1,7 @@
 //! The file of `--encryption-provider-config`: Kubernetes' EncryptionConfiguration (EN-13).
 //!
-//! Pure. Text enters; rules or a list of faults leave. Parsing is strict, and no message shows a
-//! secret (EN-16).
+//! Pure: parses a text into rules, or into a list of faults. Parsing is strict, and no message
+//! shows a secret (EN-16).
 
 mod document;
 mod providers;
@@ -21,7 +21,7 @@ use document::{Document, shown_name};
 
 pub(super) use resources::{ALL, ResourceName};
 
-/// The configuration, as the file has it.
+/// The parsed configuration.
 #[derive(Debug)]
 pub(super) struct Configuration {
     /// The elements of `resources`, at least one.
@@ -74,10 +74,10 @@ const KINDS: [(&str, &str); 2] = [
 ];
 
 impl Configuration {
-    /// Parses the file's text, which is YAML or JSON.
+    /// Parses the text of the file, which is YAML or JSON.
     ///
     /// # Errors
-    /// All faults, each with its path.
+    /// All errors, each with its path.
     pub(super) fn parse(text: &str) -> Result<Configuration, Vec<String>> {
         let value = parse_yaml(text).map_err(|problem| vec![problem])?;
         let mut document = Document::default();
@@ -89,8 +89,8 @@ impl Configuration {
     }
 }
 
-/// Parses the text into a tree. The parser's message may quote the text, so only the position is
-/// reported.
+/// Parses the text into a tree. Reports only the position of an error, because the parser's message
+/// may quote the text.
 fn parse_yaml(text: &str) -> Result<Value, String> {
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,

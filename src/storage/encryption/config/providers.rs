@@ -82,7 +82,7 @@ fn read_key(
     let [name, secret] = document.members(path, value, ["name", "secret"]);
     let name = document.text(&joined(path, "name"), name);
     if name.as_deref() == Some("") {
-        let detail = "a key needs a name; values say by it which key wrote them";
+        let detail = "a key needs a name, which is stored with the values that it wrote";
         document.refuse(FieldError::required(joined(path, "name"), detail));
     }
     let place = joined(path, "secret");
@@ -121,7 +121,7 @@ fn read_secret(
     if !lengths.contains(&secret.len()) {
         let lengths: Vec<String> = lengths.iter().map(usize::to_string).collect();
         let detail = format!(
-            "it is of {} bytes, and a key of {} is of {}",
+            "it has {} bytes, and a key of {} has {}",
             secret.len(),
             algorithm.member(),
             lengths.join(" or ")

@@ -90,7 +90,7 @@ fn fault_of(text: &str, name: &ResourceName) -> Option<String> {
         }
         (_, "extensions") => "the group extensions has been removed",
         ("apiserveripinfo" | "serviceipallocations" | "servicenodeportallocations", "") => {
-            "what no client can name can't be encrypted"
+            "resources that no client can name can't be encrypted"
         }
         _ => return None,
     };
@@ -101,7 +101,7 @@ fn fault_of(text: &str, name: &ResourceName) -> Option<String> {
 fn clash_with(before: &[ResourceName], name: &ResourceName) -> Option<String> {
     before.iter().find_map(|other| {
         if other == name {
-            return Some("it is in the list already".to_owned());
+            return Some("it is already in the list".to_owned());
         }
         let overlaps = other.covers(name) || name.covers(other);
         overlaps.then(|| format!("it overlaps with {other} in the same list"))

@@ -1,4 +1,4 @@
-//! The file: what it may say, and how each fault is told.
+//! The configuration file: its valid contents, and the text of each error.
 
 use super::*;
 
@@ -171,14 +171,14 @@ fn names_of_resources_that_make_no_sense_are_refused_en_15() {
         "serviceipallocations",
         "servicenodeportallocations",
     ] {
-        names_are_refused(&format!("[{name}]"), &["what no client can name"]);
+        names_are_refused(&format!("[{name}]"), &["resources that no client can name"]);
     }
     names_are_refused("['', .apps]", &["names no resource", "names no resource"]);
 }
 
 #[test]
 fn names_that_stand_twice_or_overlap_in_a_list_are_refused_en_15() {
-    names_are_refused("[secrets, pods, secrets]", &["in the list already"]);
+    names_are_refused("[secrets, pods, secrets]", &["already in the list"]);
     names_are_refused("[secrets, '*.']", &["overlaps with secrets"]);
     names_are_refused("['*.', secrets]", &["overlaps with *."]);
     names_are_refused("['*.*', '*.apps']", &["overlaps with *.*"]);
@@ -269,8 +269,8 @@ fn keys_without_name_or_secret_or_of_a_wrong_length_are_refused_en_15() {
         (
             "{name: a, secret: aGVsbG8=}".to_owned(),
             format!(
-                "{path}.secret: Invalid value: \"REDACTED\": it is of 5 bytes, and a key of \
-                 aesgcm is of 16 or 24 or 32"
+                "{path}.secret: Invalid value: \"REDACTED\": it has 5 bytes, and a key of \
+                 aesgcm has 16 or 24 or 32"
             ),
         ),
         (
@@ -290,7 +290,7 @@ fn keys_without_name_or_secret_or_of_a_wrong_length_are_refused_en_15() {
     let short = format!("[secretbox: {{keys: [{{name: a, secret: {SHORT}}}]}}]");
     let told = faults("[secrets]", &short);
     assert!(
-        told[0].contains("it is of 16 bytes, and a key of secretbox is of 32"),
+        told[0].contains("it has 16 bytes, and a key of secretbox has 32"),
         "{told:?}"
     );
 }
@@ -329,7 +329,7 @@ fn pieces(secrets: &[&str]) -> Vec<String> {
 }
 
 proptest::proptest! {
-    /// Whatever is wrong with a file, and wherever its secrets get by that.
+    /// No error shows a secret, however the file is damaged and wherever its secrets move.
     #[test]
     fn no_message_shows_a_secret_whatever_is_wrong_with_the_file_en_16(
         changes in proptest::collection::vec((0usize..600, 0usize..40, "[-a \n:{}\\[\\],\"'#&*!|>%@0A]{0,3}"), 1..6)

@@ -1,6 +1,6 @@
 //! A load of all kinds of writes on the ConfigMaps of one namespace, with watchers: single writers,
-//! writers that contend for a counter, writers that patch one object. What they were told is
-//! compared with history and state at the end, and so is what the watchers saw.
+//! writers that contend for a counter, writers that patch one object. At the end the responses to
+//! the writers and the events of the watchers are compared with history and state.
 
 mod counter;
 mod patches;
@@ -92,6 +92,7 @@ impl MixedLoad {
                 path: collection(),
                 writer: name.clone(),
                 read,
+                is_in_etcd: false,
             });
             let log = self.write_log.clone();
             let writer = Writer::new(client, log, labelled, name, random.next());

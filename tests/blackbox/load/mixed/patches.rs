@@ -1,5 +1,5 @@
-//! Writers that patch one object without naming a version, each a member of its own. Such updates
-//! take turns and share commits.
+//! Writers that patch one object without naming a version. Each patches a member of its own. Such
+//! updates take turns and share commits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

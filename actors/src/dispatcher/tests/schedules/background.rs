@@ -1,4 +1,4 @@
-//! What happens behind the Dispatchers: writers, the store, and the Cacher.
+//! The parts below the Dispatchers: writers, the store, and the Cacher.
 
 use std::cell::Cell;
 

@@ -187,7 +187,7 @@ impl Client {
         }
     }
 
-    /// Takes a frame, and checks it if it is no event. Only the first frame has the header
+    /// Takes a frame, and checks one that is not an event. Only the first frame has the header
     /// (API-74).
     fn take(&mut self, frame: &str, background: &Background) {
         self.frames += 1;
@@ -232,7 +232,10 @@ impl Client {
             self.at
         );
         let is_end = bookmark.ends_with(" end");
-        assert!(is_end || revision > self.opened_at, "{bookmark} is no news");
+        assert!(
+            is_end || revision > self.opened_at,
+            "{bookmark} brings nothing new"
+        );
         let log = background.log();
         let expected = self.expected(&log);
         let mut covered = expected.iter().filter(|(at, _)| *at <= revision);
@@ -354,14 +357,14 @@ fn revision_of(line: &str) -> Revision {
 /// The line for any ERROR event.
 const ERROR: &str = "ERROR";
 
-/// What is stored at some revision.
+/// The object at some revision.
 #[derive(Default)]
 struct ReferenceState {
     objects: Vec<CachedObject>,
     unreadable: Vec<Key>,
 }
 
-/// What an event did.
+/// The effect of an event.
 struct AppliedEvent {
     current: Option<CachedObject>,
     previous: Option<CachedObject>,

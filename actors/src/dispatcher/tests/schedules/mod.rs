@@ -1,7 +1,7 @@
-//! Random schedules, compared with a plain event log. Whatever happens to the ring, the cache and
-//! the clients, every stream has the events of the log from its start on, once and in order, over
-//! all watches that its client resumes it with. No bookmark covers an event that was not sent, and
-//! no stream ends without a reason.
+//! Random schedules, compared with a plain event log. Every stream has the events of the log from
+//! its start on, once and in order, over all watches that its client resumes it with, in spite of
+//! any change of the ring, the cache and the clients. No bookmark covers an event that was not
+//! sent, and no stream ends without a reason.
 //!
 //! The Cacher has a thread of its own. Therefore it also acts at any point where a Dispatcher uses
 //! what they share ([`Interleaving`]).
@@ -44,7 +44,7 @@ impl Thread {
     }
 }
 
-/// The clients of a schedule, the threads that serve them, and the background behind the threads.
+/// The clients of a schedule, the threads that serve them, and the background below.
 struct Simulation {
     random: RandomNumbers,
     background: Rc<Background>,

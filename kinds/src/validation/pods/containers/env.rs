@@ -1,18 +1,20 @@
-//! What is refused of the variables of containers.
+//! Validation of the environment variables of containers.
 
 use api::field::Field;
 use api::keyed::Keyed;
 use api::names;
 
 use super::{Volumes, not_found};
-use crate::validation::formats::{config_key, environment_variable_name, report, require_text};
 use crate::validation::pods::field_refs::{
     validate_object_field_selector, validate_resource_field_selector,
 };
 use crate::validation::pods::volumes::files::validate_no_backsteps;
+use crate::validation::report;
+use crate::validation::required::require_text;
+use crate::validation::text_formats::{config_key, environment_variable_name};
 use api::error_list::ErrorList;
 
-/// The fields of a pod that variables can have.
+/// The fields of a pod that variables can refer to.
 const FIELDS: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -27,7 +29,7 @@ const FIELDS: [&str; 9] = [
 
 const TOO_MANY: &str = "may not have more than one field specified at a time";
 
-/// Adds the errors of the variables of a container.
+/// Validates the variables of a container.
 pub(super) fn validate_env(variables: &Field<'_>, errors: &mut ErrorList) {
     for variable in variables.items() {
         let name = variable.member("name");
@@ -41,7 +43,7 @@ pub(super) fn validate_env(variables: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of what a variable takes its value from.
+/// Validates the source of a variable.
 fn validate_source(source: &Field<'_>, has_value: bool, errors: &mut ErrorList) {
     let mut sources = 0;
     let kinds = [
@@ -76,7 +78,7 @@ fn validate_source(source: &Field<'_>, has_value: bool, errors: &mut ErrorList) 
     errors.push(source.invalid_value("", detail));
 }
 
-/// A key of a ConfigMap or a Secret.
+/// Validates a reference to a key of a ConfigMap or a Secret.
 fn validate_key(of: &Field<'_>, errors: &mut ErrorList) {
     let name = of.member("name");
     report(&name, names::dns_subdomain(name.text()), errors);
@@ -86,7 +88,7 @@ fn validate_key(of: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// A key in a file of a volume.
+/// Validates a reference to a key in a file of a volume.
 fn validate_file_key(of: &Field<'_>, errors: &mut ErrorList) {
     let key = of.member("key");
     if require_text(&key, errors) {
@@ -102,7 +104,7 @@ fn validate_file_key(of: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of objects whose keys are all variables of a container.
+/// Validates `envFrom`: ConfigMaps and Secrets whose keys all become variables.
 pub(super) fn validate_env_from(sources: &Field<'_>, errors: &mut ErrorList) {
     for source in sources.items() {
         let prefix = source.member("prefix");
@@ -132,7 +134,7 @@ pub(super) fn validate_env_from(sources: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of variables from files of volumes that hold none.
+/// Validates that variables from files refer to emptyDir volumes.
 pub fn validate_file_key_volumes(spec: &Field<'_>, _volumes: &Volumes<'_>, errors: &mut ErrorList) {
     let volumes = spec.member("volumes");
     let by_name = Keyed::by(volumes.items(), |volume| volume.text_of("name"));

@@ -1,4 +1,4 @@
-//! What is refused of containers, init containers and ephemeral containers.
+//! Validation of containers, init containers and ephemeral containers.
 
 pub mod env;
 mod mounts;
@@ -15,20 +15,22 @@ use api::names;
 use serde_json::Value;
 
 use super::security::validate_security_context;
-use crate::validation::formats::{one_of, report, require_text};
+use crate::validation::enums::require_one_of;
+use crate::validation::report;
+use crate::validation::required::require_text;
 use api::error_list::ErrorList;
 
-/// The volumes of a pod that have no fault, by their names.
+/// The valid volumes of a pod by name.
 pub type Volumes<'v> = HashMap<&'v str, &'v Value>;
 
-/// What containers are checked against.
+/// The properties of the pod that containers are validated against.
 struct Pod<'p> {
     volumes: &'p Volumes<'p>,
-    /// The names of its claims for devices.
+    /// The names of its resource claims.
     claims: BTreeSet<&'p str>,
     restart_policy: &'p str,
     grace_seconds: Option<i64>,
-    /// Whether its users are those of its host.
+    /// Whether it uses the user namespace of its host.
     has_host_users: bool,
 }
 
@@ -49,7 +51,7 @@ impl<'p> Pod<'p> {
     }
 }
 
-/// Adds the errors of the containers of a pod's spec.
+/// Validates the containers of a pod spec.
 pub fn validate_containers(spec: &Field<'_>, volumes: &Volumes<'_>, errors: &mut ErrorList) {
     let containers = spec.member("containers");
     if containers.is_empty() {
@@ -74,7 +76,7 @@ pub fn validate_containers(spec: &Field<'_>, volumes: &Volumes<'_>, errors: &mut
     }
 }
 
-/// Adds the errors of the init containers of a pod's spec.
+/// Validates the init containers of a pod spec.
 pub fn validate_init_containers(spec: &Field<'_>, volumes: &Volumes<'_>, errors: &mut ErrorList) {
     let containers = spec.member("initContainers");
     let regular = spec.member("containers");
@@ -89,8 +91,8 @@ pub fn validate_init_containers(spec: &Field<'_>, volumes: &Volumes<'_>, errors:
         } else if !name.is_empty() {
             names.insert(name);
         }
-        // Init containers run one after the other, so each has the ports of the host alone. They
-        // are reported as if it were the first one.
+        // Init containers run one after the other, so each is checked for host ports alone. As in
+        // Kubernetes, its errors have the path of the first one.
         let first = containers.index(0);
         let first = match container.value() {
             Some(value) => first.with_value(value),
@@ -107,7 +109,7 @@ pub fn validate_init_containers(spec: &Field<'_>, volumes: &Volumes<'_>, errors:
     }
 }
 
-/// Adds the errors of what only init containers that keep running may have.
+/// Validates that an init container that is not a sidecar has none of a sidecar's fields.
 fn validate_run_once(container: &Field<'_>, errors: &mut ErrorList) {
     for name in [
         "lifecycle",
@@ -130,7 +132,7 @@ fn validate_run_once(container: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// What ephemeral containers may not have.
+/// The fields that ephemeral containers must not have.
 const NOT_EPHEMERAL: [&str; 9] = [
     "ports",
     "resources",
@@ -143,7 +145,7 @@ const NOT_EPHEMERAL: [&str; 9] = [
     "lifecycle",
 ];
 
-/// Adds the errors of the ephemeral containers of a pod's spec.
+/// Validates the ephemeral containers of a pod spec.
 pub fn validate_ephemeral_containers(
     spec: &Field<'_>,
     volumes: &Volumes<'_>,
@@ -172,12 +174,12 @@ pub fn validate_ephemeral_containers(
     }
 }
 
-/// Adds the errors of what ephemeral containers may not have.
+/// Validates that an ephemeral container has none of these fields.
 fn validate_ephemeral(container: &Field<'_>, errors: &mut ErrorList) {
     const DETAIL: &str = "cannot be set for an Ephemeral Container";
     for name in NOT_EPHEMERAL {
         let member = container.member(name);
-        // An empty struct is as good as none here.
+        // An empty struct counts as absent here.
         let is_there = match name {
             "resources" => !member.is_empty(),
             _ => member.is_set(),
@@ -196,7 +198,8 @@ fn validate_ephemeral(container: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// The image of a container of a pod may not have spaces around it. Templates may.
+/// Validates that the image of a pod's container has no white space around it. Templates are not
+/// checked.
 pub fn validate_image_padding(container: &Field<'_>, errors: &mut ErrorList) {
     let image = container.member("image");
     if image.text().trim().len() != image.text().len() {
@@ -204,7 +207,7 @@ pub fn validate_image_padding(container: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// The rules of all containers.
+/// Validates the rules for containers of all kinds.
 fn validate_common(container: &Field<'_>, pod: &Pod<'_>, errors: &mut ErrorList) {
     let name = container.member("name");
     if require_text(&name, errors) {
@@ -212,18 +215,14 @@ fn validate_common(container: &Field<'_>, pod: &Pod<'_>, errors: &mut ErrorList)
     }
     require_text(&container.member("image"), errors);
     let policy = container.member("terminationMessagePolicy");
-    if require_text(&policy, errors) {
-        one_of(&policy, &["File", "FallbackToLogsOnError"], errors);
-    }
+    require_one_of(&policy, &["File", "FallbackToLogsOnError"], errors);
     ports::validate_ports(&container.member("ports"), errors);
     env::validate_env(&container.member("env"), errors);
     env::validate_env_from(&container.member("envFrom"), errors);
     mounts::validate_volume_mounts(container, pod.volumes, errors);
     mounts::validate_volume_devices(container, pod.volumes, errors);
     let policy = container.member("imagePullPolicy");
-    if require_text(&policy, errors) {
-        one_of(&policy, &["Always", "IfNotPresent", "Never"], errors);
-    }
+    require_one_of(&policy, &["Always", "IfNotPresent", "Never"], errors);
     let resources = container.member("resources");
     resources::validate_container_resources(&resources, &pod.claims, errors);
     restart::validate_resize_policy(container, pod.restart_policy, errors);
@@ -238,18 +237,18 @@ fn names_of<'f>(containers: &'f Field<'f>) -> impl Iterator<Item = &'f str> {
     containers.items().map(|container| name_of(&container))
 }
 
-/// The name of a container.
+/// Returns the name of a container.
 fn name_of<'v>(container: &Field<'v>) -> &'v str {
     let name = container.value().and_then(|value| value.get("name"));
     name.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A text, perhaps an empty one, that another item has.
+/// Returns the error of a duplicate text, which may be empty.
 fn duplicate<'f>(field: &Field<'f>) -> LazyError<'f> {
     field.fault_value(FieldErrorKind::Duplicate, field.text(), "")
 }
 
-/// A text, perhaps an empty one, that names nothing.
+/// Returns the error of a text that refers to nothing. It may be empty.
 fn not_found<'f>(field: &Field<'f>) -> LazyError<'f> {
     field.fault_value(FieldErrorKind::NotFound, field.text(), "")
 }
@@ -260,7 +259,7 @@ mod tests {
 
     use super::*;
     use crate::recorded::{self, Functions};
-    use crate::special::features::testing::{fill_in_pod, fill_in_template};
+    use crate::strategies::disabled_fields::testing::{fill_in_pod, fill_in_template};
     use crate::validation::pods::{validate_pod, validate_pod_template_spec};
 
     fn validate_template(object: &Object, errors: &mut ErrorList) {

@@ -1,4 +1,4 @@
-//! What is refused of the volumes and block devices in containers.
+//! Validation of the volume mounts and block devices of containers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,13 +6,14 @@ use api::field::Field;
 use serde_json::Value;
 
 use super::{Volumes, not_found};
-use crate::validation::formats::{one_of, require_text};
+use crate::validation::enums::validate_one_of;
 use crate::validation::pods::volumes::files::validate_descending_path;
+use crate::validation::required::require_text;
 use api::error_list::ErrorList;
 
 const MUST_BE_UNIQUE: &str = "must be unique";
 
-/// Adds the errors of the volumes that a container sees as files.
+/// Validates the volume mounts of a container.
 pub(super) fn validate_volume_mounts(
     container: &Field<'_>,
     volumes: &Volumes<'_>,
@@ -48,14 +49,15 @@ pub(super) fn validate_volume_mounts(
     }
 }
 
-/// The names and the paths in a list of mounts or devices.
+/// The names and the paths of the other list: mounts or devices.
 struct Taken<'v> {
     names: HashSet<&'v str>,
     paths: HashSet<&'v str>,
 }
 
 impl<'v> Taken<'v> {
-    /// Of items with the same name, only the path of the last one counts.
+    /// Returns the names and paths of a list. Of items with the same name, only the path of the
+    /// last one counts.
     fn of(list: &Field<'v>, path: &str) -> Taken<'v> {
         let text = |item: &'v Value, member: &str| {
             let text = item.get(member).and_then(Value::as_str);
@@ -72,7 +74,7 @@ impl<'v> Taken<'v> {
     }
 }
 
-/// A member of an item that is reported as one of the list.
+/// Returns a member of an item with the path of the list's member.
 fn at_list<'f>(list: &'f Field<'f>, item: &'f Field<'f>, name: &'f str) -> Field<'f> {
     let member = list.member(name);
     match item.member(name).value() {
@@ -106,7 +108,7 @@ fn validate_propagation(
     if !propagation.is_set() {
         return;
     }
-    one_of(
+    validate_one_of(
         &propagation,
         &["Bidirectional", "HostToContainer", "None"],
         errors,
@@ -122,7 +124,7 @@ fn validate_recursive_read_only(mounts: &Field<'_>, mount: &Field<'_>, errors: &
     if !recursive.is_set() {
         return;
     }
-    one_of(&recursive, &["Disabled", "Enabled", "IfPossible"], errors);
+    validate_one_of(&recursive, &["Disabled", "Enabled", "IfPossible"], errors);
     if !matches!(recursive.text(), "Enabled" | "IfPossible") {
         return;
     }
@@ -136,7 +138,7 @@ fn validate_recursive_read_only(mounts: &Field<'_>, mount: &Field<'_>, errors: &
     }
 }
 
-/// Adds the errors of the volumes that a container sees as block devices.
+/// Validates the block devices of a container.
 pub(super) fn validate_volume_devices(
     container: &Field<'_>,
     volumes: &Volumes<'_>,

@@ -1,4 +1,4 @@
-//! What is refused of the ports of containers.
+//! Validation of the ports of containers.
 
 use std::collections::HashSet;
 
@@ -6,10 +6,12 @@ use api::field::Field;
 use api::field_error::{FieldError, FieldErrorKind};
 
 use super::duplicate;
-use crate::validation::formats::{one_of, port_name, port_number, report, require_text};
+use crate::validation::enums::require_one_of;
+use crate::validation::ports::{PROTOCOLS, port_name, port_number};
+use crate::validation::report;
 use api::error_list::ErrorList;
 
-/// Adds the errors of the ports of a container.
+/// Validates the ports of a container.
 pub(super) fn validate_ports(ports: &Field<'_>, errors: &mut ErrorList) {
     let mut names = HashSet::new();
     for port in ports.items() {
@@ -31,13 +33,11 @@ pub(super) fn validate_ports(ports: &Field<'_>, errors: &mut ErrorList) {
             report(&number, port_number(given), errors);
         }
         let protocol = port.member("protocol");
-        if require_text(&protocol, errors) {
-            one_of(&protocol, &["SCTP", "TCP", "UDP"], errors);
-        }
+        require_one_of(&protocol, PROTOCOLS, errors);
     }
 }
 
-/// Adds the errors of ports of the host that are taken already, by another port of a pod.
+/// Validates that each host port is used once in a pod.
 pub(super) fn validate_host_ports(
     container: &Field<'_>,
     taken: &mut HashSet<String>,

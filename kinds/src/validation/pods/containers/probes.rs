@@ -1,11 +1,14 @@
-//! What is refused of probes and of what runs when containers start and stop.
+//! Validation of probes and lifecycle handlers.
 
 use api::field::Field;
 
-use crate::validation::formats::{http_header_name, one_of, port_number_or_name, require_text};
+use crate::validation::enums::must_be_one_of;
+use crate::validation::ports::port_number_or_name;
+use crate::validation::required::require_text;
+use crate::validation::text_formats::http_header_name;
 use api::error_list::ErrorList;
 
-/// Adds the errors of what runs when a container starts and stops.
+/// Validates the lifecycle handlers of a container.
 pub(super) fn validate_lifecycle(
     lifecycle: &Field<'_>,
     grace_seconds: Option<i64>,
@@ -19,7 +22,7 @@ pub(super) fn validate_lifecycle(
     }
 }
 
-/// Adds the errors of the probes of a container.
+/// Validates the probes of a container.
 pub(super) fn validate_probes(container: &Field<'_>, errors: &mut ErrorList) {
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let probe = container.member(name);
@@ -61,7 +64,7 @@ fn validate_probe(probe: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of what a probe or a hook does, which is one thing.
+/// Validates that a probe or a handler has exactly one valid action.
 fn validate_handler(handler: &Field<'_>, grace_seconds: Option<i64>, errors: &mut ErrorList) {
     let mut has_one = false;
     for kind in ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] {
@@ -94,7 +97,7 @@ fn validate_handler(handler: &Field<'_>, grace_seconds: Option<i64>, errors: &mu
 fn validate_http_get(action: &Field<'_>, errors: &mut ErrorList) {
     require_text(&action.member("path"), errors);
     validate_port(&action.member("port"), errors);
-    one_of(&action.member("scheme"), &["HTTP", "HTTPS"], errors);
+    must_be_one_of(&action.member("scheme"), &["HTTP", "HTTPS"], errors);
     let headers = action.member("httpHeaders");
     for header in headers.items() {
         let name = header.member("name").text();

@@ -1,4 +1,4 @@
-//! What is refused of the resources of containers and of whole pods.
+//! Validation of the resources of containers and of pods.
 
 use std::collections::BTreeSet;
 
@@ -9,39 +9,14 @@ use api::quantity::{Quantity, seems_whole};
 use serde_json::{Value, json};
 
 use crate::defaults::pods::resources::{Amounts, amounts, of_containers, read};
-use crate::validation::formats::report;
+use crate::resource_names::{
+    HUGE_PAGES, can_be_overcommitted, is_counted, is_cpu_or_memory, is_extended, is_huge_pages,
+    is_native, is_of_containers, is_of_pod_level, is_standard,
+};
+use crate::validation::report;
 use api::error_list::ErrorList;
 
-const HUGE_PAGES: &str = "hugepages-";
-
-/// What single containers may have, besides huge pages.
-const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-
-/// What has no prefix in its name, besides huge pages.
-const STANDARD: [&str; 20] = [
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-    "pods",
-    "resourcequotas",
-    "services",
-    "replicationcontrollers",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
-    "storage",
-    "requests.storage",
-    "services.nodeports",
-    "services.loadbalancers",
-];
-
-/// Adds the errors of the resources of a container.
+/// Validates the resources of a container.
 pub(super) fn validate_container_resources(
     resources: &Field<'_>,
     claims: &BTreeSet<&str>,
@@ -50,7 +25,7 @@ pub(super) fn validate_container_resources(
     validate_requirements(resources, validate_container_resource_name, claims, errors);
 }
 
-/// Adds the errors of the resources of a whole pod.
+/// Validates pod-level resources.
 pub fn validate_pod_resources(spec: &Field<'_>, errors: &mut ErrorList) {
     let resources = spec.member("resources");
     if !resources.is_set() {
@@ -70,8 +45,7 @@ pub fn validate_pod_resources(spec: &Field<'_>, errors: &mut ErrorList) {
     validate_sums(spec, &resources, errors);
 }
 
-/// Adds the errors of what a pod takes beside its containers. They are reported as those of limits
-/// of `overhead`.
+/// Validates the overhead of a pod. Errors have the paths of limits below `overhead`.
 pub fn validate_overhead(overhead: &Field<'_>, amounts: &Field<'_>, errors: &mut ErrorList) {
     if amounts.is_empty() {
         return;
@@ -82,7 +56,7 @@ pub fn validate_overhead(overhead: &Field<'_>, amounts: &Field<'_>, errors: &mut
     validate_requirements(&resources, validate_name, &BTreeSet::new(), errors);
 }
 
-/// The names of a pod's claims for devices.
+/// Returns the names of a pod's resource claims.
 pub(super) fn claims_of<'p>(spec: &Field<'p>) -> BTreeSet<&'p str> {
     let claims = spec.value().and_then(|spec| spec.get("resourceClaims"));
     let claims = claims.and_then(Value::as_array).into_iter().flatten();
@@ -91,7 +65,7 @@ pub(super) fn claims_of<'p>(spec: &Field<'p>) -> BTreeSet<&'p str> {
         .collect()
 }
 
-/// What a pod may have must be enough for its containers.
+/// Validates that pod-level resources suffice for the containers.
 fn validate_sums(spec: &Field<'_>, resources: &Field<'_>, errors: &mut ErrorList) {
     let Some(members) = spec.value().and_then(Value::as_object) else {
         return;
@@ -103,10 +77,10 @@ fn validate_sums(spec: &Field<'_>, resources: &Field<'_>, errors: &mut ErrorList
         errors,
     );
     let mut limits = of_containers(members, "limits");
-    limits.retain(|name, _| name.starts_with(HUGE_PAGES));
+    limits.retain(|name, _| is_huge_pages(name));
     validate_sum(resources, "limits", &limits, errors);
     let of_pod = resources.member("limits");
-    // This is where they are reported.
+    // Kubernetes has this path for these errors.
     let containers = resources.member("containers");
     for (index, container) in spec.member("containers").list().iter().enumerate() {
         let place = containers.index(index);
@@ -142,7 +116,7 @@ fn validate_sum(resources: &Field<'_>, list: &str, sums: &Amounts, errors: &mut 
     }
 }
 
-/// Adds the errors of limits, requests and claims.
+/// Validates limits, requests and claims.
 fn validate_requirements(
     resources: &Field<'_>,
     validate_name: fn(&str, &Field<'_>, &mut ErrorList),
@@ -166,18 +140,14 @@ fn validate_requirements(
         // linear: two sorts of names are looked for.
         all.any(|(name, _)| is_wanted(name))
     };
-    if has(|name| name.starts_with(HUGE_PAGES)) && !has(is_common) {
+    if has(is_huge_pages) && !has(is_cpu_or_memory) {
         errors.push(resources.forbidden("HugePages require cpu or memory"));
     }
     validate_claims(&resources.member("claims"), claims, errors);
 }
 
-/// Whether a resource is one by which pods are told apart.
-fn is_common(name: &str) -> bool {
-    matches!(name, "cpu" | "memory")
-}
-
-/// A request is within its limit. What can't be promised twice is given as asked for.
+/// Validates that a request does not exceed its limit, and that it equals the limit of a resource
+/// that cannot be overcommitted.
 fn validate_limit(
     name: &str,
     request: &Field<'_>,
@@ -185,7 +155,7 @@ fn validate_limit(
     requests: &Field<'_>,
     errors: &mut ErrorList,
 ) {
-    let may_differ = is_native(name) && !name.starts_with(HUGE_PAGES);
+    let may_differ = can_be_overcommitted(name);
     let limit = limits.key(name);
     let (Some(asked), Some(limit)) = (request.value().and_then(read), limit.value().and_then(read))
     else {
@@ -204,7 +174,7 @@ fn validate_limit(
     errors.push(requests.invalid_value(asked.to_string(), detail));
 }
 
-/// Adds the errors of an amount of a resource: negative ones, and parts of what is whole.
+/// Validates a quantity: it must not be negative, nor a fraction of a countable resource.
 pub fn validate_quantity(name: &str, place: &Field<'_>, errors: &mut ErrorList) {
     let Some(quantity) = place.value().and_then(read) else {
         return;
@@ -222,7 +192,7 @@ pub fn validate_quantity(name: &str, place: &Field<'_>, errors: &mut ErrorList) 
     }
 }
 
-/// Huge pages are given as a whole.
+/// Validates that a quantity of huge pages is a multiple of the page size.
 fn validate_huge_pages(name: &str, place: &Field<'_>, errors: &mut ErrorList) {
     let Some(size) = name.strip_prefix(HUGE_PAGES) else {
         return;
@@ -239,15 +209,11 @@ fn validate_huge_pages(name: &str, place: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of the name of any resource, which is reported as the value.
+/// Validates the name of any resource. Errors show the name as their value. Returns whether it is
+/// valid.
 pub fn validate_resource_name(name: &str, place: &Field<'_>, errors: &mut ErrorList) -> bool {
     let wrong = names::qualified_name(name);
-    let is_standard = || {
-        STANDARD.contains(&name)
-            || name.starts_with(HUGE_PAGES)
-            || name.starts_with("requests.hugepages-")
-    };
-    let is_valid = wrong.is_empty() && (name.contains('/') || is_standard());
+    let is_valid = wrong.is_empty() && (name.contains('/') || is_standard(name));
     if wrong.is_empty() && !is_valid {
         let detail = "must be a standard resource type or fully qualified";
         errors.push(place.invalid_value(name, detail));
@@ -260,11 +226,11 @@ pub fn validate_resource_name(name: &str, place: &Field<'_>, errors: &mut ErrorL
     is_valid
 }
 
-/// Adds the errors of the name of a resource that containers can have.
+/// Validates the name of a resource of containers.
 pub fn validate_container_resource_name(name: &str, place: &Field<'_>, errors: &mut ErrorList) {
     validate_resource_name(name, place, errors);
     if !name.contains('/') {
-        if !OF_CONTAINERS.contains(&name) && !name.starts_with(HUGE_PAGES) {
+        if !is_of_containers(name) {
             errors.push(place.invalid_value(name, "must be a standard resource for containers"));
         }
     } else if !is_native(name) && !is_extended(name) {
@@ -275,42 +241,14 @@ pub fn validate_container_resource_name(name: &str, place: &Field<'_>, errors: &
 
 fn validate_pod_resource_name(name: &str, place: &Field<'_>, errors: &mut ErrorList) {
     let is_valid = validate_resource_name(name, place, errors);
-    if is_valid && !is_common(name) && !name.starts_with(HUGE_PAGES) {
+    if is_valid && !is_of_pod_level(name) {
         let shown = Value::from(name);
         let supported = ["cpu", HUGE_PAGES, "memory"];
         errors.push(place.with_value(&shown).not_supported(&supported));
     }
 }
 
-/// Whether a resource is one of Kubernetes itself.
-fn is_native(name: &str) -> bool {
-    !name.contains('/') || name.contains("kubernetes.io/")
-}
-
-/// Whether a resource is one that others define.
-fn is_extended(name: &str) -> bool {
-    !is_native(name)
-        && !name.starts_with("requests.")
-        && names::qualified_name(&format!("requests.{name}")).is_empty()
-}
-
-/// Whether there are only whole numbers of a resource.
-fn is_counted(name: &str) -> bool {
-    let counted = [
-        "pods",
-        "resourcequotas",
-        "services",
-        "replicationcontrollers",
-        "secrets",
-        "configmaps",
-        "persistentvolumeclaims",
-        "services.nodeports",
-        "services.loadbalancers",
-    ];
-    counted.contains(&name) || is_extended(name)
-}
-
-/// Adds the errors of what a container takes of the pod's claims.
+/// Validates a container's references to claims of the pod.
 fn validate_claims(claims: &Field<'_>, of_pod: &BTreeSet<&str>, errors: &mut ErrorList) {
     let mut seen = BTreeSet::new();
     let names: Vec<&str> = of_pod.iter().copied().collect();
@@ -334,7 +272,8 @@ fn validate_claims(claims: &Field<'_>, of_pod: &BTreeSet<&str>, errors: &mut Err
     }
 }
 
-/// A claim, or a request in it, is taken once. The whole claim includes its requests.
+/// Validates that a claim, or a request in it, is referred to once. The whole claim includes its
+/// requests.
 fn note_claim(
     claim: &Field<'_>,
     place: &Field<'_>,

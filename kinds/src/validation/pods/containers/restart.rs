@@ -1,11 +1,11 @@
-//! What is refused of when containers start again.
+//! Validation of the restart and resize policies of containers.
 
 use std::collections::HashSet;
 
 use api::field::Field;
 use api::field_error::FieldErrorKind;
 
-use crate::validation::formats::{one_of, require_text};
+use crate::validation::enums::{must_be_one_of, require_one_of, validate_one_of};
 use api::error_list::ErrorList;
 
 const MAX_RULES: usize = 20;
@@ -13,7 +13,7 @@ const MAX_EXIT_CODES: usize = 255;
 
 const RULES_NEED_POLICY: &str = "must specify restartPolicy when restart rules are used";
 
-/// Adds the errors of when an init container starts again after it has ended.
+/// Validates the restart policy of an init container.
 pub(super) fn validate_init_restart_policy(container: &Field<'_>, errors: &mut ErrorList) {
     let policy = container.member("restartPolicy");
     if policy.is_set() {
@@ -23,25 +23,25 @@ pub(super) fn validate_init_restart_policy(container: &Field<'_>, errors: &mut E
     }
 }
 
-/// Adds the errors of when a container starts again after it has ended.
+/// Validates the restart policy and the restart rules of a container.
 pub(super) fn validate_restart_policy(container: &Field<'_>, errors: &mut ErrorList) {
     let policy = container.member("restartPolicy");
     let rules = container.member("restartPolicyRules");
     if policy.is_set() {
-        one_of(&policy, &["Always", "Never", "OnFailure"], errors);
+        validate_one_of(&policy, &["Always", "Never", "OnFailure"], errors);
     } else if !rules.is_empty() {
         errors.push(policy.required(RULES_NEED_POLICY));
     }
     validate_count(&rules, MAX_RULES, errors);
     for rule in rules.items() {
-        one_of(
+        must_be_one_of(
             &rule.member("action"),
             &["Restart", "RestartAllContainers"],
             errors,
         );
         let codes = rule.member("exitCodes");
         if codes.is_set() {
-            one_of(&codes.member("operator"), &["In", "NotIn"], errors);
+            must_be_one_of(&codes.member("operator"), &["In", "NotIn"], errors);
             validate_count(&codes.member("values"), MAX_EXIT_CODES, errors);
         } else {
             errors.push(codes.required("must be specified"));
@@ -60,7 +60,7 @@ fn validate_count(list: &Field<'_>, most: usize, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of whether a container starts again for other resources.
+/// Validates the resize policy of a container.
 pub(super) fn validate_resize_policy(
     container: &Field<'_>,
     restart_policy: &str,
@@ -81,9 +81,7 @@ pub(super) fn validate_resize_policy(
         for (member, supported) in supported {
             let given = serde_json::Value::from(policy.member(member).text());
             let given = policies.with_value(&given);
-            if require_text(&given, errors) {
-                one_of(&given, &supported, errors);
-            }
+            require_one_of(&given, &supported, errors);
         }
         let on_resize = policy.member("restartPolicy").text();
         if restart_policy == "Never" && on_resize != "NotRequired" {

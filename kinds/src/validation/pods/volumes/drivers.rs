@@ -1,14 +1,15 @@
-//! What is refused of volumes of storage systems.
+//! Validation of volumes of storage systems.
 
-use crate::validation::formats::report;
 use api::field::Field;
 use api::names;
 
-use crate::validation::formats::{one_of, require_text};
+use crate::validation::enums::validate_one_of;
 use crate::validation::pods::fields::validate_dns_label;
+use crate::validation::report;
+use crate::validation::required::require_text;
 use api::error_list::ErrorList;
 
-/// A rule that says which texts must be there.
+/// Validates that these texts are not empty.
 fn require_all(source: &Field<'_>, names: &[&str], errors: &mut ErrorList) {
     for name in names {
         require_text(&source.member(name), errors);
@@ -21,7 +22,7 @@ fn require_list(list: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a secret's name, if there is a secret.
+/// Validates that a secret, if any, has a name.
 fn validate_secret_name(secret: &Field<'_>, errors: &mut ErrorList) {
     if secret.is_set() {
         require_text(&secret.member("name"), errors);
@@ -35,7 +36,8 @@ fn validate_partition(source: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a disk of Google. They are reported at another name.
+/// Validates a GCE persistent disk. Errors have another member name in their paths, as in
+/// Kubernetes.
 pub fn validate_gce(source: &Field<'_>, errors: &mut ErrorList) {
     let path = source.path();
     let volume = path.strip_suffix("gcePersistentDisk").unwrap_or(&path);
@@ -45,13 +47,13 @@ pub fn validate_gce(source: &Field<'_>, errors: &mut ErrorList) {
     validate_partition(&disk, errors);
 }
 
-/// Adds the errors of a disk of Amazon.
+/// Validates an AWS EBS volume.
 pub fn validate_aws(source: &Field<'_>, errors: &mut ErrorList) {
     require_text(&source.member("volumeID"), errors);
     validate_partition(source, errors);
 }
 
-/// Adds the errors of a directory of an NFS server.
+/// Validates an NFS volume.
 pub fn validate_nfs(source: &Field<'_>, errors: &mut ErrorList) {
     require_text(&source.member("server"), errors);
     let path = source.member("path");
@@ -61,7 +63,7 @@ pub fn validate_nfs(source: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of an iSCSI disk.
+/// Validates an iSCSI volume.
 pub fn validate_iscsi(source: &Field<'_>, errors: &mut ErrorList) {
     require_text(&source.member("targetPortal"), errors);
     let target = source.member("iqn");
@@ -99,10 +101,10 @@ fn validate_lun(lun: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Whether a name of an iSCSI node is well formed, if it is of a known form.
+/// Reports whether an iSCSI name is well-formed. Returns `None` for an unknown format.
 pub fn is_iscsi_name(text: &str) -> Option<bool> {
     let has_letters = |text: &str, count: usize| {
-        // Any letter may stand behind the first three.
+        // Kubernetes' regular expression has an unescaped dot after the first three letters.
         let mut letters = text.chars();
         letters.next().is_some_and(|first| first != '\n')
             && letters.as_str().len() == count
@@ -122,7 +124,7 @@ pub fn is_iscsi_name(text: &str) -> Option<bool> {
     })
 }
 
-/// What follows `iqn.`: a year and a month, a name, a colon, more.
+/// Reports whether a text after `iqn.` is well-formed: year and month, a name, a colon, and more.
 fn is_iqn(text: &str) -> bool {
     let Some((date, rest)) = text.split_at_checked(8) else {
         return false;
@@ -144,12 +146,12 @@ fn is_iqn(text: &str) -> bool {
         && !more.contains(is_refused)
 }
 
-/// Adds the errors of a volume of GlusterFS.
+/// Validates a GlusterFS volume.
 pub fn validate_glusterfs(source: &Field<'_>, errors: &mut ErrorList) {
     require_all(source, &["endpoints", "path"], errors);
 }
 
-/// Adds the errors of a volume of Flocker.
+/// Validates a Flocker volume.
 pub fn validate_flocker(source: &Field<'_>, errors: &mut ErrorList) {
     let name = source.member("datasetName");
     let uuid = source.member("datasetUUID");
@@ -168,24 +170,24 @@ pub fn validate_flocker(source: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of an image of RBD.
+/// Validates an RBD image.
 pub fn validate_rbd(source: &Field<'_>, errors: &mut ErrorList) {
     require_list(&source.member("monitors"), errors);
     require_text(&source.member("image"), errors);
 }
 
-/// Adds the errors of a disk of OpenStack.
+/// Validates a Cinder volume.
 pub fn validate_cinder(source: &Field<'_>, errors: &mut ErrorList) {
     require_text(&source.member("volumeID"), errors);
     validate_secret_name(&source.member("secretRef"), errors);
 }
 
-/// Adds the errors of a directory of CephFS.
+/// Validates a CephFS volume.
 pub fn validate_cephfs(source: &Field<'_>, errors: &mut ErrorList) {
     require_list(&source.member("monitors"), errors);
 }
 
-/// Adds the errors of a volume of Quobyte.
+/// Validates a Quobyte volume.
 pub fn validate_quobyte(source: &Field<'_>, errors: &mut ErrorList) {
     const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
     let registry = source.member("registry");
@@ -205,7 +207,7 @@ pub fn validate_quobyte(source: &Field<'_>, errors: &mut ErrorList) {
     require_text(&source.member("volume"), errors);
 }
 
-/// Whether a text is `host:port` or `[host]:port`. Neither part is checked further.
+/// Reports whether a text is `host:port` or `[host]:port`. The parts are not validated.
 fn is_host_and_port(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else {
         return false;
@@ -221,7 +223,7 @@ fn is_host_and_port(text: &str) -> bool {
     !host.contains(['[', ']']) && !port.contains(['[', ']'])
 }
 
-/// Adds the errors of a disk of Fibre Channel.
+/// Validates a Fibre Channel volume.
 pub fn validate_fc(source: &Field<'_>, errors: &mut ErrorList) {
     let names = source.member("targetWWNs");
     let identifiers = source.member("wwids");
@@ -243,7 +245,7 @@ pub fn validate_fc(source: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a volume of a driver outside of Kubernetes.
+/// Validates a FlexVolume.
 pub fn validate_flex_volume(source: &Field<'_>, errors: &mut ErrorList) {
     require_text(&source.member("driver"), errors);
     for (key, option) in source.member("options").entries() {
@@ -256,12 +258,12 @@ pub fn validate_flex_volume(source: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a share of Azure.
+/// Validates an Azure file share.
 pub fn validate_azure_file(source: &Field<'_>, errors: &mut ErrorList) {
     require_all(source, &["secretName", "shareName"], errors);
 }
 
-/// Adds the errors of a disk of Azure.
+/// Validates an Azure disk.
 pub fn validate_azure_disk(source: &Field<'_>, errors: &mut ErrorList) {
     const MANAGED: &str = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/\
                            microsoft.compute/disks/{disk-id}";
@@ -269,14 +271,12 @@ pub fn validate_azure_disk(source: &Field<'_>, errors: &mut ErrorList) {
         "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
     require_all(source, &["diskName", "diskURI"], errors);
     let mode = source.member("cachingMode");
-    if mode.is_set() {
-        one_of(&mode, &["None", "ReadOnly", "ReadWrite"], errors);
-    }
+    validate_one_of(&mode, &["None", "ReadOnly", "ReadWrite"], errors);
     let kind = source.member("kind");
     if !kind.is_set() {
         return;
     }
-    one_of(&kind, &["Dedicated", "Managed", "Shared"], errors);
+    validate_one_of(&kind, &["Dedicated", "Managed", "Shared"], errors);
     let address = source.member("diskURI");
     let (start, form) = match kind.text() {
         "Managed" => ("/subscriptions/", MANAGED),
@@ -287,22 +287,22 @@ pub fn validate_azure_disk(source: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of a disk of vSphere.
+/// Validates a vSphere volume.
 pub fn validate_vsphere(source: &Field<'_>, errors: &mut ErrorList) {
     require_text(&source.member("volumePath"), errors);
 }
 
-/// Adds the errors of a disk of Photon.
+/// Validates a Photon disk.
 pub fn validate_photon(source: &Field<'_>, errors: &mut ErrorList) {
     require_text(&source.member("pdID"), errors);
 }
 
-/// Adds the errors of a volume of Portworx.
+/// Validates a Portworx volume.
 pub fn validate_portworx(source: &Field<'_>, errors: &mut ErrorList) {
     require_text(&source.member("volumeID"), errors);
 }
 
-/// Adds the errors of a volume of StorageOS.
+/// Validates a StorageOS volume.
 pub fn validate_storageos(source: &Field<'_>, errors: &mut ErrorList) {
     let name = source.member("volumeName");
     if require_text(&name, errors) {
@@ -315,12 +315,12 @@ pub fn validate_storageos(source: &Field<'_>, errors: &mut ErrorList) {
     validate_secret_name(&source.member("secretRef"), errors);
 }
 
-/// Adds the errors of a volume of ScaleIO.
+/// Validates a ScaleIO volume.
 pub fn validate_scale_io(source: &Field<'_>, errors: &mut ErrorList) {
     require_all(source, &["gateway", "system", "volumeName"], errors);
 }
 
-/// Adds the errors of a volume of a CSI driver.
+/// Validates an inline CSI volume.
 pub fn validate_csi(source: &Field<'_>, errors: &mut ErrorList) {
     validate_csi_driver_name(&source.member("driver"), errors);
     let secret = source.member("nodePublishSecretRef");
@@ -329,7 +329,8 @@ pub fn validate_csi(source: &Field<'_>, errors: &mut ErrorList) {
     }
     let name = secret.member("name");
     if require_text(&name, errors) {
-        // A fault of the name is reported beside the driver's.
+        // As in Kubernetes, the error of the secret's name has the path of a `name` next to
+        // `driver`.
         let shown = source.member("name");
         for detail in names::dns_subdomain(name.text()) {
             errors.push(shown.invalid_value(name.text(), detail));
@@ -337,7 +338,7 @@ pub fn validate_csi(source: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of the name of a CSI driver.
+/// Validates the name of a CSI driver.
 pub fn validate_csi_driver_name(driver: &Field<'_>, errors: &mut ErrorList) {
     if !require_text(driver, errors) {
         return;
@@ -354,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_iscsi_nodes_are_told_apart() {
+    fn iscsi_names_are_checked() {
         let letters = "0123456789abcdefABCDEF0123456789";
         for good in [
             "iqn.2001-04.com.example:a",
@@ -382,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_with_ports_are_told_apart() {
+    fn hosts_with_ports_are_checked() {
         for good in ["a:1", ":1", "a:", "[::1]:2"] {
             assert!(is_host_and_port(good), "{good}");
         }

@@ -1,8 +1,9 @@
-//! What is refused of paths and modes of files in volumes.
+//! Validation of paths and modes of files in volumes.
 
 use api::field::Field;
 
-use crate::validation::formats::{one_of, require_text};
+use crate::validation::enums::must_be_one_of;
+use crate::validation::required::require_text;
 use api::error_list::ErrorList;
 
 const HOST_PATH_TYPES: [&str; 8] = [
@@ -16,30 +17,30 @@ const HOST_PATH_TYPES: [&str; 8] = [
     "Socket",
 ];
 
-/// Adds the errors of a path of the node.
+/// Validates a hostPath volume.
 pub fn validate_host_path(source: &Field<'_>, errors: &mut ErrorList) {
     let path = source.member("path");
     if require_text(&path, errors) {
         validate_no_backsteps(&path, errors);
         let of = source.member("type");
-        one_of(&of, &HOST_PATH_TYPES, errors);
+        must_be_one_of(&of, &HOST_PATH_TYPES, errors);
     }
 }
 
-/// Adds the errors of a repository.
+/// Validates a gitRepo volume.
 pub fn validate_git_repo(source: &Field<'_>, errors: &mut ErrorList) {
     require_text(&source.member("repository"), errors);
     validate_descending_path(&source.member("directory"), errors);
 }
 
-/// A path may not have `..` as one of its parts.
+/// Validates that no part of a path is `..`.
 pub fn validate_no_backsteps(path: &Field<'_>, errors: &mut ErrorList) {
     if path.text().split('/').any(|part| part == "..") {
         errors.push(path.invalid("must not contain '..'"));
     }
 }
 
-/// A path must be relative, and without `..`.
+/// Validates that a path is relative and without `..`.
 pub fn validate_descending_path(path: &Field<'_>, errors: &mut ErrorList) {
     if path.text().starts_with('/') {
         errors.push(path.invalid("must be a relative path"));
@@ -47,7 +48,7 @@ pub fn validate_descending_path(path: &Field<'_>, errors: &mut ErrorList) {
     validate_no_backsteps(path, errors);
 }
 
-/// A path must be relative, without `..`, and may not begin with it.
+/// Validates that a path is relative, without `..`, and does not start with two dots.
 pub fn validate_local_path(path: &Field<'_>, errors: &mut ErrorList) {
     validate_descending_path(path, errors);
     let text = path.text();
@@ -56,7 +57,7 @@ pub fn validate_local_path(path: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Adds the errors of permissions of files, if there are any.
+/// Validates the mode of files, if any.
 pub fn validate_mode(mode: &Field<'_>, errors: &mut ErrorList) {
     if mode.int().is_some_and(|bits| !(0..=0o777).contains(&bits)) {
         errors.push(mode.invalid("must be a number between 0 and 0777 (octal), both inclusive"));

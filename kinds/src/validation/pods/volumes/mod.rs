@@ -1,11 +1,9 @@
-//! What is refused of the volumes of pods.
+//! Validation of the volumes of pods.
 
 pub mod drivers;
 pub mod files;
 pub mod projected;
 
-use crate::validation::formats::report;
-use crate::validation::texts::require_one_of;
 use std::collections::HashSet;
 
 use api::field::Field;
@@ -15,16 +13,18 @@ use api::quantity::Quantity;
 use super::PodKind;
 use super::containers::Volumes;
 use super::fields::validate_annotations;
-use crate::validation::formats::require_text;
+use crate::validation::enums::require_one_of;
+use crate::validation::report;
+use crate::validation::required::require_text;
 use crate::validation::selectors::validate_labels;
 use crate::validation::storage::claims::validate_persistent_volume_claim_spec;
 use api::error_list::ErrorList;
 
-/// What checks the members of one type of volume.
+/// Validates the members of one type of volume.
 type Rule = fn(&Field<'_>, &mut ErrorList);
 
-/// All types of volumes in the order of their checks: the name, how it is called in a fault
-/// about a second type, and the rule for its members.
+/// All types of volumes in the order of validation: the member, its name in errors about a second
+/// type, and the function for its members.
 const TYPES: [(&str, &str, Rule); 30] = [
     ("emptyDir", "emptyDir", validate_empty_dir),
     ("hostPath", "hostPath", files::validate_host_path),
@@ -53,7 +53,7 @@ const TYPES: [(&str, &str, Rule); 30] = [
     ("cinder", "cinder", drivers::validate_cinder),
     ("cephfs", "cephFS", drivers::validate_cephfs),
     ("quobyte", "quobyte", drivers::validate_quobyte),
-    // The misspelling is that of kube-apiserver.
+    // kube-apiserver has this misspelling.
     (
         "downwardAPI",
         "downwarAPI",
@@ -83,7 +83,7 @@ const TYPES: [(&str, &str, Rule); 30] = [
     ("image", "image", validate_image),
 ];
 
-/// Adds the errors of volumes. Those without any are returned.
+/// Validates volumes. Returns those without errors.
 pub fn validate_volumes<'v>(
     volumes: &Field<'v>,
     pod: PodKind<'_>,
@@ -119,7 +119,7 @@ pub fn validate_volumes<'v>(
     sound
 }
 
-/// The names of the claims that will be made for ephemeral volumes, if the pod has a name.
+/// Returns the names of the claims that ephemeral volumes will get, if the pod has a name.
 fn ephemeral_claims(volumes: &Field<'_>, pod: PodKind<'_>) -> HashSet<String> {
     let Some(pod_name) = pod.name().filter(|name| !name.is_empty()) else {
         return HashSet::new();
@@ -139,8 +139,8 @@ fn validate_volume_source(volume: &Field<'_>, pod: PodKind<'_>, errors: &mut Err
             continue;
         }
         if has_type {
-            let fault = volume.member(shown);
-            errors.push(fault.forbidden("may not specify more than 1 volume type"));
+            let member = volume.member(shown);
+            errors.push(member.forbidden("may not specify more than 1 volume type"));
         } else {
             rule(&source, errors);
             validate_in_pod(volume, &source, name, pod, errors);
@@ -155,7 +155,7 @@ fn validate_volume_source(volume: &Field<'_>, pod: PodKind<'_>, errors: &mut Err
     }
 }
 
-/// The rules that depend on the pod around a volume.
+/// Validates the rules that depend on the pod of a volume.
 fn validate_in_pod(
     volume: &Field<'_>,
     source: &Field<'_>,
@@ -187,7 +187,7 @@ fn validate_in_pod(
     }
 }
 
-/// The name of the volume and the portal are a part of the initiator's name.
+/// Validates the length of volume name and portal, which are parts of the initiator name.
 fn validate_iscsi_name(volume: &Field<'_>, source: &Field<'_>, errors: &mut ErrorList) {
     let portal = source.member("targetPortal");
     let name = volume.member("name");
@@ -223,11 +223,10 @@ fn validate_ephemeral(source: &Field<'_>, errors: &mut ErrorList) {
     validate_persistent_volume_claim_spec(&template.member("spec"), errors);
 }
 
-/// Nothing of an image depends on itself alone.
-fn validate_image(_source: &Field<'_>, _faults: &mut ErrorList) {}
+/// Adds nothing: image volumes have rules only in their pod.
+fn validate_image(_source: &Field<'_>, _errors: &mut ErrorList) {}
 
-/// Fields of metadata that a template of another object may not set, in the order of their
-/// declaration.
+/// Fields of metadata that an embedded template must not set, in the order of their declaration.
 const NOT_IN_TEMPLATES: [&str; 13] = [
     "name",
     "generateName",
@@ -244,7 +243,7 @@ const NOT_IN_TEMPLATES: [&str; 13] = [
     "managedFields",
 ];
 
-/// Adds the errors of the metadata of a template for claims: it has only labels and annotations.
+/// Validates the metadata of a claim template, which may have labels and annotations only.
 pub fn validate_template_metadata(metadata: &Field<'_>, errors: &mut ErrorList) {
     validate_annotations(&metadata.member("annotations"), errors);
     validate_labels(&metadata.member("labels"), errors);

@@ -1,17 +1,17 @@
-//! What is refused of volumes with files from secrets, config maps, fields and tokens.
+//! Validation of volumes with files from Secrets, ConfigMaps, pod fields and tokens.
 
 use std::collections::HashSet;
 
 use api::field::Field;
 
 use super::files::{validate_local_path, validate_mode};
-use crate::validation::formats::require_text;
 use crate::validation::pods::field_refs::{
     validate_object_field_selector, validate_resource_field_selector,
 };
+use crate::validation::required::require_text;
 use api::error_list::ErrorList;
 
-/// The fields of a pod that its volumes can show.
+/// The fields of a pod that files can contain.
 const VOLUME_FIELDS: [&str; 5] = [
     "metadata.annotations",
     "metadata.labels",
@@ -23,13 +23,13 @@ const VOLUME_FIELDS: [&str; 5] = [
 const MIN_TOKEN_SECONDS: i64 = 10 * 60;
 const MAX_TOKEN_SECONDS: i64 = 1 << 32;
 
-/// Adds the errors of a secret's files.
+/// Validates a Secret volume.
 pub fn validate_secret(source: &Field<'_>, errors: &mut ErrorList) {
     require_text(&source.member("secretName"), errors);
     validate_files(source, errors);
 }
 
-/// Adds the errors of a config map's files.
+/// Validates a ConfigMap volume.
 pub fn validate_config_map(source: &Field<'_>, errors: &mut ErrorList) {
     require_text(&source.member("name"), errors);
     validate_files(source, errors);
@@ -50,11 +50,11 @@ fn validate_key_to_path(item: &Field<'_>, errors: &mut ErrorList) {
     validate_mode(&item.member("mode"), errors);
 }
 
-/// Adds the errors of files with fields of the pod.
+/// Validates a downward API volume.
 pub fn validate_downward_api(source: &Field<'_>, errors: &mut ErrorList) {
     validate_mode(&source.member("defaultMode"), errors);
     for item in source.member("items").list() {
-        // Faults of an item are reported as those of the volume.
+        // Kubernetes reports errors of an item at the volume.
         validate_downward_api_file(&source.with_value(item), errors);
     }
 }
@@ -81,7 +81,7 @@ fn validate_downward_api_file(file: &Field<'_>, errors: &mut ErrorList) {
     validate_mode(&file.member("mode"), errors);
 }
 
-/// Adds the errors of files from several sources.
+/// Validates a projected volume.
 pub fn validate_projected(source: &Field<'_>, errors: &mut ErrorList) {
     validate_mode(&source.member("defaultMode"), errors);
     let mut paths = HashSet::new();
@@ -131,7 +131,7 @@ fn validate_projected_keys(
     }
 }
 
-/// A path may be there once in all sources.
+/// Validates that a path is unique among all sources.
 fn validate_unique(
     source: &Field<'_>,
     path: &str,
@@ -156,7 +156,7 @@ fn validate_token(source: &Field<'_>, token: &Field<'_>, errors: &mut ErrorList)
         }
         Some(_) => {}
     }
-    // The path is reported as one of the volume.
+    // Kubernetes reports the path at the volume.
     let path = source.member("path");
     let path = match token.member("path").value() {
         Some(value) => path.with_value(value),

@@ -1,0 +1,16 @@
+//! The values of expressions, and the types of those that only functions use.
+
+pub(super) mod amounts;
+pub mod authorizer;
+pub(super) mod formats;
+mod json;
+pub(super) mod patterns;
+pub(super) mod semver;
+pub(super) mod times;
+pub(super) mod urls;
+pub(super) mod value;
+pub(super) mod work;
+
+pub use value::{Failure, Outcome, Value};
+use value::{JsonList, JsonMap, List, ListOf, Map, MapOf, Opaque, Text, error};
+pub use work::Work;

@@ -1,0 +1,4 @@
+//! ResourceClaims and ResourceSlices.
+
+pub mod claims;
+pub mod slices;

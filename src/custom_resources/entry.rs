@@ -1,0 +1,147 @@
+//! One definition as the controller knows it, and the next step for it. Pure.
+
+use std::sync::Arc;
+
+use actors::object::CachedObject;
+
+use super::definition::Definition;
+use super::made::{Identity, Made, phase_of};
+use crate::api::object::Object;
+use crate::api::resource::Phase;
+use crate::kinds::strategies::apiextensions::CLEANUP;
+use crate::kinds::strategies::definition_conditions::{Condition, structural_condition};
+
+/// A definition, and the state of its resource.
+#[derive(Default)]
+pub(super) struct Entry {
+    /// The definition, and the object that it was read from. `None` if it is gone.
+    pub current: Option<Current>,
+    /// The resource as it is served.
+    pub served: Option<Made>,
+    /// Whether its resource is being changed.
+    pub is_serving: bool,
+    /// Whether its status is being written.
+    pub is_writing: bool,
+    /// Whether its objects are being deleted.
+    pub is_cleaning: bool,
+    /// The condition about its schemas, by the uid and the generation.
+    structural: Option<(String, i64, Option<Condition>)>,
+}
+
+/// A definition, and the object that it was read from.
+#[derive(Clone)]
+pub(super) struct Current {
+    pub definition: Definition,
+    pub cached: Arc<CachedObject>,
+}
+
+/// The next step of serving.
+pub(super) enum Step {
+    /// Nothing, or only a newer text of the same spec.
+    None,
+    /// Serve this resource.
+    Serve { made: Box<Made>, ends_watches: bool },
+    /// Serve nothing any longer.
+    Withdraw,
+}
+
+impl Entry {
+    /// Takes the newest state of the definition.
+    pub fn take(&mut self, cached: &Arc<CachedObject>) -> Result<(), serde_json::Error> {
+        let known = self.current.as_ref().map(|current| &current.definition);
+        let definition = Definition::read(cached, known)?;
+        self.current = Some(Current {
+            definition,
+            cached: Arc::clone(cached),
+        });
+        Ok(())
+    }
+
+    /// Reads the definition again from the object that it was read from, without decisions that
+    /// could not be written.
+    pub fn forget_decisions(&mut self) {
+        if let Some(current) = &mut self.current
+            && let Ok(definition) = Definition::read(&current.cached, None)
+        {
+            current.definition = definition;
+        }
+    }
+
+    /// Returns the next step of serving. `is_hidden` says whether a built-in group hides the
+    /// resource.
+    pub fn step(&self, is_hidden: bool) -> Step {
+        let current = self.current.as_ref();
+        let wanted = current.filter(|current| current.definition.is_served());
+        let Some(Current { definition, cached }) = wanted else {
+            return match self.served {
+                Some(_) => Step::Withdraw,
+                None => Step::None,
+            };
+        };
+        let identity = Identity::of(definition);
+        let phase = phase_of(definition);
+        match &self.served {
+            Some(served) if served.identity == identity => {
+                served.source.renew(Arc::clone(cached));
+                match served.phase().is_none_or(|known| known == phase) {
+                    true => Step::None,
+                    false => Step::Serve {
+                        made: Box::new(served.in_phase(phase)),
+                        ends_watches: false,
+                    },
+                }
+            }
+            served => {
+                let made = Made::of(definition, Arc::clone(cached), is_hidden);
+                let served_form = served.as_ref().map(|served| served.form);
+                let is_same = served
+                    .as_ref()
+                    .is_some_and(|served| served.identity.is_same(&identity));
+                match made {
+                    Some(made) => Step::Serve {
+                        ends_watches: !is_same || served_form != Some(made.form),
+                        made: Box::new(made),
+                    },
+                    None if served.is_some() => Step::Withdraw,
+                    None => Step::None,
+                }
+            }
+        }
+    }
+
+    /// Returns the condition about schemas that are not structural.
+    pub fn structural(&mut self) -> Option<Condition> {
+        let Current { definition, cached } = self.current.as_ref()?;
+        if let Some((uid, generation, condition)) = &self.structural
+            && *uid == definition.uid
+            && *generation == definition.generation
+        {
+            return condition.clone();
+        }
+        let text = [b"{", cached.item_body()].concat();
+        let object = Object::read(&text);
+        let condition = object.ok().and_then(|object| structural_condition(&object));
+        let known = (
+            definition.uid.clone(),
+            definition.generation,
+            condition.clone(),
+        );
+        self.structural = Some(known);
+        condition
+    }
+
+    /// Returns whether the objects of the definition must be deleted now: it is being deleted, and
+    /// nobody can create more.
+    pub fn needs_cleanup(&self) -> bool {
+        let Some(Current { definition, .. }) = &self.current else {
+            return false;
+        };
+        // linear: few finalizers.
+        let waits = definition.finalizers.iter().any(|name| name == CLEANUP);
+        let is_closed = self
+            .served
+            .as_ref()
+            .is_none_or(|served| served.phase().is_none_or(|phase| phase != Phase::Announced));
+        definition.is_deleting && waits && is_closed
+    }
+}

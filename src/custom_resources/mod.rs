@@ -1,0 +1,146 @@
+//! Custom resources: the loops over CustomResourceDefinitions, and the resources that follow from
+//! them (crd.md 3 and 4).
+//!
+//! This folder owns the decisions about names and conditions, the resource that is made from a
+//! definition, and one controller that follows the definitions in their watch cache. The controller
+//! writes their status, has their resources served ([`Serving`]), and deletes the objects of
+//! deleted definitions. It runs on every daemon: what it writes follows from the definitions alone,
+//! is bound to the version that it was computed from, and is not written if it changes nothing. So
+//! daemons and kube-apiservers on one store agree without a leader. The folder must not know HTTP,
+//! storage engines, or how a resource is cached.
+
+mod cleanup;
+mod controller;
+mod definition;
+mod entry;
+mod form;
+mod gate;
+mod kind;
+mod made;
+mod names;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use actors::cacher::CacherHandle;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::registry::{Registry, RegistryStore};
+
+use controller::Controller;
+pub use gate::Gate;
+pub use made::Made;
+
+/// The resource of definitions.
+const DEFINITIONS: [&str; 3] = ["apiextensions.k8s.io", "v1", "customresourcedefinitions"];
+
+/// A resource to serve, in addition to others or instead of its former state.
+pub struct ToServe {
+    /// The resource.
+    pub made: Made,
+    /// Whether the watches of its former state end.
+    pub ends_watches: bool,
+}
+
+/// Serves custom resources.
+pub trait Serving: Send + Sync {
+    /// Serves resources in one generation. Those that are new, or whose caches hold other texts
+    /// than before, are served when their caches are full. Returns the outcomes in order.
+    fn serve(&self, resources: Vec<ToServe>) -> BoxFuture<'static, Vec<Result<(), String>>>;
+
+    /// Ends the serving of a resource, of this group and plural, and removes its cache.
+    fn withdraw(&self, group: &str, plural: &str) -> BoxFuture<'static, Result<(), String>>;
+
+    /// Returns a store of the resource with this name, whether or not any version is served.
+    fn store(&self, name: &str) -> Option<Arc<RegistryStore>>;
+
+    /// Returns whether a group is built in, so that it hides custom resources (CRD-104).
+    fn is_built_in(&self, group: &str) -> bool;
+}
+
+/// The dependencies of the loops.
+#[derive(Clone)]
+pub struct Setup {
+    /// The resources.
+    pub registry: Registry,
+    /// The cache of the definitions.
+    pub definitions: CacherHandle,
+    /// Serves what follows from them.
+    pub serving: Arc<dyn Serving>,
+}
+
+/// A handle of the running loops.
+pub struct CustomResources {
+    stop: watch::Sender<bool>,
+    gate: Arc<Gate>,
+    running: JoinHandle<()>,
+}
+
+impl CustomResources {
+    /// Starts the loops on the calling thread's runtime. `None` if definitions are not served.
+    pub fn start(setup: Setup) -> Option<CustomResources> {
+        let [group, version, plural] = DEFINITIONS;
+        let store = setup.registry.current().find(group, version, plural)?;
+        let gate = Arc::new(Gate::new(Arc::clone(&store), setup.definitions.clone()));
+        let (stop, mut stopped) = watch::channel(false);
+        let reported = Arc::clone(&gate);
+        let running = tokio::spawn(async move {
+            let controllers = supervised(setup, store, reported);
+            tokio::select! {
+                biased;
+                _ = stopped.wait_for(|stopped| *stopped) => {}
+                () = controllers => {}
+            }
+        });
+        Some(CustomResources {
+            stop,
+            gate,
+            running,
+        })
+    }
+
+    /// Returns the gate at which requests to unknown paths wait.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    /// Stops the loops.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        if let Err(error) = self.running.await {
+            tracing::warn!(%error, "the loops over definitions ended with an error");
+        }
+    }
+}
+
+/// Runs a controller, and a new one when it fails.
+async fn supervised(setup: Setup, store: Arc<RegistryStore>, gate: Arc<Gate>) {
+    use actors::backoff::{Backoff, random_unit};
+    use std::time::Duration;
+    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
+    loop {
+        let controller = Controller::new(&setup, Arc::clone(&store), Arc::clone(&gate));
+        let running = tokio::spawn(controller.run());
+        let aborted = AbortOnDrop(running.abort_handle());
+        let Err(failure) = running.await else {
+            return;
+        };
+        drop(aborted);
+        let wait = backoff.failed(random_unit());
+        tracing::error!(%failure, ?wait, "the loops over definitions failed and are restarted");
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Stops a task with the one that waits for it.
+struct AbortOnDrop(tokio::task::AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

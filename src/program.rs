@@ -1,0 +1,164 @@
+//! The program: configures, builds, serves, waits and stops.
+//!
+//! It is in the library so that the compiler makes the code of all futures there, in parallel. The
+//! binary would make it in one piece, which takes longer.
+
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use actors::engine::Engine;
+use rustix::fs::Mode;
+use rustix::process::umask;
+
+use crate::cli::backup::Openers;
+use crate::cli::{self, Action, EXIT_REFUSED};
+use crate::clock;
+use crate::config::Config;
+use crate::daemon::{self, Daemon, Host, StartError};
+use crate::process_limits;
+use crate::shutdown::{self, Signals};
+use crate::telemetry;
+use crate::transport::listener::raise_open_file_limit;
+
+/// Runs the command that the arguments name, and returns when it has ended. It sets what belongs
+/// to the whole process, such as its log and its recorder of metrics.
+pub fn main() -> ExitCode {
+    let started = Instant::now();
+    // Files that are created from here on are accessible only to their owner.
+    umask(Mode::from_raw_mode(0o077));
+    let action = cli::parse();
+    if let Err(error) = clock::check(SystemTime::now())
+        && !matches!(action, Action::Done(_))
+    {
+        cli::complain("taffrail", &error);
+        return ExitCode::FAILURE;
+    }
+    match action {
+        Action::Done(code) => code,
+        Action::Serve(config) => start(*config, started),
+        Action::Compact(config, retention) => {
+            let open = |config: &Config| opened(daemon::open_existing(config));
+            cli::compact::run(&config, &retention, open)
+        }
+        Action::Backup(config, options) => {
+            let openers = Openers {
+                directory: &|config| opened(daemon::open_existing(config)),
+                etcd: &|config| opened(daemon::open_etcd(config)),
+            };
+            cli::backup::run(&config, &options, openers)
+        }
+        Action::Restore(config, options) => {
+            let open = |config: &Config| opened(daemon::open_etcd(config));
+            cli::restore::run(&config, &options, &open)
+        }
+        Action::Inspect(config, options) => {
+            let open = |config: &Config| opened(daemon::open_existing(config));
+            cli::inspect::run(&config, &options, &open)
+        }
+        Action::History(config, options) => cli::objects::history::run(&config, &options),
+        Action::Get(config, options) => cli::objects::get::run(&config, &options),
+        Action::Undo(config, options) => cli::objects::undo::run(&config, &options),
+        Action::Kubeconfig(config, options) => cli::kubeconfig::run(&config, &options),
+        Action::TokenRotate(config) => cli::token::rotate(&config),
+        Action::StorageRewrite(config) => cli::storage::rewrite::run(&config),
+        Action::StorageTable(config, options) => {
+            let warnings = daemon::storage_warnings;
+            cli::storage::table::run(&config, &options, daemon::storage_factory, warnings)
+        }
+    }
+}
+
+fn opened(store: Result<Arc<dyn Engine>, StartError>) -> Result<Arc<dyn Engine>, String> {
+    store.map_err(|error| error.to_string())
+}
+
+/// Serves until stopped. If a library panics because the system refused something, the panic is
+/// reported as one line.
+fn start(config: Config, started: Instant) -> ExitCode {
+    if let Err(low) = process_limits::check() {
+        cli::complain("taffrail", &low);
+        return ExitCode::FAILURE;
+    }
+    // The log is not open yet, so the message is printed below instead.
+    set_hook(Box::new(|_| {}));
+    let served = catch_unwind(AssertUnwindSafe(|| {
+        actix::System::new().block_on(serve(config, started))
+    }));
+    served.unwrap_or_else(|panic| {
+        let why = panic.downcast_ref::<String>().map(String::as_str);
+        let why = why.or_else(|| panic.downcast_ref::<&str>().copied());
+        let why = why.unwrap_or("a library panicked");
+        let hint = "check that the limits of files, threads and memory are not too low";
+        cli::complain("taffrail", &format!("the daemon ended: {why}; {hint}"));
+        ExitCode::FAILURE
+    })
+}
+
+/// Serves until stopped.
+async fn serve(config: Config, started: Instant) -> ExitCode {
+    match run(config, started).await {
+        Ok(code) => code,
+        Err(error) => {
+            cli::complain("taffrail", &error);
+            let start = error.downcast_ref::<StartError>();
+            match start.is_some_and(StartError::is_refusal) {
+                true => ExitCode::from(EXIT_REFUSED),
+                false => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+async fn run(config: Config, started: Instant) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    telemetry::install_log(&config.log_level, config.log_format)?;
+    let series = telemetry::install_metrics()?;
+    let mut signals = Signals::install()?;
+    let starting = shutdown::stop_at_once()?;
+    let open_files = raise_open_file_limit();
+    let host = Host {
+        series,
+        started,
+        users: Vec::new(),
+        notifies_service_manager: true,
+    };
+    let daemon = Daemon::start(config, host).await?;
+    open_files.log();
+    daemon.log_start();
+    // Keep serving even if stdout is closed.
+    let _ = write!(std::io::stdout(), "{}", daemon.announcement());
+    drop(starting);
+    let code = until_stopped(&daemon, &mut signals).await;
+    let stopping = Instant::now();
+    tokio::select! {
+        () = daemon.stop() => {
+            tracing::info!(milliseconds = stopping.elapsed().as_millis() as u64, "stopped");
+            Ok(code)
+        }
+        // A second signal exits at once.
+        signal = signals.stop() => Ok(signal.exit_code()),
+    }
+}
+
+/// Serves until the daemon should stop.
+async fn until_stopped(daemon: &Daemon, signals: &mut Signals) -> ExitCode {
+    let ended = daemon.ended();
+    tokio::pin!(ended);
+    loop {
+        tokio::select! {
+            action = signals.next() => match action {
+                shutdown::SignalAction::Reload => daemon.reload().await,
+                shutdown::SignalAction::Stop(signal) => {
+                    tracing::info!(%signal, "stopping");
+                    return ExitCode::SUCCESS;
+                }
+            },
+            () = &mut ended => {
+                tracing::error!("the supervisor of the actors has ended; stopping");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+}

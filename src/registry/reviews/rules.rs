@@ -1,0 +1,58 @@
+//! Reviews of all that a user may do in a namespace (API-293).
+
+use std::sync::Arc;
+
+use futures_util::future::FutureExt;
+use serde_json::{Value, json};
+
+use super::Review;
+use crate::api::object::Object;
+use crate::api::status::Status;
+use crate::api::user_info::UserInfo;
+use crate::auth::{Authorizer, NonResourceRule, ResourceRule};
+use crate::registry::rest::Answering;
+
+/// Reviews which requests a user may make.
+pub(super) struct RulesReview {
+    pub(super) authorizer: Arc<dyn Authorizer>,
+}
+
+impl RulesReview {
+    async fn answered(&self, review: &mut Object, asking: &UserInfo) -> Result<(), Box<Status>> {
+        let namespace = review.at(&["spec", "namespace"]).and_then(Value::as_str);
+        let namespace = namespace.filter(|namespace| !namespace.is_empty());
+        let namespace =
+            namespace.ok_or_else(|| Box::new(Status::bad_request("no namespace on request")))?;
+        let rules = self.authorizer.rules_for(asking, namespace).await;
+        let resources = rules.of_resources.iter().map(|rule| {
+            let ResourceRule {
+                verbs,
+                api_groups,
+                resources,
+            } = rule;
+            json!({"verbs": verbs, "apiGroups": api_groups, "resources": resources})
+        });
+        let others = rules.of_paths.iter().map(|rule| {
+            let NonResourceRule { verbs, paths } = rule;
+            json!({"verbs": verbs, "nonResourceURLs": paths})
+        });
+        let status = json!({
+            "resourceRules": resources.collect::<Vec<Value>>(),
+            "nonResourceRules": others.collect::<Vec<Value>>(),
+            "incomplete": false,
+        });
+        // As in kube-apiserver, the response has no metadata and no spec.
+        review.set_managed_fields(None);
+        for part in ["metadata", "spec"] {
+            review.0.insert(part.to_owned(), json!({}));
+        }
+        review.0.insert("status".to_owned(), status);
+        Ok(())
+    }
+}
+
+impl Review for RulesReview {
+    fn answer<'a>(&'a self, review: &'a mut Object, asking: &'a UserInfo) -> Answering<'a, ()> {
+        self.answered(review, asking).boxed()
+    }
+}

@@ -1,0 +1,62 @@
+//! Reviews of tokens (API-295).
+
+use std::sync::Arc;
+
+use futures_util::future::FutureExt;
+use serde_json::json;
+
+use super::{Review, texts, user_info};
+use crate::api::object::Object;
+use crate::api::status::Status;
+use crate::api::user_info::UserInfo;
+use crate::auth::{Authenticators, Unauthorized};
+use crate::registry::rest::Answering;
+
+/// Reviews a bearer token: returns its user.
+pub(super) struct TokenReview {
+    pub(super) authenticators: Arc<Authenticators>,
+    /// The audiences of tokens that name no audience.
+    pub(super) api_audiences: Vec<String>,
+}
+
+impl TokenReview {
+    async fn tell(&self, review: &mut Object) -> Result<(), Box<Status>> {
+        let spec = review.0.get("spec");
+        let member = |name| spec.and_then(|spec| spec.get(name));
+        let token = member("token").and_then(|token| token.as_str());
+        let token = token.filter(|token| !token.is_empty()).ok_or_else(|| {
+            let why = "token is required for TokenReview in authentication";
+            Box::new(Status::bad_request(why))
+        })?;
+        let audiences = texts(member("audiences"));
+        let known = self
+            .authenticators
+            .review(token.as_bytes(), &audiences, &self.api_audiences);
+        let mut status = match known.await {
+            Ok((user, audiences)) => json!({
+                "authenticated": true,
+                "user": user_info(&user),
+                "audiences": audiences,
+            }),
+            Err(
+                Unauthorized::ServiceAccount(why) | Unauthorized::Invalidated { problem: why, .. },
+            ) => {
+                json!({"user": {}, "error": format!("[invalid bearer token, {why}]")})
+            }
+            Err(_) => json!({"user": {}, "error": "invalid bearer token"}),
+        };
+        if status["audiences"].as_array().is_some_and(Vec::is_empty)
+            && let Some(members) = status.as_object_mut()
+        {
+            members.remove("audiences");
+        }
+        review.0.insert("status".to_owned(), status);
+        Ok(())
+    }
+}
+
+impl Review for TokenReview {
+    fn answer<'a>(&'a self, review: &'a mut Object, _asking: &'a UserInfo) -> Answering<'a, ()> {
+        self.tell(review).boxed()
+    }
+}

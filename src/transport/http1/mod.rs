@@ -1,0 +1,364 @@
+//! HTTP/1.1 on top of hyper, with small buffers and the same service as HTTP/2.
+//!
+//! This folder applies the HTTP/1.1 parsing rules, keeps the timeouts and reads the request bodies
+//! of one connection. It takes an accepted byte stream and an [`HttpService`], and returns when the
+//! connection has ended. It does not know paths, resources or users.
+//!
+//! A request that is answered before its body has arrived (too large, unauthorized) ends its
+//! connection, unless the rest of the body is short and available. `request` decides which.
+
+mod lines;
+mod request;
+mod timeouts;
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::SystemTime;
+
+use actors::dispatcher::{Caller, WatchFrame};
+use bytes::Bytes;
+use http::header::{CONNECTION, DATE, HOST, HeaderValue, TRANSFER_ENCODING};
+use http::{Request, Response, Version};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::server::conn::http1::Builder;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use request::Unread;
+use timeouts::{ConnectionTimeouts, Phase, TimedIo};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+
+use crate::clock;
+use crate::transport::buffer_pool::COALESCED_BYTES;
+use crate::transport::connection_state::{ConnectionState, Held};
+use crate::transport::frame_batch::batch;
+use crate::transport::lingering_close::lingering_close;
+use crate::transport::thread::HttpThread;
+use crate::transport::{ConnectionFacts, HttpService, Refusal, RequestBody, ResponseBody};
+
+/// Serves a connection until it ends.
+pub(in crate::transport) async fn serve<S, T>(
+    io: T,
+    facts: ConnectionFacts,
+    state: &Rc<ConnectionState>,
+    service: S,
+    thread: HttpThread,
+) -> Result<(), hyper::Error>
+where
+    S: HttpService,
+    T: AsyncRead + AsyncWrite + Unpin + 'static,
+{
+    let mut membership = thread.join();
+    // Returns whether access to the last watch has been revoked.
+    let watched = RefCell::default();
+    let timeouts = ConnectionTimeouts::new(&thread);
+    let mut builder = Builder::new();
+    // The server keeps the time itself. hyper has one timeout for both idling and headers, and its
+    // date stays in the future after the clock is set back.
+    builder
+        .auto_date_header(false)
+        .header_read_timeout(None)
+        .max_buf_size(thread.limits().header_bytes as usize);
+    let io = TimedIo::new(io, timeouts.clone());
+    let lingering = io.clone();
+    let shared = ConnectionContext {
+        facts,
+        state,
+        thread: &thread,
+        timeouts: &timeouts,
+        watched: &watched,
+    };
+    let answering =
+        service_fn(|request: Request<Incoming>| answer(service.clone(), &shared, request));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(io), answering));
+    let mut timer = pin!(tokio::time::sleep_until(timeouts.next_look()));
+    let mut leaving = false;
+    let ended = poll_fn(|context| {
+        if !leaving && membership.is_draining(context) {
+            leaving = true;
+            connection.as_mut().graceful_shutdown();
+        }
+        // hyper formats the date even if it is not sent, and panics if the clock is out of
+        // range.
+        if let Err(error) = clock::check(SystemTime::now()) {
+            tracing::debug!(%error, "closing a connection, because the clock is out of range");
+            return Poll::Ready(Ok(Ended::OutOfTime));
+        }
+        let has_revocations = membership.has_revocations();
+        if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+            return Poll::Ready(ended.map(|()| Ended::InOrder));
+        }
+        // hyper does not poll a body while the body waits for its client, so its end is polled
+        // here.
+        let revocation = watched.borrow();
+        let is_revoked = || revocation.as_ref().is_some_and(|is_revoked| is_revoked());
+        if has_revocations && timeouts.is_watched() && is_revoked() {
+            return Poll::Ready(Ok(Ended::OutOfTime));
+        }
+        if timeouts.next_look() < timer.deadline() {
+            timer.as_mut().reset(timeouts.next_look());
+        }
+        while timer.as_mut().poll(context).is_ready() {
+            if timeouts.is_over() {
+                tracing::debug!("closing a connection, because its client is too slow");
+                return Poll::Ready(Ok(Ended::OutOfTime));
+            }
+            timer.as_mut().reset(timeouts.next_look());
+        }
+        Poll::Pending
+    })
+    .await?;
+    // A client that was too slow gets no last message.
+    if ended == Ended::InOrder {
+        lingering_close(lingering).await;
+    }
+    Ok(())
+}
+
+/// Returns whether a watch has been revoked.
+type Revocation = Box<dyn Fn() -> bool>;
+
+/// The state shared by the requests of one connection.
+struct ConnectionContext<'c> {
+    facts: ConnectionFacts,
+    state: &'c Rc<ConnectionState>,
+    thread: &'c HttpThread,
+    timeouts: &'c ConnectionTimeouts,
+    watched: &'c RefCell<Option<Revocation>>,
+}
+
+async fn answer<S: HttpService>(
+    service: S,
+    shared: &ConnectionContext<'_>,
+    request: Request<Incoming>,
+) -> Result<Response<Outgoing>, Infallible> {
+    let facts = &shared.facts;
+    let ConnectionContext {
+        state,
+        thread,
+        timeouts,
+        watched,
+        ..
+    } = *shared;
+    timeouts.enter(Phase::Busy);
+    let unread = Unread::of(&request);
+    let mut request = request.map(|incoming| {
+        if incoming.is_end_stream() {
+            RequestBody::Empty
+        } else {
+            unread.watch(incoming)
+        }
+    });
+    request.extensions_mut().insert(facts.clone());
+    let is_admitted = state.is_authenticated()
+        || service
+            .owner(request.headers(), facts)
+            .is_none_or(|owner| state.authenticate(&owner));
+    // Boxed, because hyper keeps the memory of this future while the connection lives, and a watch
+    // lives for hours.
+    let may_ask = state.may_ask(0, 0);
+    let mut response = match refused(&request, is_admitted, may_ask) {
+        Some(refusal) => refused_by(&service, refusal),
+        None => Box::pin(service.call(request)).await,
+    };
+    response
+        .headers_mut()
+        .entry(DATE)
+        .or_insert_with(|| thread.date().now());
+    if !unread.is_drained().await {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
+    if let ResponseBody::Watch(watch) = response.body() {
+        watched.replace(Some(watch.revocation()));
+        timeouts.enter(Phase::Watched);
+    }
+    let mut held = None;
+    match response.body() {
+        ResponseBody::Full(bytes) => timeouts.send(state.hold_answer(bytes.len())),
+        ResponseBody::Chunks(pieces) => held = Some(state.hold_answer(pieces.held())),
+        ResponseBody::Empty | ResponseBody::Watch(_) => {}
+    }
+    Ok(response.map(|body| Outgoing {
+        body,
+        _held: held,
+        thread: thread.clone(),
+        timeouts: timeouts.clone(),
+    }))
+}
+
+/// The reason to refuse a request before it reaches the service.
+fn refused<B>(request: &Request<B>, is_admitted: bool, may_ask: bool) -> Option<Refusal> {
+    let headers = request.headers();
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let is_other_coding = |coding: &HeaderValue| {
+        let coding = coding.as_bytes().trim_ascii();
+        !coding.eq_ignore_ascii_case(b"chunked")
+    };
+    if codings.next().is_some_and(is_other_coding) || codings.next().is_some() {
+        return Some(Refusal::TransferEncoding);
+    }
+    let mut hosts = headers.get_all(HOST).iter();
+    let wants_host = request.version() == Version::HTTP_11;
+    match (hosts.next(), hosts.next()) {
+        (None, _) if wants_host => Some(Refusal::MissingHost),
+        (_, Some(_)) => Some(Refusal::SeveralHosts),
+        (Some(host), _) if !is_host(host.as_bytes()) => Some(Refusal::MalformedHost),
+        _ if !is_admitted => Some(Refusal::TooManyConnections),
+        _ => (!may_ask).then_some(Refusal::TooManyUnread),
+    }
+}
+
+/// Whether `text` may be a host and port. It checks only the bytes, by the set that Go accepts
+/// there.
+fn is_host(text: &[u8]) -> bool {
+    let is_allowed =
+        |byte: &u8| byte.is_ascii_alphanumeric() || b"!$%&()*+,-.:;=[']_~".contains(byte);
+    text.iter().all(is_allowed)
+}
+
+/// Returns the response to a refused request. The connection then closes, except after
+/// [`Refusal::TooManyUnread`], because that client may ask again once it has read its responses.
+fn refused_by<S: HttpService>(service: &S, refusal: Refusal) -> Response<ResponseBody> {
+    let mut response = service.refuse(refusal);
+    if refusal != Refusal::TooManyUnread {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
+    response
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    InOrder,
+    OutOfTime,
+}
+
+/// A response body in the form that hyper takes.
+struct Outgoing {
+    body: ResponseBody,
+    /// The bytes that a body in pieces holds. A complete body goes to hyper at once, and counts
+    /// until all of it is sent.
+    _held: Option<Held>,
+    thread: HttpThread,
+    timeouts: ConnectionTimeouts,
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        self.timeouts.enter(Phase::Idle(Instant::now()));
+    }
+}
+
+impl Body for Outgoing {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = &mut *self;
+        let next = match &mut this.body {
+            ResponseBody::Empty => Poll::Ready(None),
+            ResponseBody::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                this.body = ResponseBody::Empty;
+                Poll::Ready((!bytes.is_empty()).then_some(bytes))
+            }
+            ResponseBody::Chunks(pieces) => pieces.poll_next(context),
+            ResponseBody::Watch(watch) if watch.is_revoked() => Poll::Ready(None),
+            ResponseBody::Watch(watch) => {
+                let caller = Caller::task(context);
+                let gathered = gather_frames(|| watch.poll_next(&caller));
+                this.thread.counters().sent(gathered.frames);
+                gathered.bytes
+            }
+        };
+        next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.body {
+            ResponseBody::Empty => true,
+            ResponseBody::Full(bytes) => bytes.is_empty(),
+            ResponseBody::Chunks(_) | ResponseBody::Watch(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.body {
+            ResponseBody::Empty => SizeHint::with_exact(0),
+            ResponseBody::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            ResponseBody::Chunks(_) | ResponseBody::Watch(_) => SizeHint::new(),
+        }
+    }
+}
+
+struct Gathered {
+    frames: u64,
+    bytes: Poll<Option<Bytes>>,
+}
+
+/// Collects all available frames into one piece of at most [`COALESCED_BYTES`] plus one frame. A
+/// single frame is not copied.
+fn gather_frames(mut next: impl FnMut() -> Poll<Option<WatchFrame>>) -> Gathered {
+    let nothing = |bytes| Gathered { frames: 0, bytes };
+    let first = match next() {
+        Poll::Ready(Some(first)) => first,
+        Poll::Ready(None) => return nothing(Poll::Ready(None)),
+        Poll::Pending => return nothing(Poll::Pending),
+    };
+    // The copy contains the first frame too, so that frame counts once more.
+    let left = COALESCED_BYTES.saturating_sub(first.bytes.len());
+    let joined = batch(first, COALESCED_BYTES, || left, next);
+    Gathered {
+        frames: joined.frames,
+        bytes: Poll::Ready(Some(joined.bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gather(frames: &[&'static [u8]]) -> Gathered {
+        let mut frames = frames.iter();
+        gather_frames(|| match frames.next() {
+            Some(frame) => Poll::Ready(Some(Bytes::from_static(frame).into())),
+            None => Poll::Pending,
+        })
+    }
+
+    #[test]
+    fn a_frame_alone_is_not_copied_and_several_become_one_piece() {
+        static ALONE: &[u8] = b"alone\n";
+        match gather(&[ALONE]) {
+            Gathered {
+                frames: 1,
+                bytes: Poll::Ready(Some(bytes)),
+            } => assert_eq!(bytes.as_ptr(), ALONE.as_ptr()),
+            _ => panic!("there was one frame"),
+        }
+        let several = gather(&[b"a\n", b"b\n", b"c\n"]);
+        assert_eq!(several.frames, 3);
+        assert_eq!(
+            several.bytes,
+            Poll::Ready(Some(Bytes::from_static(b"a\nb\nc\n")))
+        );
+        assert!(gather(&[]).bytes.is_pending());
+    }
+
+    #[test]
+    fn a_piece_has_a_bound() {
+        static FRAME: &[u8] = &[1; 40_000];
+        let gathered = gather(&[FRAME; 5]);
+        assert_eq!(gathered.frames, 2);
+    }
+}

@@ -1,0 +1,171 @@
+//! The server's own certificate, which the authority signs and which is renewed when necessary.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, KeyPair,
+    KeyUsagePurpose, SanType,
+};
+use x509_parser::extensions::{GeneralName, ParsedExtension};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::TlsError;
+use super::authority::{Authority, set_validity};
+use super::names::Name;
+use super::pem::der;
+use crate::clock;
+use crate::files::own;
+
+const CERTIFICATE: &str = "apiserver.crt";
+const KEY: &str = "apiserver.key";
+
+/// Two years, long enough for a daemon that restarts only for upgrades.
+const VALID_DAYS: i64 = 730;
+
+/// A certificate that expires within this time is renewed at the start.
+const RENEWED_BEFORE_END_SECONDS: i64 = 365 * 86_400;
+
+/// A certificate with its key.
+pub(super) struct Leaf {
+    pub(super) path: PathBuf,
+    pub(super) certificate_pem: String,
+    pub(super) key_path: PathBuf,
+    pub(super) key_pem: String,
+}
+
+pub(super) fn load_or_create(
+    folder: &Path,
+    authority: &Authority,
+    names: &BTreeSet<Name>,
+) -> Result<Leaf, TlsError> {
+    let path = folder.join(CERTIFICATE);
+    let key_path = folder.join(KEY);
+    let certificate_pem = super::kept(&path)?;
+    let key_pem = super::kept(&key_path)?;
+    if let (Some(certificate_pem), Some(key_pem)) = (certificate_pem, key_pem) {
+        match reason_to_renew(&path, &certificate_pem, &key_pem, authority, names) {
+            None => {
+                return Ok(Leaf {
+                    path,
+                    certificate_pem,
+                    key_path,
+                    key_pem,
+                });
+            }
+            Some(reason) => tracing::info!(reason, "making a new server certificate"),
+        }
+    }
+    create(path, key_path, authority, names)
+}
+
+fn create(
+    path: PathBuf,
+    key_path: PathBuf,
+    authority: &Authority,
+    names: &BTreeSet<Name>,
+) -> Result<Leaf, TlsError> {
+    let refuse = |error: rcgen::Error| TlsError::new(&path, error);
+    let key = KeyPair::generate().map_err(refuse)?;
+    let mut parameters = CertificateParams::default();
+    let mut name = DistinguishedName::new();
+    name.push(DnType::CommonName, "taffrail");
+    parameters.distinguished_name = name;
+    parameters.subject_alt_names = names
+        .iter()
+        .map(|name| match name {
+            Name::Host(host) => host.as_str().try_into().map(SanType::DnsName),
+            Name::Address(address) => Ok(SanType::IpAddress(*address)),
+        })
+        .collect::<Result<_, _>>()
+        .map_err(refuse)?;
+    parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    parameters.use_authority_key_identifier_extension = true;
+    set_validity(&mut parameters, VALID_DAYS, clock::now());
+    let certificate_pem = parameters
+        .signed_by(&key, authority.issuer())
+        .map_err(refuse)?
+        .pem();
+    let key_pem = key.serialize_pem();
+    for (path, text) in [(&key_path, &key_pem), (&path, &certificate_pem)] {
+        own::write(path, text.as_bytes()).map_err(|error| TlsError::new(path, error))?;
+    }
+    Ok(Leaf {
+        path,
+        certificate_pem,
+        key_path,
+        key_pem,
+    })
+}
+
+/// Returns the reason why a certificate must be renewed. After a crash the key may not match the
+/// certificate.
+fn reason_to_renew(
+    path: &Path,
+    certificate_pem: &str,
+    key_pem: &str,
+    authority: &Authority,
+    names: &BTreeSet<Name>,
+) -> Option<&'static str> {
+    let Ok(der) = der(path, certificate_pem) else {
+        return Some("it can't be read");
+    };
+    let Ok((_, parsed)) = X509Certificate::from_der(&der) else {
+        return Some("it can't be read");
+    };
+    let Ok(key) = KeyPair::from_pem(key_pem) else {
+        return Some("its key can't be read");
+    };
+    if parsed.public_key().subject_public_key.data.as_ref() != key.public_key_raw() {
+        return Some("its key belongs to another certificate");
+    }
+    let now = clock::now().as_second();
+    if parsed.validity().not_after.timestamp() - now < RENEWED_BEFORE_END_SECONDS {
+        return Some("it expires within a year");
+    }
+    if parsed.validity().not_before.timestamp() > now {
+        return Some("it is not valid yet: the clock was ahead when it was made, or is behind");
+    }
+    if signer(&parsed) != Some(authority.key_identifier()) {
+        return Some("another authority signed it");
+    }
+    if names_of(&parsed) != *names {
+        return Some("its names changed");
+    }
+    None
+}
+
+fn signer<'c>(certificate: &'c X509Certificate<'_>) -> Option<&'c [u8]> {
+    certificate
+        .extensions()
+        .iter()
+        .find_map(|extension| match extension.parsed_extension() {
+            ParsedExtension::AuthorityKeyIdentifier(identifier) => {
+                identifier.key_identifier.as_ref().map(|key| key.0)
+            }
+            _ => None,
+        })
+}
+
+fn names_of(certificate: &X509Certificate<'_>) -> BTreeSet<Name> {
+    let names = certificate.subject_alternative_name().ok().flatten();
+    let names = names.map(|extension| extension.value.general_names.iter());
+    names
+        .into_iter()
+        .flatten()
+        .filter_map(|name| match name {
+            GeneralName::DNSName(host) => Some(Name::Host((*host).to_owned())),
+            GeneralName::IPAddress(bytes) => address(bytes).map(Name::Address),
+            _ => None,
+        })
+        .collect()
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    <[u8; 4]>::try_from(bytes)
+        .map(IpAddr::from)
+        .or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from))
+        .ok()
+}

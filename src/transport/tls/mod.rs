@@ -1,0 +1,287 @@
+//! TLS: the certificates, created on the first start and kept, and the configuration of rustls.
+//!
+//! This folder manages the certificate files in the data directory. From the settings it makes a
+//! rustls configuration, the certificates that clients must trust, and certificates for clients. It
+//! does not know connections, HTTP or permissions.
+//!
+//! Run this only while the data directory is locked. Otherwise two daemons could create two
+//! authorities.
+
+mod authority;
+mod certificate;
+mod client_authority;
+pub mod client_signer;
+mod faults;
+mod metrics;
+mod names;
+mod pem;
+mod server_config;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use rustls::ServerConfig;
+use rustls::pki_types::CertificateDer;
+
+use crate::clock;
+use crate::config::Config;
+use crate::files::{PrivateDirectory, given, own};
+use authority::Authority;
+pub(super) use metrics::handshake_errors;
+pub(super) use server_config::ALPN_HTTP2;
+
+/// The settings that name files.
+const CERTIFICATE: &str = "tls-cert-file";
+const KEY: &str = "tls-private-key-file";
+const CLIENT_AUTHORITY: &str = "client-ca-file";
+
+/// The folder of the certificates within the data directory.
+const FOLDER: &str = "pki";
+
+/// The certificates cannot be read or created.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{}: {problem}", flag(*.setting), .path.display())]
+pub struct TlsError {
+    /// The setting that names the file, unless the daemon chose it.
+    pub setting: Option<&'static str>,
+    /// The file.
+    pub path: PathBuf,
+    /// The problem with it, and what the operator can do.
+    pub problem: String,
+}
+
+impl TlsError {
+    fn new(path: &Path, problem: impl ToString) -> TlsError {
+        TlsError {
+            setting: None,
+            path: path.to_owned(),
+            problem: problem.to_string(),
+        }
+    }
+
+    fn of(setting: &'static str) -> impl FnOnce(TlsError) -> TlsError {
+        move |error| TlsError {
+            setting: Some(setting),
+            ..error
+        }
+    }
+}
+
+fn flag(setting: Option<&str>) -> String {
+    setting.map_or_else(String::new, |setting| format!("--{setting}="))
+}
+
+/// The certificate that the secure port presents, and the authorities that the daemon and its
+/// clients trust. All of them may change while the daemon runs.
+pub struct Tls {
+    config: Config,
+    authority: Authority,
+    server: Arc<ArcSwap<ServerConfig>>,
+    loaded: Mutex<Loaded>,
+}
+
+/// The content of the files when they were last read.
+#[derive(Clone, PartialEq, Eq)]
+struct Loaded {
+    presented: Presented,
+    /// The authorities of client certificates: the daemon's own, and those of `client-ca-file`.
+    client_authorities: Vec<CertificateDer<'static>>,
+}
+
+/// A certificate chain with its key, in PEM, and the files they come from.
+#[derive(Clone, PartialEq, Eq)]
+struct Presented {
+    path: PathBuf,
+    chain_pem: String,
+    key_path: PathBuf,
+    key_pem: String,
+}
+
+/// The changes that a reload made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TlsReload {
+    /// Whether the certificate of the secure port changed.
+    pub certificate: bool,
+    /// Whether the trusted authorities of client certificates changed.
+    pub client_authorities: bool,
+}
+
+impl Tls {
+    /// Reads the configured certificates. It creates certificates that are missing, expire soon or
+    /// lack a required name. The authority is created only once, so that kubeconfigs stay valid.
+    ///
+    /// # Errors
+    /// [`TlsError`] names the file.
+    pub fn load_or_create(config: &Config) -> Result<Tls, TlsError> {
+        let folder = config.data_dir.as_path().join(FOLDER);
+        PrivateDirectory::within(&folder).map_err(|error| TlsError::new(&folder, error))?;
+        let authority = Authority::load_or_create(&folder)?;
+        let loaded = load(config, &authority)?;
+        let server = server_config::build(&loaded)?;
+        let tls = Tls {
+            config: config.clone(),
+            authority,
+            server: Arc::new(ArcSwap::new(server)),
+            loaded: Mutex::new(loaded),
+        };
+        tls.measure();
+        Ok(tls)
+    }
+
+    /// Checks the files that the settings name, and no other files.
+    ///
+    /// # Errors
+    /// [`TlsError`] names the file.
+    pub fn check(config: &Config) -> Result<(), TlsError> {
+        if config.tls_cert_file.is_set() {
+            given_certificate(config)?;
+        }
+        client_authority::read(config).map(|_| ())
+    }
+
+    /// Reads the files again, and renews the daemon's own certificate if that is due. Open
+    /// connections keep their certificates; new ones use those just read. If a file is unusable,
+    /// nothing changes.
+    ///
+    /// # Errors
+    /// [`TlsError`] names the file.
+    pub fn reload(&self) -> Result<TlsReload, TlsError> {
+        let mut before = self.loaded.lock();
+        let loaded = load(&self.config, &self.authority)?;
+        let reload = TlsReload {
+            certificate: loaded.presented != before.presented,
+            client_authorities: loaded.client_authorities != before.client_authorities,
+        };
+        if reload.certificate {
+            refuse_ended(&self.config, &loaded.presented)?;
+        }
+        if loaded != *before {
+            self.server.store(server_config::build(&loaded)?);
+            *before = loaded;
+            drop(before);
+            self.measure();
+        }
+        Ok(reload)
+    }
+
+    /// The configuration for the next handshake.
+    pub fn server_config(&self) -> Arc<ArcSwap<ServerConfig>> {
+        Arc::clone(&self.server)
+    }
+
+    /// Returns the certificates that clients must trust, in PEM, for kubeconfigs.
+    pub fn trust_pem(&self) -> String {
+        match self.config.tls_cert_file.is_set() {
+            true => self.loaded.lock().presented.chain_pem.clone(),
+            false => self.authority.certificate_pem().to_owned(),
+        }
+    }
+
+    /// Returns the trusted authorities of client certificates.
+    pub fn client_authorities(&self) -> Vec<CertificateDer<'static>> {
+        self.loaded.lock().client_authorities.clone()
+    }
+
+    /// Returns the same certificates in PEM.
+    pub fn client_authorities_pem(&self) -> String {
+        let loaded = self.loaded.lock();
+        let authorities = loaded.client_authorities.iter();
+        authorities.map(|one| client_signer::pem(one)).collect()
+    }
+
+    /// Returns the files that an operator may change while the daemon runs.
+    pub fn followed(&self) -> Vec<PathBuf> {
+        let given = [
+            &self.config.tls_cert_file,
+            &self.config.tls_private_key_file,
+            &self.config.client_ca_file,
+        ];
+        let given = given.into_iter().filter(|file| file.is_set());
+        given.map(|file| file.as_path().to_owned()).collect()
+    }
+
+    fn measure(&self) {
+        let loaded = self.loaded.lock();
+        metrics::end("serving", &loaded.presented.chain_pem);
+        metrics::end("authority", self.authority.certificate_pem());
+    }
+}
+
+fn load(config: &Config, authority: &Authority) -> Result<Loaded, TlsError> {
+    let presented = match config.tls_cert_file.is_set() {
+        true => given_certificate(config)?,
+        false => {
+            let folder = config.data_dir.as_path().join(FOLDER);
+            let leaf = certificate::load_or_create(&folder, authority, &names::of(config))?;
+            Presented {
+                path: leaf.path,
+                chain_pem: leaf.certificate_pem,
+                key_path: leaf.key_path,
+                key_pem: leaf.key_pem,
+            }
+        }
+    };
+    let own = pem::der(Path::new(FOLDER), authority.certificate_pem())?;
+    let given = client_authority::read(config)?;
+    Ok(Loaded {
+        presented,
+        client_authorities: [vec![own], given].concat(),
+    })
+}
+
+/// Reads the certificate of `tls-cert-file` and its key.
+fn given_certificate(config: &Config) -> Result<Presented, TlsError> {
+    let path = config.tls_cert_file.as_path();
+    let key_path = config.tls_private_key_file.as_path();
+    let presented = Presented {
+        path: path.to_owned(),
+        chain_pem: read(path).map_err(TlsError::of(CERTIFICATE))?,
+        key_path: key_path.to_owned(),
+        key_pem: read(key_path).map_err(TlsError::of(KEY))?,
+    };
+    // Only building the TLS key shows whether certificate and key are usable together.
+    server_config::certified_key(&presented).map_err(|error| {
+        let setting = match error.path == key_path {
+            true => KEY,
+            false => CERTIFICATE,
+        };
+        TlsError::of(setting)(error)
+    })?;
+    Ok(presented)
+}
+
+/// Refuses an expired certificate on a reload, so that it does not replace the one in use. At the
+/// start an expired certificate is served, because the clock may be wrong and there is no other.
+fn refuse_ended(config: &Config, presented: &Presented) -> Result<(), TlsError> {
+    let end = metrics::end_of(&presented.chain_pem);
+    match end.filter(|end| *end < clock::now().as_second()) {
+        Some(end) if config.tls_cert_file.is_set() => {
+            let end = jiff::Timestamp::from_second(end).unwrap_or_default();
+            let problem = format!("its first certificate expired at {end}; renew it");
+            Err(TlsError::of(CERTIFICATE)(TlsError::new(
+                &presented.path,
+                problem,
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read(path: &Path) -> Result<String, TlsError> {
+    let file = given::read(path, given::PEM_BYTES_MAX);
+    let text = file.and_then(|file| Ok(file.text()?.to_owned()));
+    text.map_err(|error| TlsError::new(path, error))
+}
+
+/// Returns the content of a file in the data directory, or `None` if it does not exist.
+fn kept(path: &Path) -> Result<Option<String>, TlsError> {
+    // An obstacle to replacing the file is reported now instead of in a year.
+    let unfinished = own::unfinished(path);
+    own::inspect(&unfinished).map_err(|error| TlsError::new(&unfinished, error))?;
+    own::read_text(path, given::PEM_BYTES_MAX).map_err(|error| TlsError::new(path, error))
+}

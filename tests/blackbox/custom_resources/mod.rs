@@ -1,0 +1,118 @@
+//! Custom resources: definitions, their life, and what they serve (crd.md).
+
+mod changes;
+mod deletion;
+mod life;
+mod several_daemons;
+mod writes;
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, Call, Client, Daemon};
+use crate::servers::etcd::{self, Cluster};
+
+/// For busy machines. The awaited steps take milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const LAMPS: &str = "/apis/example.com/v1/namespaces/default/lamps";
+
+/// A version that is served, and its schema.
+fn version(name: &str, is_storage: bool, schema: &Value) -> Value {
+    json!({"name": name, "served": true, "storage": is_storage,
+        "schema": {"openAPIV3Schema": schema}})
+}
+
+/// A definition of a resource with these names and versions.
+fn definition(plural: &str, kind: &str, versions: &Value) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.example.com")},
+        "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"plural": plural, "singular": plural.trim_end_matches('s'), "kind": kind},
+            "versions": versions},
+    })
+}
+
+/// A schema with a text, a number with a default, and a status.
+fn schema() -> Value {
+    json!({"type": "object", "properties": {
+        "spec": {"type": "object", "required": ["colour"], "properties": {
+            "colour": {"type": "string", "maxLength": 10},
+            "watts": {"type": "integer", "default": 5, "minimum": 1},
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}},
+        "status": {"type": "object", "properties": {"lit": {"type": "boolean"}}}}})
+}
+
+fn lamps() -> Value {
+    definition("lamps", "Lamp", &json!([version("v1", true, &schema())]))
+}
+
+fn lamp(name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Lamp", "metadata": {"name": name},
+        "spec": spec})
+}
+
+fn path_of(definition: &Value) -> String {
+    let name = definition["metadata"]["name"].as_str().unwrap();
+    format!("{DEFINITIONS}/{name}")
+}
+
+/// Runs a test over the embedded engine, and over etcd where there is one.
+async fn over_each(test: impl AsyncFn(&Daemon)) {
+    let daemon = Daemon::start().await;
+    test(&daemon).await;
+    drop(daemon);
+    if etcd::find("3.5").is_none() {
+        return;
+    }
+    let starting = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
+    let cluster = starting.await.unwrap();
+    let servers = format!("--etcd-servers={}", cluster.urls().join(","));
+    test(&Daemon::with(&[&servers]).await).await;
+}
+
+/// Repeats a call until its answer is the wanted one.
+async fn until(client: &Client, call: impl Fn() -> Call, is: impl Fn(&Answer) -> bool) -> Answer {
+    let begun = Instant::now();
+    loop {
+        let answer = client.call(call()).await;
+        if is(&answer) {
+            return answer;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{}", answer.text());
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Returns a condition of a definition.
+fn condition<'d>(definition: &'d Value, kind: &str) -> Option<&'d Value> {
+    let conditions = definition["status"]["conditions"].as_array()?;
+    conditions
+        .iter()
+        .find(|condition| condition["type"] == kind)
+}
+
+fn has(definition: &Value, kind: &str, status: &str) -> bool {
+    condition(definition, kind).is_some_and(|condition| condition["status"] == status)
+}
+
+/// Waits until a definition has a condition with this status.
+async fn conditioned(client: &Client, path: &str, kind: &str, status: &str) -> Value {
+    let is = |answer: &Answer| has(&answer.json(), kind, status);
+    until(client, || Call::get(path), is).await.json()
+}
+
+/// Creates a definition, and waits until its resource is served.
+async fn establish(client: &Client, definition: &Value) -> Value {
+    let created = client.call(Call::post(DEFINITIONS, definition)).await;
+    created.expect(201);
+    conditioned(client, &path_of(definition), "Established", "True").await
+}
+
+/// Waits until a path is not there.
+async fn gone(client: &Client, path: &str) {
+    until(client, || Call::get(path), |answer| answer.status == 404).await;
+}
