@@ -116,6 +116,8 @@ struct File {
     pending: Vec<Pending>,
     /// Blocks that take room.
     blocks: std::collections::BTreeSet<u64>,
+    /// How many times the file was opened.
+    openings: u64,
 }
 
 impl File {
@@ -126,6 +128,7 @@ impl File {
             durable: content,
             pending: Vec::new(),
             blocks: blocks.collect(),
+            openings: 0,
         }
     }
 
@@ -232,6 +235,9 @@ pub struct World {
     waiting: bool,
     /// The power is off, and every operation fails.
     dead: bool,
+    /// Changes to files by an opening that another opening has followed. They destroy what the later
+    /// one relies on.
+    pub overtaken: u64,
 }
 
 impl World {
@@ -404,6 +410,19 @@ impl SimulatedDisk {
 struct Handle {
     disk: SimulatedDisk,
     file: Inode,
+    /// Which opening of the file this is.
+    opening: u64,
+}
+
+impl Handle {
+    /// The world for a change of the file.
+    fn change(&self) -> parking_lot::MutexGuard<'_, World> {
+        let mut world = self.disk.change();
+        if world.file(self.file).openings != self.opening {
+            world.overtaken += 1;
+        }
+        world
+    }
 }
 
 impl StorageBackend for Handle {
@@ -426,7 +445,7 @@ impl StorageBackend for Handle {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut world = self.disk.change();
+        let mut world = self.change();
         world.check()?;
         let file = world.file(self.file);
         file.current.apply(&Pending::SetLen(len));
@@ -436,7 +455,7 @@ impl StorageBackend for Handle {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let mut world = self.disk.change();
+        let mut world = self.change();
         let checked = world.check();
         let mut dice = world.dice.clone().unwrap_or(Dice::new(1));
         let file = world.file(self.file);
@@ -449,7 +468,7 @@ impl StorageBackend for Handle {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let mut world = self.disk.change();
+        let mut world = self.change();
         world.check()?;
         let capacity = world.faults.capacity;
         let new: Vec<u64> = {
@@ -490,9 +509,12 @@ impl Disk for SimulatedDisk {
         // As the real one: what is dirty is synced, what only the cache holds is dropped.
         opened.sync();
         opened.current = opened.durable.clone();
+        opened.openings += 1;
+        let opening = opened.openings;
         Ok(Box::new(Handle {
             disk: self.clone(),
             file: inode,
+            opening,
         }))
     }
 

@@ -22,6 +22,8 @@ pub async fn serving(workload: &Workload) {
 
 /// Compares the engine's data with its promises. Data that it shows is a promise from now on.
 pub async fn compare(workload: &mut Workload) {
+    let overtaken = workload.disk.world().overtaken;
+    assert_eq!(overtaken, 0, "an earlier opening has changed a file");
     let (revision, found) = state(&workload.engine).await;
     let events = log(&workload.engine).await;
     let mut promises = workload.promises.lock();

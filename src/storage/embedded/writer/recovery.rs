@@ -104,6 +104,10 @@ impl WriterThread {
         let (store, opened, missed) = opened?;
         // The database is whole without the journal. A file whose sync failed is not used again.
         self.journal.remove()?;
+        // The last step that can fail. After it the store is in use, and only `abandon` may end
+        // that: a store that is merely dropped closes its database, which writes to the file that
+        // the next attempt has opened.
+        store.acknowledge(&self.state.name, opened.meta.totals.revision)?;
         let store = Arc::new(store);
         self.last_mark = opened.last_mark;
         self.scrubbed = opened.meta.scrubbed;
@@ -113,7 +117,6 @@ impl WriterThread {
         self.store = Some(Arc::clone(&store));
         self.state.set_compacted(opened.meta.compacted);
         self.state.set_edition(opened.meta.edition);
-        store.acknowledge(&self.state.name, opened.meta.totals.revision)?;
         self.publish(&missed.into(), opened.meta.totals);
         self.state.set_store(Some(store));
         self.state.set_health(Health::Serving);
