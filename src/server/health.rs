@@ -394,7 +394,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::transport::ResponseBody;
+    use crate::server::respond::ResponseBody;
 
     fn health(storage_works: &Arc<AtomicBool>) -> Health {
         let health = unstarted(storage_works);

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::stream::{LocalBoxStream, Stream, StreamExt};
 
 /// The frames of a watch.
-pub trait WatchBody {
+pub trait WatchBody: Unpin + 'static {
     /// Polls for the next frame, or `None` at the end.
     fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>>;
 
@@ -21,9 +21,6 @@ pub trait WatchBody {
     /// Returns a function for [`WatchBody::is_revoked`], for a protocol that has handed over the
     /// body.
     fn revocation(&self) -> Box<dyn Fn() -> bool>;
-
-    /// Sets a function that is called when the watch ends, that is, when its body is dropped.
-    fn at_end(&mut self, done: Box<dyn FnOnce()>);
 }
 
 /// The size of one piece of a body, to which at most one indivisible part, such as a list item, is
@@ -75,9 +72,9 @@ impl Pieces {
     }
 }
 
-/// The body of a response.
+/// The body of a response, with a watch as its service has them.
 #[derive(Default)]
-pub enum ResponseBody {
+pub enum ResponseBody<W> {
     /// No body.
     #[default]
     Empty,
@@ -87,10 +84,10 @@ pub enum ResponseBody {
     Chunks(Pieces),
     /// A watch. The headers are sent at once, and frames as they arrive (WA-1). A frame is
     /// requested only when the client has room for it.
-    Watch(Box<dyn WatchBody>),
+    Watch(W),
 }
 
-impl fmt::Debug for ResponseBody {
+impl<W> fmt::Debug for ResponseBody<W> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ResponseBody::Empty => formatter.write_str("Empty"),

@@ -6,17 +6,22 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::request_body::RequestBody;
-use super::response_body::ResponseBody;
+use super::response_body::{ResponseBody, WatchBody};
 use crate::x509::PeerCertificates;
 
 /// Answers requests. Each HTTP thread has one value, which is cheap to clone and never leaves the
 /// thread.
 pub trait HttpService: Clone + Unpin + 'static {
+    /// The watches of the service. Their type is known, so that a connection keeps each in one
+    /// piece with the rest of its stream: with thousands of watches, most of the time of a delivery
+    /// goes into fetching their memory.
+    type Watch: WatchBody;
+
     /// Answers one request. The future is dropped when the client cancels the request.
     fn call(
         &self,
         request: http::Request<RequestBody>,
-    ) -> impl Future<Output = http::Response<ResponseBody>>;
+    ) -> impl Future<Output = http::Response<ResponseBody<Self::Watch>>>;
 
     /// Returns the owner of a connection over which a request with these headers arrived, if its
     /// credentials are valid. The transport calls it for the requests of a connection until one has
@@ -24,7 +29,7 @@ pub trait HttpService: Clone + Unpin + 'static {
     fn owner(&self, headers: &http::HeaderMap, facts: &ConnectionFacts) -> Option<Owner>;
 
     /// Returns the response to a request that the transport refuses before the service sees it.
-    fn refuse(&self, refusal: Refusal) -> http::Response<ResponseBody>;
+    fn refuse(&self, refusal: Refusal) -> http::Response<ResponseBody<Self::Watch>>;
 
     /// Ends the watches of this thread gracefully, because the daemon stops. Requests may still
     /// arrive.

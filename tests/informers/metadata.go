@@ -14,6 +14,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -50,6 +51,24 @@ func (d described) now() metav1.ObjectMeta {
 func (d described) create(body json.RawMessage) {
 	request := d.plain.Post().AbsPath(d.path).SetHeader("Content-Type", asJSON).Body([]byte(body))
 	must(request.Do(background).Error(), d.path)
+}
+
+// Waits until the server has written the status of a definition, which it does by itself.
+func (d described) settle() {
+	if d.resource.Resource != "customresourcedefinitions" {
+		return
+	}
+	for tries := 0; tries < 300; tries++ {
+		text, err := d.plain.Get().AbsPath(d.path, d.name).Do(background).Raw()
+		must(err, d.path)
+		var object struct{ Status struct{ Conditions []metav1.Condition } }
+		must(json.Unmarshal(text, &object), d.path)
+		if meta.IsStatusConditionTrue(object.Status.Conditions, "Established") {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	fail("%s: the definition is not established", d.path)
 }
 
 func (d described) only() metav1.ListOptions {
@@ -146,6 +165,7 @@ func metadataMain() {
 			d.client = client.Resource(of.resource).Namespace(namespace)
 		}
 		d.create(body)
+		d.settle()
 		options := d.only()
 		options.ResourceVersion = d.now().ResourceVersion
 		d.events, err = d.client.Watch(background, options)

@@ -11,7 +11,7 @@ use super::policy::Level;
 use crate::api::abandoned::Abandonment;
 use crate::clock;
 use crate::server::respond::Answer;
-use crate::transport::ResponseBody;
+use crate::server::respond::ResponseBody;
 
 /// The code of a request that was cancelled by its client before it had written anything. No client
 /// sees it.

@@ -19,8 +19,9 @@ use crate::api::annotations::Annotations;
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
 use crate::clock;
+use crate::server::respond::ResponseBody;
 use crate::server::respond::{Answer, IsStatus};
-use crate::transport::{ConnectionFacts, ResponseBody};
+use crate::transport::ConnectionFacts;
 
 /// The annotation of requests to deprecated versions of a resource.
 pub const DEPRECATED: &str = "k8s.io/deprecated";

@@ -32,7 +32,7 @@ use super::respond::{self, Answer, Form};
 use crate::api::resource::{Phase, Verb};
 use crate::registry::catalog::{Group, GroupVersion, ServedResource};
 use crate::registry::{Catalog, GROUPS, RestStorage};
-use crate::transport::ResponseBody;
+use crate::server::respond::ResponseBody;
 
 /// The media type of an aggregated response. Clients parse its parameters (API-32).
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";

@@ -6,8 +6,8 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use super::{Answered, capability};
 use crate::registry::rest::Connected;
 use crate::server::request_scope::RequestScope;
+use crate::server::respond::ResponseBody;
 use crate::server::routes::Target;
-use crate::transport::ResponseBody;
 
 /// Returns the response of the connected storage unchanged. Without content it is a 204.
 pub(super) async fn connect(scope: &RequestScope<'_>, target: &Target) -> Answered {

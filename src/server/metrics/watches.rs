@@ -283,6 +283,11 @@ impl MeteredWatch {
             .record(initial.since.elapsed().as_secs_f64());
         }
     }
+
+    /// Sets a function that is called when the watch ends, that is, when it is dropped.
+    pub fn at_end(&mut self, done: AtEnd) {
+        self.at_end = Some(Box::new(done));
+    }
 }
 
 impl WatchBody for MeteredWatch {
@@ -307,10 +312,6 @@ impl WatchBody for MeteredWatch {
     fn revocation(&self) -> Box<dyn Fn() -> bool> {
         let access = self.access.access().clone();
         Box::new(move || access.is_revoked())
-    }
-
-    fn at_end(&mut self, done: AtEnd) {
-        self.at_end = Some(Box::new(done));
     }
 }
 

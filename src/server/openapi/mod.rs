@@ -45,7 +45,7 @@ use crate::api::options::Query;
 use crate::clock;
 use crate::registry::Catalog;
 use crate::registry::catalog::{Group, GroupVersion};
-use crate::transport::ResponseBody;
+use crate::server::respond::ResponseBody;
 use document::{Document, Form};
 use operations::Path;
 use schemas::Versions;

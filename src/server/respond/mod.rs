@@ -22,10 +22,13 @@ use super::metrics::MeteredWatch;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::storage::ObjectList;
-use crate::transport::{Pieces, ResponseBody};
+use crate::transport::{self, Pieces};
 
 /// A response for the transport.
 pub type Answer = Response<ResponseBody>;
+
+/// The body of a response of the server.
+pub type ResponseBody = transport::ResponseBody<MeteredWatch>;
 
 /// The negotiated form of a response.
 #[derive(Clone, Copy, Debug, Default)]
@@ -176,7 +179,7 @@ fn in_pieces(media_type: MediaTypeRef, pieces: Pieces) -> Answer {
 
 /// Builds a watch response. The headers are sent at once, and the frames follow (WA-1).
 pub fn watch(form: &Form, stream: MeteredWatch) -> Answer {
-    let mut answer = Response::new(ResponseBody::Watch(Box::new(stream)));
+    let mut answer = Response::new(ResponseBody::Watch(stream));
     let media_type = form.encoding.media_type.stream_content_type();
     let media_type = HeaderValue::from_static(media_type);
     answer.headers_mut().insert(CONTENT_TYPE, media_type);

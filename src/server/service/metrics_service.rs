@@ -6,9 +6,11 @@ use http::header::{ALLOW, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
 use super::refusals::refused_by_transport;
+use crate::server::metrics::MeteredWatch;
 use crate::server::metrics::health_lines;
 use crate::server::respond;
-use crate::transport::{ConnectionFacts, HttpService, Owner, Refusal, RequestBody, ResponseBody};
+use crate::server::respond::ResponseBody;
+use crate::transport::{ConnectionFacts, HttpService, Owner, Refusal, RequestBody};
 
 /// Serves the metrics page without authentication.
 #[derive(Clone)]
@@ -26,6 +28,8 @@ impl MetricsService {
 }
 
 impl HttpService for MetricsService {
+    type Watch = MeteredWatch;
+
     fn owner(&self, _: &HeaderMap, _: &ConnectionFacts) -> Option<Owner> {
         None
     }

@@ -43,7 +43,7 @@ use super::metrics::{RequestLabels, RequestMeters, Running, WatchMeters};
 use super::negotiation::Handler;
 use super::request_record::RequestRecord;
 use super::request_scope::{self, RequestScope};
-use super::respond::{self, Answer};
+use super::respond::{self, Answer, ResponseBody};
 use super::routes::{self, Miss, Route};
 use crate::api::options::{self, Query};
 use crate::api::request_info::RequestInfo;
@@ -53,9 +53,8 @@ use crate::api::user_info::{MASTERS, UserInfo};
 use crate::auth::{Access, Attributes, Authenticated, Credentials, authorization, impersonation};
 use crate::clock;
 use crate::registry::{GROUPS, RequestContext};
-use crate::transport::{
-    ConnectionFacts, HttpService, LongReads, Owner, Refusal, RequestBody, ResponseBody,
-};
+use crate::server::metrics::MeteredWatch;
+use crate::transport::{ConnectionFacts, HttpService, LongReads, Owner, Refusal, RequestBody};
 
 /// The service of one thread. Clones share it.
 #[derive(Clone)]
@@ -83,6 +82,8 @@ struct Requester {
 }
 
 impl HttpService for Service {
+    type Watch = MeteredWatch;
+
     async fn call(&self, request: Request<RequestBody>) -> http::Response<ResponseBody> {
         let (mut parts, body) = request.into_parts();
         let server = &self.thread.server;

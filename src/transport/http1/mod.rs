@@ -39,7 +39,9 @@ use crate::transport::connection_state::{ConnectionState, Held};
 use crate::transport::frame_batch::batch;
 use crate::transport::lingering_close::lingering_close;
 use crate::transport::thread::HttpThread;
-use crate::transport::{ConnectionFacts, HttpService, Refusal, RequestBody, ResponseBody};
+use crate::transport::{
+    ConnectionFacts, HttpService, Refusal, RequestBody, ResponseBody, WatchBody,
+};
 
 /// Serves a connection until it ends.
 pub(in crate::transport) async fn serve<S, T>(
@@ -136,7 +138,7 @@ async fn answer<S: HttpService>(
     service: S,
     shared: &ConnectionContext<'_>,
     request: Request<Incoming>,
-) -> Result<Response<Outgoing>, Infallible> {
+) -> Result<Response<Outgoing<S::Watch>>, Infallible> {
     let facts = &shared.facts;
     let ConnectionContext {
         state,
@@ -224,7 +226,7 @@ fn is_host(text: &[u8]) -> bool {
 
 /// Returns the response to a refused request. The connection then closes, except after
 /// [`Refusal::TooManyUnread`], because that client may ask again once it has read its responses.
-fn refused_by<S: HttpService>(service: &S, refusal: Refusal) -> Response<ResponseBody> {
+fn refused_by<S: HttpService>(service: &S, refusal: Refusal) -> Response<ResponseBody<S::Watch>> {
     let mut response = service.refuse(refusal);
     if refusal != Refusal::TooManyUnread {
         let close = HeaderValue::from_static("close");
@@ -241,8 +243,8 @@ enum Ended {
 }
 
 /// A response body in the form that hyper takes.
-struct Outgoing {
-    body: ResponseBody,
+struct Outgoing<W> {
+    body: ResponseBody<W>,
     /// The bytes that a body in pieces holds. A complete body goes to hyper at once, and counts
     /// until all of it is sent.
     _held: Option<Held>,
@@ -250,13 +252,13 @@ struct Outgoing {
     timeouts: ConnectionTimeouts,
 }
 
-impl Drop for Outgoing {
+impl<W> Drop for Outgoing<W> {
     fn drop(&mut self) {
         self.timeouts.enter(Phase::Idle(Instant::now()));
     }
 }
 
-impl Body for Outgoing {
+impl<W: WatchBody> Body for Outgoing<W> {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -59,7 +59,7 @@ const UNAUTHENTICATED_READ_BYTES: usize = 256;
 const REFUSED_MAX: u32 = 1_000;
 
 /// Requests that the service is answering.
-type Answering = FuturesUnordered<LocalBoxFuture<'static, Option<Reply>>>;
+type Answering<W> = FuturesUnordered<LocalBoxFuture<'static, Option<Reply<W>>>>;
 
 type H2<T> = h2::server::Connection<Http2Socket<T>, Bytes>;
 
@@ -84,7 +84,7 @@ where
 }
 
 /// A connection being served.
-pub(super) struct Connection<S, T> {
+pub(super) struct Connection<S: HttpService, T> {
     h2: H2<T>,
     socket: Http2Socket<T>,
     facts: ConnectionFacts,
@@ -94,14 +94,14 @@ pub(super) struct Connection<S, T> {
     signals: Arc<Signals>,
     h2_waker: Waker,
     request_waker: Waker,
-    answering: Answering,
+    answering: Answering<S::Watch>,
     /// Requests with bodies. They are answered however much the connection holds, because other
     /// requests wait for the memory that is reserved for their bodies.
-    taking_in: Answering,
+    taking_in: Answering<S::Watch>,
     /// Responses that wait for the socket.
-    replies: VecDeque<(Reply, Held)>,
+    replies: VecDeque<(Reply<S::Watch>, Held)>,
     unread: Unread,
-    streams: Streams,
+    streams: Streams<S::Watch>,
     accepted: u64,
     refused: u32,
     leaving: bool,
@@ -215,7 +215,7 @@ where
     }
 
     /// Returns the next finished response, or `None` for a request that its client cancelled.
-    fn poll_answering(&mut self) -> Poll<Option<Reply>> {
+    fn poll_answering(&mut self) -> Poll<Option<Reply<S::Watch>>> {
         let mut context = Context::from_waker(&self.request_waker);
         if let Poll::Ready(Some(reply)) = Pin::new(&mut self.taking_in).poll_next(&mut context) {
             return Poll::Ready(reply);
@@ -230,7 +230,7 @@ where
     }
 
     /// Starts a response. Returns how many of its bytes h2 now holds.
-    fn start(&mut self, reply: Reply) -> usize {
+    fn start(&mut self, reply: Reply<S::Watch>) -> usize {
         let date = self.membership.thread().date();
         let started = match reply.start(date, &self.state) {
             Ok(started) => started,

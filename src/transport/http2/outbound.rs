@@ -30,16 +30,16 @@ const JOINED_BYTES: usize = 16 << 10;
 const HELD_BYTES: usize = 32 << 10;
 
 /// The source of a body.
-pub(super) enum Source {
+pub(super) enum Source<W> {
     /// A watch.
-    Watch(Box<dyn WatchBody>),
+    Watch(W),
     /// Pieces, and the bytes that their source holds.
     Chunks { pieces: Pieces, _held: Held },
     /// Nothing follows the pending bytes.
     Nothing(Held),
 }
 
-impl Source {
+impl<W: WatchBody> Source<W> {
     /// Polls for the next piece, which also records whether nothing is available after it.
     fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
         match self {
@@ -90,9 +90,9 @@ pub(super) struct Sent {
 }
 
 /// A body and the stream that sends it.
-pub(super) struct Outbound {
+pub(super) struct Outbound<W> {
     stream: SendStream<Bytes>,
-    source: Source,
+    source: Source<W>,
     pending: Bytes,
     index: u32,
     stalled: u32,
@@ -110,14 +110,14 @@ pub(super) struct Outbound {
     waker: Waker,
 }
 
-impl Outbound {
+impl<W: WatchBody> Outbound<W> {
     pub(super) fn new(
         signals: &Arc<Signals>,
         index: u32,
         stream: SendStream<Bytes>,
-        source: Source,
+        source: Source<W>,
         pending: Bytes,
-    ) -> Outbound {
+    ) -> Outbound<W> {
         let signal = StreamSignal::new(signals, index);
         signal.listen();
         Outbound {

@@ -20,9 +20,9 @@ use crate::transport::{ConnectionFacts, HttpService, RequestBody, ResponseBody};
 const FORGOTTEN_BYTES_MAX: usize = 64 * 1024;
 
 /// A response and the stream it belongs to.
-pub(super) struct Reply {
+pub(super) struct Reply<W> {
     respond: SendResponse<Bytes>,
-    response: Response<ResponseBody>,
+    response: Response<ResponseBody<W>>,
     bodiless: bool,
 }
 
@@ -33,7 +33,7 @@ pub(super) async fn answer<S: HttpService>(
     mut request: Request<RequestBody>,
     mut respond: SendResponse<Bytes>,
     held: Held,
-) -> Option<Reply> {
+) -> Option<Reply<S::Watch>> {
     let _held = held;
     let bodiless = request.method() == Method::HEAD;
     request.extensions_mut().insert(facts);
@@ -53,7 +53,10 @@ pub(super) async fn answer<S: HttpService>(
 }
 
 /// The response to a request that the service does not see.
-pub(super) fn refused(respond: SendResponse<Bytes>, response: Response<ResponseBody>) -> Reply {
+pub(super) fn refused<W>(
+    respond: SendResponse<Bytes>,
+    response: Response<ResponseBody<W>>,
+) -> Reply<W> {
     Reply {
         respond,
         response,
@@ -71,9 +74,9 @@ pub(super) fn request_bytes<B>(request: &Request<B>) -> usize {
 }
 
 /// A response that has started.
-pub(super) struct Started {
+pub(super) struct Started<W> {
     /// The unsent rest of the body.
-    pub(super) body: Option<(h2::SendStream<Bytes>, Source, Bytes)>,
+    pub(super) body: Option<(h2::SendStream<Bytes>, Source<W>, Bytes)>,
     /// Bytes handed to h2.
     pub(super) sent: usize,
     /// Whether the service wants the connection closed after this (API-282).
@@ -89,7 +92,7 @@ const HEADER_BYTES: usize = 96;
 /// The approximate size of the headers of a response.
 const HEAD_BYTES: usize = 256;
 
-impl Reply {
+impl<W> Reply<W> {
     /// Returns the number of bytes that the response holds until it is sent.
     pub(super) fn held_bytes(&self) -> usize {
         HEAD_BYTES + held_bytes(self.response.body())
@@ -103,7 +106,7 @@ impl Reply {
         mut self,
         date: &HttpDate,
         state: &Rc<ConnectionState>,
-    ) -> Result<Started, h2::Error> {
+    ) -> Result<Started<W>, h2::Error> {
         let (mut parts, body) = self.response.into_parts();
         let close = says_close(parts.headers.get(CONNECTION));
         // HTTP/2 does not allow these headers, and h2 would refuse the response.
@@ -166,7 +169,7 @@ impl Reply {
 }
 
 /// Returns the number of bytes that a body holds while its client does not read it.
-fn held_bytes(body: &ResponseBody) -> usize {
+fn held_bytes<W>(body: &ResponseBody<W>) -> usize {
     match body {
         ResponseBody::Full(bytes) => bytes.len(),
         ResponseBody::Chunks(pieces) => pieces.held(),

@@ -11,6 +11,7 @@ use h2::SendStream;
 
 use super::outbound::{Outbound, Sent, Source, StreamContext, Turn};
 use super::signals::Signals;
+use crate::transport::WatchBody;
 use crate::transport::connection_state::ConnectionState;
 
 /// The most bytes that a stream may send before the other streams have their turn.
@@ -28,18 +29,18 @@ pub(super) const STREAMS_PER_STEP: usize = 16;
 const SLOTS_ADDED_MAX: usize = 8;
 
 /// Bodies by index. Indexes are reused.
-pub(super) struct Streams {
+pub(super) struct Streams<W> {
     shared: StreamContext,
-    slots: Vec<Option<Outbound>>,
+    slots: Vec<Option<Outbound<W>>>,
     free: Vec<u32>,
     turns: VecDeque<u32>,
     /// Whether the streams have returned the window they had reserved.
     gave_back: bool,
 }
 
-impl Streams {
+impl<W: WatchBody> Streams<W> {
     /// Creates an empty schedule.
-    pub(super) fn new(signals: &Arc<Signals>, state: &Rc<ConnectionState>) -> Streams {
+    pub(super) fn new(signals: &Arc<Signals>, state: &Rc<ConnectionState>) -> Streams<W> {
         Streams {
             shared: StreamContext {
                 state: Rc::clone(state),
@@ -71,7 +72,7 @@ impl Streams {
     }
 
     /// Adds a body. Its first turn comes with the next step.
-    pub(super) fn add(&mut self, stream: SendStream<Bytes>, source: Source, pending: Bytes) {
+    pub(super) fn add(&mut self, stream: SendStream<Bytes>, source: Source<W>, pending: Bytes) {
         let index = self.free.pop().unwrap_or_else(|| {
             if self.slots.len() == self.slots.capacity() {
                 let added = self.slots.len().clamp(1, SLOTS_ADDED_MAX);

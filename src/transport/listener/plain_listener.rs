@@ -127,17 +127,19 @@ struct Noting<S> {
 }
 
 impl<S: HttpService> HttpService for Noting<S> {
+    type Watch = S::Watch;
+
     /// Always `None`: this port checks no credentials, so all clients are equal.
     fn owner(&self, _: &HeaderMap, _: &ConnectionFacts) -> Option<Owner> {
         None
     }
 
-    async fn call(&self, request: Request<RequestBody>) -> Response<ResponseBody> {
+    async fn call(&self, request: Request<RequestBody>) -> Response<ResponseBody<S::Watch>> {
         self.has_asked.set(true);
         self.service.call(request).await
     }
 
-    fn refuse(&self, refusal: Refusal) -> Response<ResponseBody> {
+    fn refuse(&self, refusal: Refusal) -> Response<ResponseBody<S::Watch>> {
         self.service.refuse(refusal)
     }
 }

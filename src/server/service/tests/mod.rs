@@ -25,6 +25,7 @@ use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
 use crate::server::testing::{Stored, run, stored, stored_without_cache_of};
 use crate::storage::rewrite::Rewriter;
+use crate::transport::WatchBody;
 
 /// A service over a store in memory, with filled caches.
 async fn service() -> Service {

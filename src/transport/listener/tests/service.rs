@@ -102,7 +102,7 @@ impl Watches {
     }
 }
 
-struct FeedStream(Arc<Feed>);
+pub(super) struct FeedStream(Arc<Feed>);
 
 impl WatchBody for FeedStream {
     fn poll_next(&mut self, caller: &Caller<'_>) -> Poll<Option<WatchFrame>> {
@@ -128,8 +128,6 @@ impl WatchBody for FeedStream {
     fn revocation(&self) -> Box<dyn Fn() -> bool> {
         Box::new(|| false)
     }
-
-    fn at_end(&mut self, _: Box<dyn FnOnce()>) {}
 }
 
 impl Drop for FeedStream {
@@ -149,10 +147,10 @@ impl TestService {
         TestService { thread, watches }
     }
 
-    fn watch(&self, name: &str) -> ResponseBody {
+    fn watch(&self, name: &str) -> ResponseBody<FeedStream> {
         let feed = self.watches.feed(name);
         feed.state.lock().opened += 1;
-        ResponseBody::Watch(Box::new(FeedStream(feed)))
+        ResponseBody::Watch(FeedStream(feed))
     }
 }
 
@@ -166,13 +164,15 @@ pub(super) fn chunk(number: usize) -> Bytes {
 }
 
 impl HttpService for TestService {
+    type Watch = FeedStream;
+
     /// Recognises all clients except those whose headers say that they are unknown.
     fn owner(&self, headers: &HeaderMap, _: &ConnectionFacts) -> Option<Owner> {
         let is_known = !headers.contains_key("x-nobody");
         is_known.then(|| Owner("ann".into()))
     }
 
-    fn refuse(&self, refusal: Refusal) -> Response<ResponseBody> {
+    fn refuse(&self, refusal: Refusal) -> Response<ResponseBody<FeedStream>> {
         let status = match refusal {
             Refusal::TooManyConnections | Refusal::TooManyUnread => StatusCode::TOO_MANY_REQUESTS,
             Refusal::MissingHost | Refusal::SeveralHosts | Refusal::MalformedHost => {
@@ -194,7 +194,7 @@ impl HttpService for TestService {
         }
     }
 
-    async fn call(&self, request: Request<RequestBody>) -> Response<ResponseBody> {
+    async fn call(&self, request: Request<RequestBody>) -> Response<ResponseBody<FeedStream>> {
         let facts = request
             .extensions()
             .get::<ConnectionFacts>()
