@@ -171,6 +171,8 @@ impl Daemon {
             changing: tokio::sync::Mutex::default(),
         });
         let custom_resources = custom::start(&resources);
+        let gate = custom_resources.as_ref().map(CustomResources::gate);
+        readiness::wait_for_definitions(&health, gate);
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
             authorizer,
             registry,

@@ -1,6 +1,9 @@
 //! The daemon is killed at each step of a definition's life, and the loops go on where it stopped
 //! (crd.md 3).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 
 use super::{
@@ -345,5 +348,60 @@ async fn the_other_daemon_goes_on_when_one_is_killed_crd_60_crd_69() {
         assert_eq!(stored(&cluster).await, 0);
         one.restart().await;
         gone(&one.client(), LAMPS).await;
+    }
+}
+
+/// CRD-69, CRD-72, CRD-84: while clients create objects through two daemons, a definition is deleted
+/// through either of them, and no object is left in the store.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_left_when_objects_are_created_during_the_deletion_crd_72() {
+    let Some((cluster, servers)) = one_etcd().await else {
+        return;
+    };
+    let daemons = [
+        Daemon::with(&[&servers]).await,
+        Daemon::with(&[&servers]).await,
+    ];
+    for round in 0..6 {
+        let deleting = daemons[round % 2].client();
+        establish(&deleting, &lamps()).await;
+        let is_over = Arc::new(AtomicBool::new(false));
+        let creating = daemons.iter().enumerate().flat_map(|(number, daemon)| {
+            let is_over = &is_over;
+            (0..3).map(move |writer| {
+                let (client, is_over) = (daemon.client(), Arc::clone(is_over));
+                tokio::spawn(async move {
+                    let mut made = 0;
+                    loop {
+                        let name = format!("l{number}-{writer}-{made}");
+                        let lamp = lamp(&name, json!({"colour": "red"}));
+                        let answer = client.call(Call::post(LAMPS, &lamp)).await;
+                        match answer.status.as_u16() {
+                            201 => made += 1,
+                            403 | 404 if is_over.load(Ordering::SeqCst) => return,
+                            403 | 404 | 429 | 503 => {}
+                            other => panic!("{other}: {}", answer.text()),
+                        }
+                    }
+                })
+            })
+        });
+        let creating: Vec<_> = creating.collect();
+        let has_some = |answer: &Answer| {
+            let items = answer.json()["items"].as_array().map(Vec::len);
+            items.is_some_and(|count| count > 20)
+        };
+        until(&deleting, || Call::get(LAMPS), has_some).await;
+        let path = path_of(&lamps());
+        deleting.call(Call::delete(&path)).await.expect(200);
+        gone(&deleting, &path).await;
+        is_over.store(true, Ordering::SeqCst);
+        for writer in creating {
+            writer.await.unwrap();
+        }
+        for daemon in &daemons {
+            gone(&daemon.client(), LAMPS).await;
+        }
+        assert_eq!(stored(&cluster).await, 0, "round {round}");
     }
 }
