@@ -224,8 +224,8 @@ fn a_resource_is_served_from_its_names_to_its_end_crd_81() {
     assert!(matches!(entry.step(false), Step::Withdraw));
 }
 
-/// CRD-72: what a daemon stores before it sees that a definition is gone belongs to nobody, and what
-/// is newer than the next definition belongs to that one.
+/// CRD-72: what a daemon stores before it sees that a definition is gone belongs to nobody, and
+/// what is newer than the next definition belongs to that one.
 #[test]
 fn objects_of_a_definition_that_is_gone_are_left_crd_72() {
     let mut entry = Entry::default();

@@ -170,9 +170,7 @@ impl Daemon {
             rewritten,
             changing: tokio::sync::Mutex::default(),
         });
-        let custom_resources = custom::start(&resources);
-        let gate = custom_resources.as_ref().map(CustomResources::gate);
-        readiness::wait_for_definitions(&health, gate);
+        let custom_resources = custom::start(&resources, &health);
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
             authorizer,
             registry,

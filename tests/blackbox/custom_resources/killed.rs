@@ -183,7 +183,7 @@ async fn a_definition_that_waits_goes_on_after_a_kill_crd_63() {
     .await;
 }
 
-/// CRD-91, CRD-139, CRD-216: a change that was acknowledged is served, and watches resume.
+/// CRD-91, CRD-93, CRD-139, CRD-216: a change that was acknowledged is served, and watches resume.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_changed_definition_is_served_after_a_kill_crd_139() {
     over_each_killed(async |daemon: &mut Daemon| {
@@ -351,8 +351,8 @@ async fn the_other_daemon_goes_on_when_one_is_killed_crd_60_crd_69() {
     }
 }
 
-/// CRD-69, CRD-72, CRD-84: while clients create objects through two daemons, a definition is deleted
-/// through either of them, and no object is left in the store.
+/// CRD-69, CRD-72, CRD-84: while clients create objects through two daemons, a definition is
+/// deleted through either of them, and no object is left in the store.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_left_when_objects_are_created_during_the_deletion_crd_72() {
     let Some((cluster, servers)) = one_etcd().await else {

@@ -3,6 +3,7 @@
 mod applies;
 mod changes;
 mod deletion;
+mod edges;
 mod hostile;
 mod killed;
 mod life;

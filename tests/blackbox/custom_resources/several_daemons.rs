@@ -95,8 +95,8 @@ async fn after_a_restart_a_path_is_never_not_there_crd_85() {
     }
 }
 
-/// CRD-85: whoever sees a definition established through one daemon reaches its resource through
-/// the other one at the first request, without any pause in between.
+/// CRD-65, CRD-85: whoever sees a definition established through one daemon reaches its resource
+/// through the other one at the first request, without any pause in between.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_request_to_the_other_daemon_finds_the_resource_crd_85() {
     let Some((_cluster, servers)) = one_etcd().await else {

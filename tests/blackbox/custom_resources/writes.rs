@@ -9,7 +9,8 @@ fn of(name: &str) -> String {
     format!("{LAMPS}/{name}")
 }
 
-/// CRD-88, CRD-120, CRD-121, CRD-125, CRD-135, CRD-152, CRD-225: pruning, defaults, validation, generation.
+/// CRD-88, CRD-120, CRD-121, CRD-125, CRD-135, CRD-152, CRD-225: pruning, defaults, validation,
+/// generation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_follow_their_schema_crd_125_crd_135_crd_152() {
     over_each(async |daemon: &Daemon| {
