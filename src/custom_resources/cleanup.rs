@@ -25,9 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The number of objects that are deleted at a time.
-const AT_A_TIME: usize = 64;
+pub(super) const AT_A_TIME: usize = 64;
 /// The limit on one attempt.
-const TIME: Duration = Duration::from_secs(600);
+pub(super) const TIME: Duration = Duration::from_secs(600);
 
 /// Resources that are built in, whose stored data belongs to others (CRD-71).
 const BUILT_IN: [(&str, &str); 2] = [

@@ -15,6 +15,8 @@ use tokio::time::Instant;
 use super::cleanup::Cleanup;
 use super::entry::{Entry, Step};
 use super::gate::Gate;
+use super::leftovers::Sweep;
+use super::life::Leftovers;
 use super::made::Made;
 use super::names::Taken;
 use super::status::StatusChange;
@@ -28,6 +30,10 @@ use crate::storage::Preconditions;
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 /// The pause before another attempt to delete the objects of a definition.
 const PAUSE_OF_CLEANUP: Duration = Duration::from_secs(2);
+/// The pause before another look for left objects.
+const PAUSE_OF_SWEEP: Duration = Duration::from_millis(100);
+/// How often such a look may fail.
+const SWEEPS: u32 = 10;
 /// How long a write of a status may take.
 const TIME: Duration = Duration::from_secs(30);
 /// The number of status writes at a time.
@@ -68,6 +74,8 @@ enum Done {
     Written(Write, Result<(), Box<Status>>),
     /// An attempt to delete the objects of a definition.
     Cleaned(String, Result<bool, Box<Status>>),
+    /// A look for the objects that a definition has left.
+    Swept(String, Leftovers, Result<bool, Box<Status>>),
 }
 
 /// A write of the status of a definition.
@@ -128,7 +136,7 @@ impl Controller {
                 CacheNews::Events(events) => {
                     for event in events {
                         match (&event.current, &event.previous) {
-                            (Some(current), _) => self.take(current),
+                            (Some(current), previous) => self.take(current, previous.is_none()),
                             (None, Some(previous)) => self.forget(previous.attributes().name()),
                             (None, None) => {}
                         }
@@ -147,7 +155,7 @@ impl Controller {
             match definition {
                 Ok(definition) => {
                     found.insert(definition.attributes().name().to_owned());
-                    self.take(definition);
+                    self.take(definition, false);
                 }
                 Err(error) => {
                     let name = error.key.rsplit('/').next();
@@ -161,14 +169,14 @@ impl Controller {
         self.seen = self.seen.max(snapshot.last_event());
     }
 
-    fn take(&mut self, definition: &Arc<CachedObject>) {
+    fn take(&mut self, definition: &Arc<CachedObject>, is_new: bool) {
         let name = definition.attributes().name();
         let entry = self.entries.entry(name.to_owned()).or_default();
         let before = entry
             .current
             .as_ref()
             .map(|known| known.definition.accepted.clone());
-        if let Err(error) = entry.take(definition) {
+        if let Err(error) = entry.take(definition, is_new) {
             tracing::warn!(definition = name, %error, "the definition can't be read");
             return;
         }
@@ -190,7 +198,7 @@ impl Controller {
         let Some(entry) = self.entries.get_mut(name) else {
             return;
         };
-        let current = entry.current.take();
+        let current = entry.forget();
         self.add(name);
         if let Some(current) = current {
             let group = &current.definition.spec.group;
@@ -236,6 +244,17 @@ impl Controller {
             };
             // It is looked at again when the work that it waits for has ended.
             if entry.is_serving {
+                continue;
+            }
+            let left = entry.sweep();
+            let is_gone = entry.current.is_none();
+            if let Some(left) = left {
+                self.sweep(&name, left);
+            }
+            let Some(entry) = self.entries.get_mut(&name) else {
+                continue;
+            };
+            if is_gone && entry.left.is_some() {
                 continue;
             }
             match entry.step(is_hidden) {
@@ -406,6 +425,46 @@ impl Controller {
         self.work.push(cleaning.boxed());
     }
 
+    /// Looks for objects that a definition has left which is gone.
+    fn sweep(&mut self, name: &str, left: Leftovers) {
+        let Some(instances) = self.serving.store(name) else {
+            self.swept(name, &left, Ok(true));
+            return;
+        };
+        let sweep = Sweep {
+            definitions: Arc::clone(&self.store),
+            instances,
+            name: name.to_owned(),
+            left: left.clone(),
+        };
+        let name = name.to_owned();
+        let sweeping = async move { Done::Swept(name, left, sweep.run().await) };
+        self.work.push(sweeping.boxed());
+    }
+
+    fn swept(&mut self, name: &str, left: &Leftovers, outcome: Result<bool, Box<Status>>) {
+        let Some(entry) = self.entries.get_mut(name) else {
+            return;
+        };
+        entry.is_sweeping = false;
+        let is_done = match outcome {
+            Ok(is_done) => is_done,
+            Err(status) => {
+                tracing::warn!(definition = name, %status, "left objects can't be deleted");
+                entry.sweeps_in_vain += 1;
+                entry.sweeps_in_vain >= SWEEPS
+            }
+        };
+        if is_done {
+            entry.sweeps_in_vain = 0;
+            // Another one may have ended meanwhile.
+            entry.left.take_if(|known| known == left);
+            self.add(name);
+        } else {
+            self.add_later(name, PAUSE_OF_SWEEP);
+        }
+    }
+
     fn ended(&mut self, done: Done) {
         match done {
             Done::Served(outcomes) => {
@@ -433,6 +492,7 @@ impl Controller {
                     }
                 }
             }
+            Done::Swept(name, left, outcome) => self.swept(&name, &left, outcome),
             Done::Cleaned(name, outcome) => {
                 self.cleanups = self.cleanups.saturating_sub(1);
                 if let Some(entry) = self.entries.get_mut(&name) {

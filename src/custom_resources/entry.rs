@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actors::object::CachedObject;
 
 use super::definition::Definition;
+use super::life::{Leftovers, Life};
 use super::made::{Identity, Made, phase_of};
 use crate::api::object::Object;
 use crate::api::resource::Phase;
@@ -24,6 +25,13 @@ pub(super) struct Entry {
     pub is_writing: bool,
     /// Whether its objects are being deleted.
     pub is_cleaning: bool,
+    /// The objects that a definition before the current one may have left.
+    pub left: Option<Leftovers>,
+    /// Whether these are being deleted.
+    pub is_sweeping: bool,
+    /// The number of failed attempts to delete them.
+    pub sweeps_in_vain: u32,
+    life: Life,
     /// The condition about its schemas, by the uid and the generation.
     structural: Option<(String, i64, Option<Condition>)>,
 }
@@ -46,15 +54,61 @@ pub(super) enum Step {
 }
 
 impl Entry {
-    /// Takes the newest state of the definition.
-    pub fn take(&mut self, cached: &Arc<CachedObject>) -> Result<(), serde_json::Error> {
+    /// Takes the newest state of the definition. `is_new` says that its creation was seen.
+    pub fn take(
+        &mut self,
+        cached: &Arc<CachedObject>,
+        is_new: bool,
+    ) -> Result<(), serde_json::Error> {
         let known = self.current.as_ref().map(|current| &current.definition);
         let definition = Definition::read(cached, known)?;
+        let created = is_new.then_some(definition.version);
+        match (&mut self.left, created) {
+            (Some(left), Some(created)) if left.until.is_none() => left.until = Some(created),
+            // Nobody knows whose the objects are.
+            (Some(left), None) if left.until.is_none() && self.current.is_none() => {
+                self.left = None;
+            }
+            _ => {}
+        }
+        if let Some(left) = self.life.take(&definition, created) {
+            self.leave(left);
+        }
         self.current = Some(Current {
             definition,
             cached: Arc::clone(cached),
         });
         Ok(())
+    }
+
+    /// Takes note that the definition is gone. Returns it.
+    pub fn forget(&mut self) -> Option<Current> {
+        if let Some(left) = self.life.end() {
+            self.leave(left);
+        }
+        self.current.take()
+    }
+
+    fn leave(&mut self, left: Leftovers) {
+        let since = self.left.take().map_or(left.since, |before| before.since);
+        self.left = Some(Leftovers {
+            since: since.min(left.since),
+            ..left
+        });
+    }
+
+    /// Returns the left objects, if it is time to look for them: clients could create objects here.
+    pub fn sweep(&mut self) -> Option<Leftovers> {
+        if self
+            .served
+            .as_ref()
+            .is_none_or(|made| made.phase().is_none())
+        {
+            self.left = None;
+        }
+        let left = self.left.clone().filter(|_| !self.is_sweeping);
+        self.is_sweeping |= left.is_some();
+        left
     }
 
     /// Reads the definition again from the object that it was read from, without decisions that
@@ -92,7 +146,12 @@ impl Entry {
                 }
             }
             served => {
-                let made = Made::of(definition, Arc::clone(cached), is_hidden);
+                let made = Made::of(
+                    definition,
+                    Arc::clone(cached),
+                    &self.life.closing,
+                    is_hidden,
+                );
                 let served_form = served.as_ref().map(|served| served.form);
                 let is_same = served
                     .as_ref()

@@ -58,6 +58,12 @@ impl Gate {
         self.seen.send_modify(change);
     }
 
+    /// Waits until all definitions of the start are served.
+    pub async fn opened(&self) {
+        // An error means that the loops have ended.
+        let _ = self.seen.subscribe().wait_for(|seen| seen.is_ready).await;
+    }
+
     /// Waits until all definitions of a group that were written before the call are served.
     ///
     /// # Errors

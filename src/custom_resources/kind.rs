@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::form::Form;
+use super::life::Closing;
 use crate::api::custom::{finalizer_warnings, printer_columns};
 use crate::api::error_list::ErrorList;
 use crate::api::field_validation::StrictDecodingError;
@@ -22,6 +23,8 @@ pub(super) const STATUS: &str = "status";
 /// A version of a custom resource.
 pub(super) struct CustomKind {
     pub declared: Declared,
+    /// Whether its definition is being deleted.
+    pub closing: Closing,
     /// The schema of the version.
     pub form: Arc<Form>,
     /// The schema of the version in which objects are stored.
@@ -48,6 +51,10 @@ pub(super) struct ScaleFields {
 impl Behaviour for CustomKind {
     fn declared(&self) -> &Declared {
         &self.declared
+    }
+
+    fn accepts_objects(&self) -> bool {
+        !self.closing.is_begun()
     }
 
     fn object_type(&self) -> &ObjectType {

@@ -10,6 +10,7 @@ use actors::object::CachedObject;
 use super::definition::{Definition, Version};
 use super::form::{Form, Source};
 use super::kind::{CustomKind, STATUS, ScaleFields};
+use super::life::Closing;
 use super::status::has_bad_bundle;
 use crate::api::custom::{ScalePaths, selectable_fields};
 use crate::api::resource::{
@@ -86,6 +87,7 @@ impl Made {
     pub(super) fn of(
         definition: &Definition,
         cached: Arc<CachedObject>,
+        closing: &Closing,
         is_hidden: bool,
     ) -> Option<Made> {
         let names = &definition.accepted;
@@ -99,7 +101,7 @@ impl Made {
             return None;
         }
         let source = Source::new(cached);
-        let maker = Maker::new(definition, &source)?;
+        let maker = Maker::new(definition, &source, closing)?;
         let versions: Vec<_> = definition.spec.versions.iter().collect();
         let made: Vec<Arc<ResourceDefinition>> = versions
             .iter()
@@ -154,6 +156,7 @@ impl Made {
 /// Makes the versions of one definition.
 struct Maker<'d> {
     definition: &'d Definition,
+    closing: Closing,
     storage: &'d Version,
     /// By the number of the schema and the fields of Scales.
     forms: HashMap<String, Arc<Form>>,
@@ -165,7 +168,11 @@ struct Maker<'d> {
 }
 
 impl<'d> Maker<'d> {
-    fn new(definition: &'d Definition, source: &Arc<Source>) -> Option<Maker<'d>> {
+    fn new(
+        definition: &'d Definition,
+        source: &Arc<Source>,
+        closing: &Closing,
+    ) -> Option<Maker<'d>> {
         let spec = &definition.spec;
         let storage = spec.storage()?;
         let mut forms: HashMap<String, Arc<Form>> = HashMap::new();
@@ -192,6 +199,7 @@ impl<'d> Maker<'d> {
         }
         Some(Maker {
             definition,
+            closing: closing.clone(),
             storage,
             hub: Arc::clone(forms.get(&storage.name)?),
             forms,
@@ -296,6 +304,7 @@ impl<'d> Maker<'d> {
                 columns: Vec::new(),
                 selectable_fields: Vec::new(),
             },
+            closing: self.closing.clone(),
             form: Arc::clone(form),
             hub: Arc::clone(&self.hub),
             additional_columns: version.columns.clone(),

@@ -16,6 +16,8 @@ mod entry;
 mod form;
 mod gate;
 mod kind;
+mod leftovers;
+mod life;
 mod made;
 mod names;
 mod status;

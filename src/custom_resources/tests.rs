@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::definition::Definition;
 use super::entry::{Entry, Step};
+use super::life::{Closing, Leftovers};
 use super::made::Made;
 use super::names::Taken;
 use super::status::StatusChange;
@@ -137,7 +138,13 @@ fn names_that_others_have_are_not_accepted_crd_62() {
 }
 
 fn made(object: &Object) -> Made {
-    Made::of(&definition(object), cached(object, 1), false).unwrap()
+    Made::of(
+        &definition(object),
+        cached(object, 1),
+        &Closing::default(),
+        false,
+    )
+    .unwrap()
 }
 
 fn established(spec: &Value) -> Object {
@@ -184,7 +191,7 @@ fn a_resource_is_served_from_its_names_to_its_end_crd_81() {
     let mut entry = Entry::default();
     let mut lamps = object("lamps", &json!({}), &json!({"storedVersions": ["v1"]}));
     let take = |entry: &mut Entry, object: &Object| {
-        entry.take(&cached(object, 1)).unwrap();
+        entry.take(&cached(object, 1), false).unwrap();
         match entry.step(false) {
             Step::None => None,
             Step::Withdraw => panic!("it is served"),
@@ -215,4 +222,56 @@ fn a_resource_is_served_from_its_names_to_its_end_crd_81() {
     assert!(entry.needs_cleanup());
     entry.current = None;
     assert!(matches!(entry.step(false), Step::Withdraw));
+}
+
+/// CRD-72: what a daemon stores before it sees that a definition is gone belongs to nobody, and
+/// what is newer than the next definition belongs to that one.
+#[test]
+fn objects_of_a_definition_that_is_gone_are_left_crd_72() {
+    let mut entry = Entry::default();
+    let mut lamps = established(&json!({}));
+    entry.take(&cached(&lamps, 1), true).unwrap();
+    let Step::Serve { made, .. } = entry.step(false) else {
+        panic!("it is served");
+    };
+    let is_open = |made: &Made| made.served[0].behaviour.accepts_objects();
+    assert!(is_open(&made));
+    entry.served = Some(*made.clone());
+    assert_eq!(entry.sweep(), None);
+    crate::kinds::strategies::apiextensions::mark_definition(&mut lamps, time());
+    entry.take(&cached(&lamps, 5), false).unwrap();
+    // Requests that have begun before see it, too.
+    assert!(!is_open(&made));
+    entry.take(&cached(&lamps, 6), false).unwrap();
+    entry.forget();
+    let left = entry.sweep().unwrap();
+    assert_eq!(
+        left,
+        Leftovers {
+            since: 5,
+            until: None
+        }
+    );
+    assert!(!left.includes(5) && left.includes(6));
+    // Only one looks for them at a time.
+    assert_eq!(entry.sweep(), None);
+    entry.is_sweeping = false;
+    let mut next = established(&json!({}));
+    next.metadata_mut().insert("uid".to_owned(), json!("next"));
+    entry.take(&cached(&next, 9), true).unwrap();
+    let left = entry.sweep().unwrap();
+    assert_eq!(
+        left,
+        Leftovers {
+            since: 5,
+            until: Some(9)
+        }
+    );
+    assert!(left.includes(8) && !left.includes(9));
+    // A definition whose finalizer somebody removes keeps its objects.
+    let mut other = Entry::default();
+    other.take(&cached(&next, 9), true).unwrap();
+    other.served = Some(*made);
+    other.forget();
+    assert_eq!(other.sweep(), None);
 }

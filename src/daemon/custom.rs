@@ -10,11 +10,13 @@ use futures_util::stream::{self, StreamExt};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
+use super::readiness;
 use super::resources::{Parts, Resources};
 use crate::api::status::Status;
 use crate::custom_resources::{CustomResources, Gate, Made, Serving, Setup, ToServe};
 use crate::registry::RegistryStore;
 use crate::server::api_server::UnknownPaths;
+use crate::server::health::Health;
 use crate::storage::factory::StoragePlan;
 use crate::storage::{ResourceStorage, RunToCompletion, StoredResource};
 
@@ -28,13 +30,18 @@ const FILL_PATIENCE: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Starts the loops over definitions, which serve custom resources.
-pub(super) fn start(resources: &Resources) -> Option<CustomResources> {
+pub(super) fn start(resources: &Resources, health: &Arc<Health>) -> Option<CustomResources> {
     let parts = resources.parts();
-    CustomResources::start(Setup {
-        registry: parts.registry.clone(),
-        definitions: parts.actor_system.cacher(DEFINITIONS)?,
-        serving: Arc::new(CustomServing::new(resources.clone())),
-    })
+    let loops = parts.actor_system.cacher(DEFINITIONS).and_then(|cacher| {
+        CustomResources::start(Setup {
+            registry: parts.registry.clone(),
+            definitions: cacher,
+            serving: Arc::new(CustomServing::new(resources.clone())),
+        })
+    });
+    let gate = loops.as_ref().map(CustomResources::gate);
+    readiness::wait_for_definitions(health, gate);
+    loops
 }
 
 /// Returns the gate at which requests to unknown paths wait.

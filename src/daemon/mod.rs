@@ -170,7 +170,7 @@ impl Daemon {
             rewritten,
             changing: tokio::sync::Mutex::default(),
         });
-        let custom_resources = custom::start(&resources);
+        let custom_resources = custom::start(&resources, &health);
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
             authorizer,
             registry,

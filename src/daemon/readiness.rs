@@ -15,6 +15,7 @@ use crate::controllers::{
     SystemConfigMaps, ensure_default_account, ensure_system_namespaces,
     ensure_system_priority_classes,
 };
+use crate::custom_resources::Gate;
 use crate::registry::Registry;
 use crate::server::health::{Check, Health};
 
@@ -26,15 +27,18 @@ const GROUPS: &str = "autoregister-completion";
 const NAMESPACES: &str = "poststarthook/start-system-namespaces-controller";
 /// The system PriorityClasses exist.
 const CLASSES: &str = "poststarthook/scheduling/bootstrap-system-priority-classes";
+/// The resources of all definitions are served.
+const DEFINITIONS: &str = "poststarthook/crd-informer-synced";
 /// The `kubernetes` Service exists.
 const SERVICE: &str = "poststarthook/bootstrap-controller";
 /// The ConfigMap exists that publishes the client CAs.
 const CLIENT_AUTHORITIES: &str = "poststarthook/start-cluster-authentication-info-controller";
 
 /// The steps of the start, with the names that kube-apiserver has for them (API-51).
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     STORAGE,
     GROUPS,
+    DEFINITIONS,
     NAMESPACES,
     CLASSES,
     SERVICE,
@@ -84,6 +88,17 @@ fn parts_report(actor_system: &ActorSystem, watchdog: &Watchdog) -> Vec<String> 
     let stalled = watchdog.stalled().into_iter();
     let stalled = stalled.map(|stall| format!("{} does not turn", stall.part));
     actors.chain(stalled).collect()
+}
+
+/// Takes note that custom resources are served, when they are.
+pub(super) fn wait_for_definitions(health: &Arc<Health>, gate: Option<&Arc<Gate>>) {
+    let (health, gate) = (Arc::clone(health), gate.cloned());
+    actix_rt::spawn(async move {
+        if let Some(gate) = gate {
+            gate.opened().await;
+        }
+        health.complete(DEFINITIONS);
+    });
 }
 
 /// A start in progress.

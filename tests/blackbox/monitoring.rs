@@ -104,6 +104,7 @@ async fn checks_have_the_names_of_kube_apiserver_api_51() {
         "log",
         "autoregister-completion",
         "poststarthook/storage-readiness",
+        "poststarthook/crd-informer-synced",
         "poststarthook/start-system-namespaces-controller",
         "poststarthook/scheduling/bootstrap-system-priority-classes",
         "poststarthook/bootstrap-controller",

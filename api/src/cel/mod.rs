@@ -176,8 +176,10 @@ impl Checked {
     }
 
     /// As [`Checked::program`], without short cuts, for a comparison.
-    #[cfg(test)]
-    fn program_in_full(&self) -> Result<Program, String> {
+    ///
+    /// # Errors
+    /// Those of [`Checked::program`].
+    pub fn program_in_full(&self) -> Result<Program, String> {
         eval::plan::plan_in_full(&self.tree, &self.notes)
     }
 }

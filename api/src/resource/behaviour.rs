@@ -28,6 +28,11 @@ pub trait Behaviour: Send + Sync {
         &self.declared().rules
     }
 
+    /// Returns whether new objects may be stored: not once a definition is being deleted (CRD-84).
+    fn accepts_objects(&self) -> bool {
+        true
+    }
+
     /// Returns the type of its objects, on which decoding, pruning, the canonical form, ownership,
     /// protobuf and OpenAPI are based.
     fn object_type(&self) -> &ObjectType {

@@ -1,11 +1,13 @@
 //! Invariants for any input of a client, as functions of bytes that panic on a violation.
 //!
-//! The checks cover the decoding of bodies, patches and parameters, and custom resources. Tests
+//! The checks cover the decoding of bodies, patches and parameters, custom resources, and
+//! expressions. Tests
 //! call them with inputs made from a seed, and the targets in `fuzz` with those of a fuzzer.
 #![allow(dead_code)]
 
 pub mod apply;
 pub mod bodies;
+pub mod expressions;
 pub mod patches;
 pub mod requests;
 pub mod structural;

@@ -410,3 +410,12 @@ pub fn custom_objects() -> Vec<Vec<u8>> {
     });
     pairs.collect()
 }
+
+/// Expressions, each with a zero byte and no object.
+pub fn expressions() -> Vec<Vec<u8>> {
+    let cases = include_str!("../../../api/src/cel/eval/cases.txt").lines();
+    let texts = cases.filter(|line| !line.starts_with('#'));
+    let texts = texts.filter_map(|line| line.split(" ~ ").next());
+    let texts = texts.filter(|text| !text.is_empty());
+    texts.map(|text| format!("{text}\0").into_bytes()).collect()
+}

@@ -38,7 +38,11 @@ impl RegistryStore {
     ) -> Result<Admitted, Box<Status>> {
         abandoned::check()?;
         let name = defaulted.object().name().to_owned();
-        if stored.is_none() && self.definition().phase == Phase::Terminating {
+        let definition = self.definition();
+        // Requests that have begun have the phase of their beginning, the behaviour knows the end.
+        let is_closing =
+            definition.phase == Phase::Terminating || !definition.behaviour.accepts_objects();
+        if stored.is_none() && is_closing {
             let why = "create not allowed while custom resource definition is terminating";
             return Err(Box::new(Status::forbidden(self.definition(), &name, why)));
         }

@@ -40,13 +40,19 @@ impl RequestScope<'_> {
         body: RequestBody,
         kind: &Arc<ResourceDefinition>,
     ) -> Result<Document, Box<Status>> {
+        let form = self.form_of(kind)?;
+        let body = self.read(body, Holds::Object(Arc::clone(kind))).await?;
+        Ok(Document { body, form })
+    }
+
+    /// Returns the form of the body, which holds an object of this kind.
+    pub(super) fn form_of(&self, kind: &ResourceDefinition) -> Result<BodyForm, Box<Status>> {
         let form = self.body_form()?;
         if form == BodyForm::Protobuf && kind.rules().is_unstructured {
             // Custom resources have no protobuf (CRD-88).
             return Err(Box::new(Status::unsupported_media_type(&[JSON, YAML])));
         }
-        let body = self.read(body, Holds::Object(Arc::clone(kind))).await?;
-        Ok(Document { body, form })
+        Ok(form)
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) async fn update(
     let holds = Holds::Object(Arc::clone(target.storage.request_kind()));
     let body = scope.read(body, holds).await?;
     let options = WriteOptions::parse(&scope.query, WriteVerb::Update)?;
-    let form_of_body = scope.body_form()?;
+    let form_of_body = scope.form_of(target.storage.request_kind())?;
     let document = Document {
         body,
         form: form_of_body,

@@ -18,7 +18,7 @@ async fn set_versions(client: &Client, versions: &Value) {
     client.call(patch).await.expect(200);
 }
 
-/// CRD-137 to CRD-140, CRD-205, CRD-118: versions differ in their schemas, and objects move.
+/// CRD-137 to CRD-141, CRD-205, CRD-118: versions differ in their schemas, and objects move.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn versions_prune_and_complete_what_they_show_crd_137_crd_138() {
     over_each(async |daemon: &Daemon| {

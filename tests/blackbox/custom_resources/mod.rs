@@ -1,9 +1,14 @@
 //! Custom resources: definitions, their life, and what they serve (crd.md).
 
+mod applies;
 mod changes;
 mod deletion;
+mod edges;
+mod hostile;
+mod killed;
 mod life;
 mod several_daemons;
+mod shows;
 mod writes;
 
 use std::time::{Duration, Instant};
@@ -62,16 +67,37 @@ fn path_of(definition: &Value) -> String {
 
 /// Runs a test over the embedded engine, and over etcd where there is one.
 async fn over_each(test: impl AsyncFn(&Daemon)) {
-    let daemon = Daemon::start().await;
-    test(&daemon).await;
+    over_each_killed(async |daemon: &mut Daemon| test(daemon).await).await;
+}
+
+/// As [`over_each`], for a test that kills the daemon.
+async fn over_each_killed(test: impl AsyncFn(&mut Daemon)) {
+    let mut daemon = Daemon::start().await;
+    test(&mut daemon).await;
     drop(daemon);
-    if etcd::find("3.5").is_none() {
-        return;
+    if let Some((_cluster, servers)) = one_etcd().await {
+        test(&mut Daemon::with(&[&servers]).await).await;
     }
+}
+
+/// Starts an etcd where there is one. Returns it with the flag that names it.
+async fn one_etcd() -> Option<(Cluster, String)> {
+    etcd::find("3.5")?;
     let starting = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
     let cluster = starting.await.unwrap();
     let servers = format!("--etcd-servers={}", cluster.urls().join(","));
-    test(&Daemon::with(&[&servers]).await).await;
+    Some((cluster, servers))
+}
+
+/// Returns the number of objects that an etcd has in the group of the tests.
+async fn stored(cluster: &Cluster) -> i64 {
+    let connecting = etcd_client::Client::connect(cluster.urls(), None);
+    let options = etcd_client::GetOptions::new()
+        .with_prefix()
+        .with_count_only();
+    let mut client = connecting.await.unwrap();
+    let found = client.get("/registry/example.com/", Some(options)).await;
+    found.unwrap().count()
 }
 
 /// Repeats a call until its answer is the wanted one.

@@ -9,7 +9,8 @@ fn of(name: &str) -> String {
     format!("{LAMPS}/{name}")
 }
 
-/// CRD-120, CRD-121, CRD-125, CRD-135, CRD-152, CRD-225: pruning, defaults, validation, generation.
+/// CRD-88, CRD-120, CRD-121, CRD-125, CRD-135, CRD-152, CRD-225: pruning, defaults, validation,
+/// generation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_follow_their_schema_crd_125_crd_135_crd_152() {
     over_each(async |daemon: &Daemon| {
@@ -63,8 +64,11 @@ async fn objects_follow_their_schema_crd_125_crd_135_crd_152() {
         let strategic = Call::new("PATCH", &of("a"));
         let strategic = strategic.body("application/strategic-merge-patch+json", "{}");
         client.call(strategic).await.expect(415);
-        let body = Call::new("POST", LAMPS).body("application/vnd.kubernetes.protobuf", "k8s");
-        assert_eq!(client.call(body).await.status, 415);
+        for (verb, path) in [("POST", LAMPS), ("PUT", &of("a"))] {
+            let body = Call::new(verb, path).body("application/vnd.kubernetes.protobuf", "k8s");
+            let refused = client.call(body).await;
+            refused.refusal(415, "UnsupportedMediaType");
+        }
         let protobuf = Call::get(&of("a")).header("accept", "application/vnd.kubernetes.protobuf");
         assert_eq!(client.call(protobuf).await.status, 406);
     })

@@ -17,7 +17,7 @@ pub mod streams;
 
 use serde_json::{Value, json};
 
-pub use client::{Answer, Call, Client, Protocol, Target};
+pub use client::{Answer, Call, Client, Lines, Protocol, Target};
 pub use daemon::{Daemon, Options};
 pub use kubectl::{Kubectl, cache};
 

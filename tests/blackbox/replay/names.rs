@@ -80,7 +80,7 @@ impl Names {
         for (literal, name) in &self.literals {
             text = text.replace(literal, name);
         }
-        self.name_uids(&without_versions(&text))
+        self.name_uids(&without_versions(&without_quoted(&text)))
     }
 
     fn name_uids(&mut self, text: &str) -> String {
@@ -108,6 +108,24 @@ impl Names {
         let next = format!("<{kind}-{}>", table.len() + 1);
         table.entry(value.to_owned()).or_insert(next).clone()
     }
+}
+
+/// The text with `<varies>` for versions and times in an object that it quotes.
+fn without_quoted(text: &str) -> String {
+    let mut text = text.to_owned();
+    for name in ["resourceVersion", "creationTimestamp", "time"] {
+        let announced = format!(r#"\"{name}\":\""#);
+        let mut parts = text.split(&announced);
+        let mut out = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let end = part.find(['"', '\\']).unwrap_or(part.len());
+            out += &announced;
+            out += "<varies>";
+            out += &part[end..];
+        }
+        text = out;
+    }
+    text
 }
 
 /// The text with `<version>` for each number that follows words which announce a version.
@@ -188,6 +206,7 @@ fn equal_values_get_equal_names() {
         },
         "message": format!("gen-abcde of {uid}: Too large resource version: 9, current: 8"),
         "other": { "resourceVersion": "17", "continue": "token" },
+        "quoted": r#"{\"time\":\"2026-01-02T03:04:05Z\",\"resourceVersion\":\"17\",\"a\":1}"#,
     });
     let clean = names.clean(&object);
     assert_eq!(
@@ -201,6 +220,7 @@ fn equal_values_get_equal_names() {
             "message": "gen-abcde of <uid-1>: Too large resource version: <version>, \
                         current: <version>",
             "other": { "resourceVersion": "<rv-1>", "continue": "<continue>" },
+            "quoted": r#"{\"time\":\"<varies>\",\"resourceVersion\":\"<varies>\",\"a\":1}"#,
         })
     );
 }

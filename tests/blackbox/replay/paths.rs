@@ -4,11 +4,19 @@ use serde_json::Value;
 
 /// The value at a path.
 pub fn look<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
-    path.split('.').try_fold(value, |value, key| {
+    look_by(value, path.split('.'))
+}
+
+/// The value at the path of these keys.
+pub fn look_by<'v, 'k>(
+    value: &'v Value,
+    mut keys: impl Iterator<Item = &'k str>,
+) -> Option<&'v Value> {
+    keys.try_fold(value, |value, key| {
         let found = match (value, key.split_once('=')) {
-            (Value::Array(items), Some((member, wanted))) => {
-                items.iter().find(|item| item[member] == wanted)
-            }
+            (Value::Array(items), Some((member, wanted))) => items
+                .iter()
+                .find(|item| look(item, member).is_some_and(|found| found == wanted)),
             (Value::Array(items), None) => {
                 let index: isize = key.parse().ok()?;
                 let index = if index < 0 {
@@ -66,6 +74,24 @@ pub fn drop(value: &mut Value, path: &str) {
             }
         }
         _ => {}
+    }
+}
+
+/// Sorts the lists at a path by their texts; `*` matches every key and index.
+pub fn sort(value: &mut Value, path: &str) {
+    let (key, rest) = path.split_once('.').unwrap_or((path, ""));
+    let found: Vec<&mut Value> = match value {
+        Value::Object(members) if key == "*" => members.values_mut().collect(),
+        Value::Object(members) => members.get_mut(key).into_iter().collect(),
+        Value::Array(items) if key == "*" => items.iter_mut().collect(),
+        _ => Vec::new(),
+    };
+    for value in found {
+        match value {
+            Value::Array(items) if rest.is_empty() => items.sort_by_key(Value::to_string),
+            _ if rest.is_empty() => {}
+            value => sort(value, rest),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::names::Names;
 use super::paths;
-use super::scenario::{Scenario, Step};
+use super::scenario::{Part, Scenario, Step};
 use crate::harness::{Call, Protocol, Target, lacks_effect};
 
 const HEADERS: [&str; 5] = [
@@ -107,6 +107,10 @@ impl Player<'_> {
             self.values
                 .insert("each".to_owned(), fill(each, &self.values));
         }
+        if let Some(seconds) = step.wait {
+            tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+            return None;
+        }
         let mut got = if let Some(name) = &step.collect {
             self.background.remove(name).unwrap().await.unwrap()
         } else {
@@ -121,9 +125,7 @@ impl Player<'_> {
             }
             let mut answer = answer.await;
             let patience = Instant::now() + PATIENCE;
-            while step.until.is_some_and(|wanted| answer["status"] != wanted)
-                && Instant::now() < patience
-            {
+            while !self.is_awaited(step, &answer) && Instant::now() < patience {
                 tokio::time::sleep(PAUSE).await;
                 answer = self.request(step).answer(&self.target).await;
             }
@@ -138,6 +140,15 @@ impl Player<'_> {
             self.values.insert(fill(name, &self.values), found);
         }
         step.is_compared().then(|| self.compared(step, &mut got))
+    }
+
+    /// Whether an answer is one that the step waits for.
+    fn is_awaited(&self, step: &Step, answer: &Value) -> bool {
+        let text = answer["body"].to_string();
+        let has = |part: &String| text.contains(&fill(part, &self.values));
+        step.until.is_none_or(|wanted| answer["status"] == wanted)
+            && step.has.as_ref().is_none_or(has)
+            && !step.lacks.as_ref().is_some_and(has)
     }
 
     fn request(&self, step: &Step) -> Request {
@@ -185,8 +196,15 @@ impl Player<'_> {
         for path in self.scenario.ignore.iter().chain(&step.ignore) {
             paths::drop(got, &paths::within(path));
         }
+        for path in self.scenario.unordered.iter().chain(&step.unordered) {
+            paths::sort(got, &paths::within(path));
+        }
         if let Some(part) = &step.part {
-            got["body"] = paths::look(&got["body"], part)
+            let keys: Vec<String> = match part {
+                Part::Path(path) => path.split('.').map(str::to_owned).collect(),
+                Part::Keys(keys) => keys.iter().map(|key| fill(key, &self.values)).collect(),
+            };
+            got["body"] = paths::look_by(&got["body"], keys.iter().map(String::as_str))
                 .cloned()
                 .unwrap_or(Value::Null);
         }

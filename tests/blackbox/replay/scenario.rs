@@ -19,6 +19,9 @@ pub struct Scenario {
     /// Paths left out of every answer.
     #[serde(default)]
     pub ignore: Vec<String>,
+    /// Paths of lists whose order is not compared.
+    #[serde(default)]
+    pub unordered: Vec<String>,
     /// Texts for `{name}`, each of which may hold those before it.
     #[serde(default)]
     pub values: Vec<(String, String)>,
@@ -45,6 +48,12 @@ pub struct Step {
     pub events: Option<usize>,
     /// Send the request again until it is answered with this status, for some seconds at most.
     pub until: Option<u16>,
+    /// ... until its body has this text ...
+    pub has: Option<String>,
+    /// ... or until it lacks this one.
+    pub lacks: Option<String>,
+    /// Wait for so many seconds instead of sending a request.
+    pub wait: Option<f64>,
     /// In the background, under this name.
     pub start: Option<String>,
     /// Wait for the watch of this name instead of sending a request.
@@ -52,14 +61,17 @@ pub struct Step {
     /// Names for parts of the answer, for later steps.
     #[serde(default)]
     pub save: BTreeMap<String, String>,
-    /// Compare this part of the body alone.
-    pub part: Option<String>,
+    /// Compare this part of the body alone: a path, or its keys.
+    pub part: Option<Part>,
     /// Headers to compare beside the usual ones.
     #[serde(default)]
     pub also: Vec<String>,
     /// Paths left out of this answer.
     #[serde(default)]
     pub ignore: Vec<String>,
+    /// Paths of lists whose order is not compared.
+    #[serde(default)]
+    pub unordered: Vec<String>,
     /// Relations; whether they hold is compared too.
     #[serde(default)]
     pub holds: Vec<String>,
@@ -71,6 +83,15 @@ pub struct Step {
     /// Where ours is meant to differ.
     #[serde(default)]
     pub deviates: Vec<Deviation>,
+}
+
+/// A part of a body.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub enum Part {
+    Path(String),
+    /// Keys that may have dots.
+    Keys(Vec<String>),
 }
 
 /// An answer of ours that is meant to differ.
@@ -127,7 +148,7 @@ impl Scenario {
 
 impl Step {
     pub fn is_compared(&self) -> bool {
-        self.compare && self.start.is_none()
+        self.compare && self.start.is_none() && self.wait.is_none()
     }
 
     /// What ours has to answer, and the deviation that says so.

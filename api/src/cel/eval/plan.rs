@@ -32,7 +32,6 @@ pub(in super::super) fn plan(tree: &Node, notes: &Notes) -> Planned<Program> {
 }
 
 /// As [`plan`], without short cuts: nothing is computed beforehand or left out.
-#[cfg(test)]
 pub(in super::super) fn plan_in_full(tree: &Node, notes: &Notes) -> Planned<Program> {
     planned(tree, notes, true)
 }

@@ -65,7 +65,7 @@ impl Program {
             cost: 0,
             limit,
             work,
-            is_exhaustive: cfg!(test) && self.is_exhaustive,
+            is_exhaustive: self.is_exhaustive,
         };
         let room = (self.depth + 8).saturating_mul(deep::LEVEL_BYTES);
         let outcome = stacker::maybe_grow(room, room + deep::LEVEL_BYTES, || run.value(&self.root));
