@@ -11,10 +11,8 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 use super::resources::{Parts, Resources};
-use crate::api::status::Status;
-use crate::custom_resources::{CustomResources, Gate, Made, Serving, Setup, ToServe};
-use crate::registry::RegistryStore;
-use crate::server::api_server::UnknownPaths;
+use crate::custom_resources::{CustomResources, Made, Serving, Setup, ToServe};
+use crate::registry::{Completeness, RegistryStore};
 use crate::storage::factory::StoragePlan;
 use crate::storage::{ResourceStorage, RunToCompletion, StoredResource};
 
@@ -30,22 +28,18 @@ const GRACE: Duration = Duration::from_millis(500);
 /// Starts the loops over definitions, which serve custom resources.
 pub(super) fn start(resources: &Resources) -> Option<CustomResources> {
     let parts = resources.parts();
-    CustomResources::start(Setup {
+    let loops = CustomResources::start(Setup {
         registry: parts.registry.clone(),
         definitions: parts.actor_system.cacher(DEFINITIONS)?,
         serving: Arc::new(CustomServing::new(resources.clone())),
-    })
+    })?;
+    parts.registry.set_completeness(loops.gate().clone());
+    Some(loops)
 }
 
 /// Returns the gate at which requests to unknown paths wait.
-pub(super) fn gate(loops: Option<&CustomResources>) -> Option<Arc<dyn UnknownPaths>> {
+pub(super) fn gate(loops: Option<&CustomResources>) -> Option<Arc<dyn Completeness>> {
     loops.map(|loops| loops.gate().clone() as _)
-}
-
-impl UnknownPaths for Gate {
-    fn settled<'a>(&'a self, group: &'a str) -> BoxFuture<'a, Result<(), Box<Status>>> {
-        Gate::settled(self, group).boxed()
-    }
 }
 
 /// Serves custom resources. Clones share the same state.
@@ -324,6 +318,12 @@ impl CustomServing {
         let Some(known) = self.known.lock().remove(name) else {
             return Ok(());
         };
+        // A consistent read: the garbage collector finds the last deletions in the cache then. It
+        // may fail only if the store does, and the objects are gone anyway.
+        let read = tokio::time::timeout(FILL_PATIENCE, known.storages.storage.stats());
+        if let Ok(Err(error)) = read.await {
+            tracing::debug!(%error, "the last deletions of a custom resource may be missed");
+        }
         registry.replace(&known.stores, []);
         known.stores.iter().for_each(|store| store.remove());
         if let Some(retiring) = known.retiring {

@@ -140,7 +140,6 @@ impl Daemon {
         add_others(&registry, &config, &credentials, &stores, &authorizer);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
-        let controllers = Controllers::start(setup, sharing.clone());
         describe_metrics(&config);
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
@@ -171,6 +170,8 @@ impl Daemon {
             changing: tokio::sync::Mutex::default(),
         });
         let custom_resources = custom::start(&resources);
+        // They wait for custom resources where they must know all objects.
+        let controllers = Controllers::start(setup, sharing);
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
             authorizer,
             registry,

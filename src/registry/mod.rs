@@ -8,6 +8,7 @@
 
 mod admission_client;
 pub mod catalog;
+mod completeness;
 pub mod component_statuses;
 pub mod context;
 pub mod definition_check;
@@ -28,6 +29,7 @@ mod stored_version;
 pub mod strategy;
 
 pub use catalog::Catalog;
+pub use completeness::Completeness;
 pub use context::RequestContext;
 pub use discovery_order::{GROUPS, compare_versions};
 pub use errors::decoded;

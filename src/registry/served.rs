@@ -1,12 +1,13 @@
 //! The current generation of served resources, and changes of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::watch;
 
 use super::admission_client::AdmissionClient;
 use super::catalog::Catalog;
+use super::completeness::Completeness;
 use super::deletion::Collector;
 use super::namespace_source::NamespaceSource;
 use super::rest::{self, RestStorage};
@@ -18,6 +19,7 @@ use crate::admission::client::ResourceClient;
 use crate::admission::lifecycle::Namespaces;
 use crate::admission::{self, Admission, Plugin, Sources};
 use crate::api::error_list::ClusterPolicies;
+use crate::api::status::Status;
 use crate::auth::Authorizer;
 use crate::kinds::validation::addresses::Range;
 use crate::storage::Root;
@@ -52,6 +54,7 @@ pub struct Registry {
     options: StoreOptions,
     allocators: Option<Arc<ServiceAllocators>>,
     current: Arc<watch::Sender<Arc<Catalog>>>,
+    completeness: Arc<OnceLock<Arc<dyn Completeness>>>,
 }
 
 impl Registry {
@@ -113,6 +116,7 @@ impl Registry {
             options,
             allocators,
             current: Arc::new(current),
+            completeness: Arc::default(),
         }
     }
 
@@ -125,6 +129,23 @@ impl Registry {
     /// of it sees the same resources.
     pub fn current(&self) -> Arc<Catalog> {
         self.current.borrow().clone()
+    }
+
+    /// Sets what knows about resources that are still to come. Only the first call counts.
+    pub fn set_completeness(&self, completeness: Arc<dyn Completeness>) {
+        self.completeness.get_or_init(|| completeness);
+    }
+
+    /// Returns the generation of a moment in which all resources were served that had been defined
+    /// before the call. Decisions about all objects, such as those of a namespace, are based on it.
+    ///
+    /// # Errors
+    /// 503 if that is not known, as during the start.
+    pub async fn complete(&self) -> Result<Arc<Catalog>, Box<Status>> {
+        if let Some(completeness) = self.completeness.get() {
+            completeness.settled(None).await?;
+        }
+        Ok(self.current())
     }
 
     /// Returns a channel with every later generation. It may skip a generation that is soon

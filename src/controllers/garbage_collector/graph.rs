@@ -63,6 +63,8 @@ pub(super) enum Standing {
 struct ClaimEntry {
     claim: Claim,
     standing: Standing,
+    /// Whether the deletion of its owner was seen.
+    is_deleted: bool,
     dependents: HashSet<u32>,
 }
 
@@ -278,6 +280,7 @@ impl Graph {
         let id = self.claims.insert(ClaimEntry {
             claim,
             standing: Standing::Unverified,
+            is_deleted: false,
             dependents: HashSet::new(),
         });
         self.claims_by_uid.entry(uid).or_default().push(id);
@@ -289,8 +292,12 @@ impl Graph {
     pub(super) fn deleted(&mut self, uid: &str, work: &mut Vec<Task>) {
         let uid = Uid::of(uid);
         self.forget(&uid, work);
-        let claims = self.claims_by_uid.get(&uid).into_iter().flatten();
-        work.extend(claims.map(|claim| Task::Verify(*claim)));
+        for claim in self.claims_by_uid.get(&uid).into_iter().flatten() {
+            if let Some(entry) = self.claims.get_mut(*claim) {
+                entry.is_deleted = true;
+            }
+            work.push(Task::Verify(*claim));
+        }
     }
 
     /// Removes a node, whether or not the object exists.
@@ -417,6 +424,12 @@ impl Graph {
         if entry.claim != *claim {
             return;
         }
+        let standing = match standing {
+            // A definition goes with its last object, whose deletion the graph has seen.
+            Standing::Unknown if entry.is_deleted => Standing::Absent,
+            standing => standing,
+        };
+        entry.is_deleted &= standing != Standing::Found;
         let before = std::mem::replace(&mut entry.standing, standing);
         // Objects that were kept because of an unknown owner may have other owners that are absent.
         let is_known_now = before == Standing::Unknown && standing != Standing::Unknown;

@@ -1,6 +1,7 @@
 //! Custom resources: definitions, their life, and what they serve (crd.md).
 
 mod changes;
+mod data;
 mod deletion;
 mod life;
 mod several_daemons;
