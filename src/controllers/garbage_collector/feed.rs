@@ -263,6 +263,9 @@ impl Feed {
             (None, Some(previous)) => {
                 if let Some(metadata) = Metadata::of(previous) {
                     graph.deleted(&metadata.uid, work);
+                    if self.store.definition().rules().is_unstructured {
+                        graph.departed(&metadata.uid);
+                    }
                 }
             }
             (None, None) => {}

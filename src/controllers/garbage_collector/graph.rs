@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::departed::Departed;
 use super::metadata::{Deletion, Metadata, OwnerReference};
 use super::slots::Slots;
 use super::uid::Uid;
@@ -94,6 +95,7 @@ pub(super) struct Graph {
     /// Texts that many nodes share.
     texts: HashSet<Arc<str>>,
     listing: u32,
+    departed: Departed,
 }
 
 /// The result of a listing.
@@ -280,7 +282,7 @@ impl Graph {
         let id = self.claims.insert(ClaimEntry {
             claim,
             standing: Standing::Unverified,
-            is_deleted: false,
+            is_deleted: self.departed.contains(&uid),
             dependents: HashSet::new(),
         });
         self.claims_by_uid.entry(uid).or_default().push(id);
@@ -298,6 +300,11 @@ impl Graph {
             }
             work.push(Task::Verify(*claim));
         }
+    }
+
+    /// Remembers the deletion of an object whose definition may go with it.
+    pub(super) fn departed(&mut self, uid: &str) {
+        self.departed.add(Uid::of(uid));
     }
 
     /// Removes a node, whether or not the object exists.

@@ -10,6 +10,7 @@
 //! The caches contain everything that this folder keeps in memory. So the collector may end at any
 //! time, and begins again with a listing.
 
+mod departed;
 mod feed;
 mod graph;
 mod invalid_namespace;

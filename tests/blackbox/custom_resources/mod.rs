@@ -4,6 +4,8 @@ mod changes;
 mod data;
 mod deletion;
 mod life;
+mod operators;
+mod owners;
 mod several_daemons;
 mod writes;
 
@@ -63,7 +65,12 @@ fn path_of(definition: &Value) -> String {
 
 /// Runs a test over the embedded engine, and over etcd where there is one.
 async fn over_each(test: impl AsyncFn(&Daemon)) {
-    let daemon = Daemon::start().await;
+    over_each_with(&[], test).await;
+}
+
+/// Runs a test over the embedded engine, and over etcd where there is one, with further flags.
+async fn over_each_with(flags: &[&str], test: impl AsyncFn(&Daemon)) {
+    let daemon = Daemon::with(flags).await;
     test(&daemon).await;
     drop(daemon);
     if etcd::find("3.5").is_none() {
@@ -72,7 +79,8 @@ async fn over_each(test: impl AsyncFn(&Daemon)) {
     let starting = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
     let cluster = starting.await.unwrap();
     let servers = format!("--etcd-servers={}", cluster.urls().join(","));
-    test(&Daemon::with(&[&servers]).await).await;
+    let flags = [flags, &[&servers]].concat();
+    test(&Daemon::with(&flags).await).await;
 }
 
 /// Repeats a call until its answer is the wanted one.
