@@ -318,11 +318,14 @@ impl CustomServing {
         let Some(known) = self.known.lock().remove(name) else {
             return Ok(());
         };
-        // A consistent read: the garbage collector finds the last deletions in the cache then. It
-        // may fail only if the store does, and the objects are gone anyway.
-        let read = tokio::time::timeout(FILL_PATIENCE, known.storages.storage.stats());
-        if let Ok(Err(error)) = read.await {
-            tracing::debug!(%error, "the last deletions of a custom resource may be missed");
+        let mut uncached = rewritten.current().into_iter();
+        if let Some(uncached) = uncached.find(|one| one.resource == *name) {
+            let storages = ResourceStorage {
+                storage: uncached.store.clone(),
+                ..known.storages.clone()
+            };
+            let hub = Arc::clone(&storages.resource.hub);
+            registry.remember(registry.store((hub, storages)));
         }
         registry.replace(&known.stores, []);
         known.stores.iter().for_each(|store| store.remove());

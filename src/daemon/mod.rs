@@ -46,7 +46,7 @@ use crate::kinds::validation::pods::security::NO_PRIVILEGED_CONTAINERS;
 use crate::registry::component_statuses::ComponentStatusStore;
 use crate::registry::deletion::Collector;
 use crate::registry::service_account_tokens::{BoundObjects, TokenStore};
-use crate::registry::{ClusterParts, Registry, RestStorage, reviews};
+use crate::registry::{ClusterParts, DefinitionLimits, Registry, RestStorage, reviews};
 use crate::server::api_server::{ApiServer, ApiServerConfig};
 use crate::server::audit::Audit;
 use crate::server::discovery;
@@ -361,6 +361,10 @@ fn assemble(
             ClusterPolicies::default()
         } else {
             NO_PRIVILEGED_CONTAINERS
+        },
+        definitions: DefinitionLimits {
+            count: config.max_definitions,
+            bytes: config.max_definition_bytes.0 as usize,
         },
     };
     let registry = Registry::with_parts(root, ttl, collector, versions.collect(), parts);

@@ -150,14 +150,6 @@ impl Feed {
         }
     }
 
-    /// Reads the last events of a resource that is no longer served. Its cache keeps them.
-    pub(super) async fn finish(&self, collection: &Collection) {
-        let mut reading = self.reading.lock().await;
-        if let Some(follower) = &mut *reading {
-            self.pump(follower, collection).await;
-        }
-    }
-
     /// Reads everything that was written before this call.
     ///
     /// # Errors
@@ -263,9 +255,6 @@ impl Feed {
             (None, Some(previous)) => {
                 if let Some(metadata) = Metadata::of(previous) {
                     graph.deleted(&metadata.uid, work);
-                    if self.store.definition().rules().is_unstructured {
-                        graph.departed(&metadata.uid);
-                    }
                 }
             }
             (None, None) => {}

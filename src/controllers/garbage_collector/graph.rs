@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::departed::Departed;
 use super::metadata::{Deletion, Metadata, OwnerReference};
 use super::slots::Slots;
 use super::uid::Uid;
@@ -64,8 +63,6 @@ pub(super) enum Standing {
 struct ClaimEntry {
     claim: Claim,
     standing: Standing,
-    /// Whether the deletion of its owner was seen.
-    is_deleted: bool,
     dependents: HashSet<u32>,
 }
 
@@ -95,7 +92,6 @@ pub(super) struct Graph {
     /// Texts that many nodes share.
     texts: HashSet<Arc<str>>,
     listing: u32,
-    departed: Departed,
 }
 
 /// The result of a listing.
@@ -282,7 +278,6 @@ impl Graph {
         let id = self.claims.insert(ClaimEntry {
             claim,
             standing: Standing::Unverified,
-            is_deleted: self.departed.contains(&uid),
             dependents: HashSet::new(),
         });
         self.claims_by_uid.entry(uid).or_default().push(id);
@@ -294,17 +289,8 @@ impl Graph {
     pub(super) fn deleted(&mut self, uid: &str, work: &mut Vec<Task>) {
         let uid = Uid::of(uid);
         self.forget(&uid, work);
-        for claim in self.claims_by_uid.get(&uid).into_iter().flatten() {
-            if let Some(entry) = self.claims.get_mut(*claim) {
-                entry.is_deleted = true;
-            }
-            work.push(Task::Verify(*claim));
-        }
-    }
-
-    /// Remembers the deletion of an object whose definition may go with it.
-    pub(super) fn departed(&mut self, uid: &str) {
-        self.departed.add(Uid::of(uid));
+        let claims = self.claims_by_uid.get(&uid).into_iter().flatten();
+        work.extend(claims.map(|claim| Task::Verify(*claim)));
     }
 
     /// Removes a node, whether or not the object exists.
@@ -380,11 +366,37 @@ impl Graph {
         }
     }
 
-    /// Queues the owners that could not be looked up, because other resources are served now.
-    pub(super) fn resources_changed(&mut self, work: &mut Vec<Task>) {
-        let claims = self.claims.iter();
-        let unknown = claims.filter(|(_, entry)| entry.standing == Standing::Unknown);
-        work.extend(unknown.map(|(id, _)| Task::Verify(id)));
+    /// Queues the owners that could not be looked up, because other resources are served now, and
+    /// those of kinds that are not served any longer: a definition goes with its last object, and
+    /// that deletion may have been missed.
+    pub(super) fn resources_changed(
+        &mut self,
+        is_served: &dyn Fn(&str, &str) -> bool,
+        work: &mut Vec<Task>,
+    ) {
+        let mut served: HashMap<(&str, &str), bool> = HashMap::new();
+        for (
+            id,
+            ClaimEntry {
+                claim, standing, ..
+            },
+        ) in self.claims.iter()
+        {
+            let kind = (&*claim.api_version, &*claim.kind);
+            let mut is_gone = || {
+                let is_served = served
+                    .entry(kind)
+                    .or_insert_with(|| is_served(kind.0, kind.1));
+                !*is_served
+            };
+            if match standing {
+                Standing::Unknown => true,
+                Standing::Found => is_gone(),
+                Standing::Unverified | Standing::Absent => false,
+            } {
+                work.push(Task::Verify(id));
+            }
+        }
     }
 
     /// A claim, if it still exists, and the state of its owner.
@@ -431,12 +443,6 @@ impl Graph {
         if entry.claim != *claim {
             return;
         }
-        let standing = match standing {
-            // A definition goes with its last object, whose deletion the graph has seen.
-            Standing::Unknown if entry.is_deleted => Standing::Absent,
-            standing => standing,
-        };
-        entry.is_deleted &= standing != Standing::Found;
         let before = std::mem::replace(&mut entry.standing, standing);
         // Objects that were kept because of an unknown owner may have other owners that are absent.
         let is_known_now = before == Standing::Unknown && standing != Standing::Unknown;

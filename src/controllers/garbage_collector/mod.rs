@@ -10,7 +10,6 @@
 //! The caches contain everything that this folder keeps in memory. So the collector may end at any
 //! time, and begins again with a listing.
 
-mod departed;
 mod feed;
 mod graph;
 mod invalid_namespace;
@@ -223,7 +222,13 @@ impl GarbageCollector {
                         return;
                     }
                     self.follow_resources();
-                    self.collection.change(|graph, work| graph.resources_changed(work));
+                    let catalog = Arc::clone(&self.followed);
+                    let is_served = |api_version: &str, kind: &str| {
+                        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+                        catalog.of_kind(group, version, kind).is_some()
+                    };
+                    self.collection
+                        .change(|graph, work| graph.resources_changed(&is_served, work));
                 }
                 () = collection.added.notified(), if may_work => {}
                 () = tokio::time::sleep_until(due) => {}
@@ -268,7 +273,7 @@ impl GarbageCollector {
             };
             tokio::select! {
                 () = followed => {}
-                () = feed.ended() => feed.finish(&collection).await,
+                () = feed.ended() => {}
             }
             feed.name().to_owned()
         };

@@ -331,7 +331,7 @@ async fn the_past_of_a_custom_object_is_read_and_comes_back() {
         let told = run(&["inspect", "-o", "json"]).await;
         let told: Value = serde_json::from_str(&told).unwrap();
         let resources = told["resources"].as_array().unwrap().iter();
-        let mut lamps = resources.filter(|one| one["name"] == "lamps.example.com");
+        let mut lamps = resources.filter(|one| one["resource"] == "lamps");
         let found = lamps.next().unwrap_or_else(|| panic!("{told:#}"));
         assert_eq!(found["objects"], 1, "{found}");
     })

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{
-    LAMPS, PATIENCE, conditioned, definition, establish, gone, lamp, lamps, over_each,
+    DEFINITIONS, LAMPS, PATIENCE, conditioned, definition, establish, gone, lamp, lamps, over_each,
     over_each_with, path_of, schema, until, version,
 };
 use crate::harness::{Answer, Call, Client, Daemon};
@@ -157,7 +157,7 @@ async fn overrides_of_servers_do_not_concern_custom_resources_sf_2() {
     let servers = cluster.urls().join(";");
     let overrides = format!("--etcd-servers-overrides=example.com/lamps#{servers}");
     let daemon = Daemon::with(&[&overrides]).await;
-    let said = "etcd-servers-overrides: example.com/lamps: no such resource is built in";
+    let said = "etcd-servers-overrides: lamps.example.com: no such resource is built in";
     assert!(daemon.stderr().contains(said), "{}", daemon.stderr());
     let client = daemon.client();
     establish(&client, &lamps()).await;
@@ -183,7 +183,8 @@ async fn the_audit_policy_knows_custom_groups() {
     let daemon = Daemon::with(&[&flags[0], &flags[1]]).await;
     let client = daemon.client();
     establish(&client, &scalable()).await;
-    create(&client, "a").await.expect(201);
+    let made = lamp("a", json!({"colour": "red", "replicas": 1}));
+    client.call(Call::post(LAMPS, &made)).await.expect(201);
     let at = format!("{LAMPS}/a/scale");
     let mut scale = client.call(Call::get(&at)).await.expect(200);
     scale["spec"]["replicas"] = json!(4);
@@ -295,6 +296,71 @@ async fn an_autoscaler_and_a_controller_work_by_the_scale_crd_188() {
             .await
             .refusal(422, "Invalid");
         conditioned(&client, &path_of(&lamps()), "Established", "True").await;
+    })
+    .await;
+}
+
+/// One user leaves room for others, and all together end at the limit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn definitions_are_bounded_in_number_and_bytes() {
+    const KIB: usize = 1024;
+    let flags = ["--max-definitions=8", "--max-definition-bytes=64KiB"];
+    over_each_with(&flags, async |daemon: &Daemon| {
+        let client = daemon.client();
+        let numbered = |number: usize, kib: usize| {
+            let plural = format!("lamp{number}s");
+            let mut made = definition(
+                &plural,
+                &format!("Lamp{number}"),
+                &json!([version("v1", true, &schema())]),
+            );
+            made["metadata"]["annotations"] = json!({"a": "x".repeat(kib * KIB)});
+            made
+        };
+        let large = client.call(Call::post(DEFINITIONS, &numbered(0, 60))).await;
+        let large = large.refusal(403, "Forbidden");
+        let message = large["message"].as_str().unwrap();
+        assert!(
+            message.starts_with(
+                "customresourcedefinitions.apiextensions.k8s.io \"lamp0s.example.com\" is \
+                 forbidden: the definitions of user \"admin\" would take "
+            ) && message.contains("seven eighths of --max-definition-bytes"),
+            "{message}"
+        );
+        for number in 0..7 {
+            establish(&client, &numbered(number, 0)).await;
+        }
+        let dry = format!("{DEFINITIONS}?dryRun=All");
+        for path in [DEFINITIONS, &dry] {
+            let more = client.call(Call::post(path, &numbered(7, 0))).await;
+            let more = more.refusal(403, "Forbidden");
+            let message = more["message"].as_str().unwrap();
+            let end = "user \"admin\" has 7 definitions, seven eighths of --max-definitions: \
+                       delete definitions that nobody needs, or raise the limit";
+            assert!(message.ends_with(end), "{message}");
+        }
+        // Others have the rest.
+        let other = |number| {
+            let call = Call::post(DEFINITIONS, &numbered(number, 0));
+            let call = call.header("Impersonate-User", "ada");
+            call.header("Impersonate-Group", "system:masters")
+        };
+        client.call(other(7)).await.expect(201);
+        let path = path_of(&numbered(7, 0));
+        conditioned(&client, &path, "Established", "True").await;
+        let full = client.call(other(8)).await.refusal(403, "Forbidden");
+        let message = full["message"].as_str().unwrap();
+        assert!(message.contains("there may be 8 definitions"), "{message}");
+        // Changes that make nothing longer are possible, and a deletion makes room.
+        let label = json!({"metadata": {"annotations": {"a": null}}});
+        let one = path_of(&numbered(0, 0));
+        client
+            .call(Call::merge_patch(&one, &label))
+            .await
+            .expect(200);
+        client.call(Call::delete(&one)).await.expect(200);
+        gone(&client, &one).await;
+        establish(&client, &numbered(8, 0)).await;
     })
     .await;
 }
