@@ -7,10 +7,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How long a definition counts that is not in the cache yet. Its write may have failed.
-const PENDING: Duration = Duration::from_secs(60);
-/// Nobody remembers more definitions than this many times as many as may exist.
-const REMEMBERED: usize = 2;
+/// How long a definition counts that is not in the cache yet. Its write may have failed. Those that
+/// are remembered therefore exist, or were admitted within this time.
+const PENDING: Duration = Duration::from_secs(10);
 
 /// The limits on definitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +44,8 @@ struct Creator {
     user: String,
     bytes: usize,
     at: Instant,
+    /// Whether it was among those that exist.
+    is_seen: bool,
 }
 
 /// The creators of definitions, by the names of these.
@@ -77,15 +78,8 @@ impl Ledger {
         existing: &HashMap<&str, usize>,
         now: Instant,
     ) -> Result<(), String> {
-        let before = existing.get(wanted.name);
-        if before.is_some_and(|before| *before >= wanted.bytes) {
-            return Ok(());
-        }
-        if self.0.len() > limits.count.saturating_mul(REMEMBERED) {
-            let is_pending = |one: &Creator| now.duration_since(one.at) < PENDING;
-            self.0
-                .retain(|name, one| existing.contains_key(name.as_str()) || is_pending(one));
-        }
+        let is_new = !existing.contains_key(wanted.name);
+        self.forget(existing, now);
         let (mut all, mut own) = (Sum::default(), Sum::default());
         for (name, bytes) in existing.iter().filter(|(name, _)| **name != wanted.name) {
             all.add(*bytes);
@@ -94,8 +88,8 @@ impl Ledger {
             }
         }
         for (name, one) in &self.0 {
-            let is_new = !existing.contains_key(name.as_str()) && name != wanted.name;
-            if is_new && now.duration_since(one.at) < PENDING {
+            let is_other = name != wanted.name;
+            if is_other && !one.is_seen {
                 all.add(one.bytes);
                 if one.user == wanted.user {
                     own.add(one.bytes);
@@ -103,21 +97,32 @@ impl Ledger {
             }
         }
         let creator = self.0.get(wanted.name);
-        let is_own = before.is_none() || creator.is_some_and(|one| one.user == wanted.user);
+        let is_own = is_new || creator.is_some_and(|one| one.user == wanted.user);
         all.add(wanted.bytes);
         if is_own {
             own.add(wanted.bytes);
         }
         refusal(all, own, wanted.user, limits)?;
-        if before.is_none() && wanted.is_stored {
+        if is_new && wanted.is_stored {
             let creator = Creator {
                 user: wanted.user.to_owned(),
                 bytes: wanted.bytes,
                 at: now,
+                is_seen: false,
             };
             self.0.insert(wanted.name.to_owned(), creator);
         }
         Ok(())
+    }
+
+    /// Forgets the definitions that are gone, and those that were never stored.
+    fn forget(&mut self, existing: &HashMap<&str, usize>, now: Instant) {
+        self.0.retain(|name, one| {
+            let exists = existing.contains_key(name.as_str());
+            let is_pending = !one.is_seen && now.duration_since(one.at) < PENDING;
+            one.is_seen |= exists;
+            exists || is_pending
+        });
     }
 }
 
@@ -197,11 +202,9 @@ mod tests {
                 .unwrap_err()
                 .starts_with("there may be 8 definitions")
         );
-        // What shrinks may always be written, and a deletion makes room.
-        let smaller = ledger.check(wanted("n0", "eve", 9), LIMITS, &existing, now);
-        assert_eq!(smaller, Ok(()));
+        // A deletion makes room at once.
         existing.remove("n0");
-        let again = ledger.check(wanted("n8", "ada", 10), LIMITS, &existing, now + PENDING);
+        let again = ledger.check(wanted("n8", "ada", 10), LIMITS, &existing, now);
         assert_eq!(again, Ok(()));
     }
 
@@ -252,6 +255,6 @@ mod tests {
                 Ok(())
             );
         }
-        assert!(ledger.0.len() <= LIMITS.count * REMEMBERED + 1);
+        assert_eq!(ledger.0.len(), 1);
     }
 }

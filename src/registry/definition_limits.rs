@@ -37,6 +37,12 @@ impl DefinitionLimit {
     }
 
     async fn check(&self, attributes: &Attributes<'_>, object: &Object) -> Result<(), Box<Status>> {
+        let bytes = size_of(object)?;
+        if let Some(before) = attributes.old_object
+            && size_of(before)? >= bytes
+        {
+            return Ok(());
+        }
         let any = ListOptions {
             resource_version: "0".to_owned(),
             ..ListOptions::default()
@@ -51,7 +57,7 @@ impl DefinitionLimit {
         let wanted = Wanted {
             name: object.name(),
             user: &attributes.user.name,
-            bytes: size_of(object)?,
+            bytes,
             is_stored: !attributes.operation.is_dry_run(),
         };
         let mut ledger = self.ledger.lock();

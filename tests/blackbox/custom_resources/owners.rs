@@ -150,12 +150,13 @@ async fn dependents_go_with_a_definition_and_wait_for_one_api_114() {
                 gone(&client, &configmap(map)).await;
             }
         }
-        let absent = json!({"apiVersion": "example.com/v1", "kind": "Lamp",
+        let absent = json!({"apiVersion": "example.com/v1", "kind": "Ball",
             "metadata": {"name": "never", "uid": "11111111-2222-3333-4444-555555555555"}});
         new_map(&client, "waits", &[&absent]).await;
         tokio::time::sleep(WHILE).await;
         stays(&client, &configmap("waits")).await;
-        establish(&client, &lamps()).await;
+        let balls = json!([version("v1", true, &schema())]);
+        establish(&client, &definition("balls", "Ball", &balls)).await;
         gone(&client, &configmap("waits")).await;
     })
     .await;
