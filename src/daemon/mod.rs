@@ -170,7 +170,6 @@ impl Daemon {
             changing: tokio::sync::Mutex::default(),
         });
         let custom_resources = custom::start(&resources);
-        // They wait for custom resources where they must know all objects.
         let controllers = Controllers::start(setup, sharing);
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
             authorizer,

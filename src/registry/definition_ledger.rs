@@ -1,8 +1,8 @@
 //! Decides whether a user may have another definition of a custom resource, or a larger one. Pure.
 //!
 //! The store does not say who has created a definition. So the ledger remembers it for as long as
-//! the daemon runs. Definitions that are older, or that other servers have written, count for nobody
-//! and towards the whole.
+//! the daemon runs. Definitions that are older, or that other servers have written, count for
+//! nobody and towards the whole.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ pub(super) struct Wanted<'w> {
     pub is_stored: bool,
 }
 
-/// Who has created a definition.
+/// The user who has created a definition.
 struct Creator {
     user: String,
     bytes: usize,
@@ -52,7 +52,7 @@ struct Creator {
 #[derive(Default)]
 pub(super) struct Ledger(HashMap<String, Creator>);
 
-/// What definitions take.
+/// The number and bytes of definitions.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     count: usize,
@@ -67,7 +67,7 @@ impl Sum {
 }
 
 impl Ledger {
-    /// Checks a write beside the definitions that exist, and notes who creates one.
+    /// Checks a write against the definitions that exist, and notes who creates one.
     ///
     /// # Errors
     /// The reason why the user may not have it.

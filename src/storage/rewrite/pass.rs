@@ -6,9 +6,9 @@ use std::sync::Arc;
 use actors::engine::{Origin, Revision};
 use tokio::sync::mpsc::Sender;
 
-use super::progress::{RewriteError, RewriteProgress, RewrittenValues};
+use super::progress::{RewriteError, RewriteProgress};
 use super::rewritten_store::RewrittenStore;
-use crate::storage::underlying::RewrittenPage;
+use crate::storage::underlying::{RewrittenPage, RewrittenValues};
 use crate::storage::{Storage, StorageError, StorageErrorKind};
 
 /// The findings of one pass.

@@ -75,16 +75,6 @@ pub struct Covered {
     pub is_shared: bool,
 }
 
-/// The values that are rewritten.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RewrittenValues {
-    /// Those that old keys have encrypted, and those of other versions than the configured one.
-    #[default]
-    All,
-    /// Those of other versions.
-    OtherVersions,
-}
-
 /// The reason why a rewrite fails.
 pub(super) struct RewriteError {
     pub(super) reason: String,

@@ -9,10 +9,11 @@ use actors::engine::Origin;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::pass::Pass;
-use super::progress::{Covered, RewriteError, RewriteProgress, RewrittenValues};
+use super::progress::{Covered, RewriteError, RewriteProgress};
 use super::rewritten_store::{RewrittenStore, RewrittenStores};
 use super::unserved::{self, UnservedValues};
 use crate::storage::encryption::Encryption;
+use crate::storage::underlying::RewrittenValues;
 
 /// Progress reports that may wait for the receiver.
 const REPORTS_MAX: usize = 16;
@@ -260,8 +261,8 @@ fn undecodable(values: &[String]) -> Option<String> {
     let count = values.len();
     (count > 0).then(|| {
         format!(
-            "{count} values of other versions than the stored one are no objects of their \
-             resource, and stay as they are: restore or delete them, and run this again"
+            "{count} values of other versions than the stored one can't be decoded, and \
+             stay as they are: restore or delete them, and run this again"
         )
     })
 }

@@ -13,7 +13,6 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 
 use super::Underlying;
 use super::outstanding::Outstanding;
-use crate::storage::rewrite::RewrittenValues;
 use crate::storage::transformer::TransformError;
 use crate::storage::{StorageError, StorageErrorKind};
 
@@ -26,6 +25,16 @@ const CONCURRENT: usize = 16;
 /// The most attempts for a key that others write. Each of their writes uses the current key, so one
 /// attempt should be enough.
 const ATTEMPTS: usize = 100;
+
+/// The values that are rewritten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RewrittenValues {
+    /// Those that old keys have encrypted, and those of other versions than the configured one.
+    #[default]
+    All,
+    /// Those of other versions.
+    OtherVersions,
+}
 
 /// The outcome for a page of values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +50,7 @@ pub struct RewrittenPage {
     pub written: u64,
     /// Values that no key can read, one line for the operator each.
     pub unreadable: Vec<String>,
-    /// Values of other versions that are no objects of the resource, one line each.
+    /// Values of other versions that can't be decoded, one line each.
     pub undecodable: Vec<String>,
     /// The start of the next page, if there is one.
     pub next: Option<Vec<u8>>,

@@ -215,7 +215,8 @@ async fn objects_in_clear_are_encrypted_by_a_rewrite() {
     refused.refusal(500, "InternalError");
 }
 
-/// CRD-118, CRD-119: objects of other versions are rewritten, and the definition need not list them.
+/// CRD-118, CRD-119: objects of other versions are rewritten, and their definition need not list
+/// these versions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rewrite_of_versions_says_which_versions_are_not_stored_any_more_crd_119() {
     over_each(async |daemon: &Daemon| {
