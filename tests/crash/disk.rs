@@ -235,7 +235,7 @@ pub struct World {
     waiting: bool,
     /// The power is off, and every operation fails.
     dead: bool,
-    /// Changes to files by an opening that another opening has followed. They destroy what the later
+    /// Changes to files by an opening that another one has followed. They destroy what the later
     /// one relies on.
     pub overtaken: u64,
 }
