@@ -63,7 +63,7 @@ pub fn main() -> ExitCode {
         Action::Undo(config, options) => cli::objects::undo::run(&config, &options),
         Action::Kubeconfig(config, options) => cli::kubeconfig::run(&config, &options),
         Action::TokenRotate(config) => cli::token::rotate(&config),
-        Action::StorageRewrite(config) => cli::storage::rewrite::run(&config),
+        Action::StorageRewrite(config, options) => cli::storage::rewrite::run(&config, &options),
         Action::StorageTable(config, options) => {
             let warnings = daemon::storage_warnings;
             cli::storage::table::run(&config, &options, daemon::storage_factory, warnings)

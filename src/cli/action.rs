@@ -9,6 +9,7 @@ use super::objects::get::GetOptions;
 use super::objects::history::HistoryOptions;
 use super::objects::undo::UndoOptions;
 use super::restore::RestoreOptions;
+use super::storage::rewrite::RewriteOptions;
 use super::storage::table::TableOptions;
 use crate::config::Config;
 
@@ -35,7 +36,7 @@ pub enum Action {
     /// Print how each resource is stored.
     StorageTable(Box<Config>, TableOptions),
     /// Rewrite everything that an old key has encrypted, or that has an old version.
-    StorageRewrite(Box<Config>),
+    StorageRewrite(Box<Config>, RewriteOptions),
     /// Make a kubeconfig for a user.
     Kubeconfig(Box<Config>, KubeconfigOptions),
     /// Replace the admin's token.

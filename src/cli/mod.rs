@@ -40,6 +40,7 @@ use objects::get::GetOptions;
 use objects::history::HistoryOptions;
 use objects::undo::UndoOptions;
 use restore::RestoreOptions;
+use storage::rewrite::RewriteOptions;
 use storage::table::TableOptions;
 
 pub use announcement::Announcement;
@@ -145,7 +146,12 @@ enum StorageCommand {
     /// Have the running daemon rewrite the objects that old encryption keys have written, so that
     /// those keys may be removed from the file, and the objects that are stored in old versions of
     /// the API.
-    Rewrite(Arguments),
+    Rewrite {
+        #[command(flatten)]
+        arguments: Arguments,
+        #[command(flatten)]
+        options: RewriteOptions,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -230,13 +236,15 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
         None => (Arguments::default(), Action::Serve),
         Some(Command::Serve(arguments)) => (arguments, Action::Serve),
         Some(Command::Config(arguments)) => (arguments, print_config),
-        Some(Command::Storage(StorageCommand::Rewrite(arguments))) => {
-            (arguments, Action::StorageRewrite)
-        }
         Some(Command::Compact(arguments)) => {
             let arguments = arguments.over(before);
             let retention = compact::retention(&arguments.settings);
             return loaded(arguments, |config| Action::Compact(config, retention));
+        }
+        Some(Command::Storage(StorageCommand::Rewrite { arguments, options })) => {
+            return loaded(arguments.over(before), |config| {
+                Action::StorageRewrite(config, options)
+            });
         }
         Some(Command::Storage(StorageCommand::Table { arguments, options })) => {
             return loaded(arguments.over(before), |config| {

@@ -159,6 +159,7 @@ impl Config {
             ),
             ("http2-max-streams-per-connection", streams, 1, 1_000_000),
             ("max-watches", self.max_watches, 1, usize::MAX),
+            ("max-definitions", self.max_definitions, 1, usize::MAX),
             ("max-requests-inflight", reads, 1, usize::MAX),
             ("max-mutating-requests-inflight", writes, 1, usize::MAX),
             ("lease-reuse-duration-seconds", reuse, 0, 86_400),

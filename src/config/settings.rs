@@ -473,6 +473,15 @@ settings! {
         /// [default: 131072]
         max_watches: usize ["COUNT"] = 131_072;
 
+        /// CustomResourceDefinitions of all users. One user creates at most seven eighths of them.
+        /// Further ones get 403.
+        /// [default: 8192]
+        max_definitions: usize ["COUNT"] = 8192;
+
+        /// Bytes of all CustomResourceDefinitions, shared in the same way. They are in memory.
+        /// [default: 512MiB]
+        max_definition_bytes: ByteSize ["SIZE"] = ByteSize(512 << 20);
+
         /// Reading requests that are served at a time. Further ones get 429 and must retry. A list
         /// counts once for each 500 objects or MiB, up to a tenth. One user has at most seven
         /// eighths. Watches, health checks, /version and requests of system:masters don't count.

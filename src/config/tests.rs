@@ -423,6 +423,12 @@ fn numbers_have_bounds_within_which_a_daemon_can_work() {
             "at least 1 is needed",
         ),
         (
+            "max-definitions",
+            vec!["1", "18446744073709551615"],
+            vec!["0"],
+            "at least 1 is needed",
+        ),
+        (
             "max-requests-inflight",
             vec!["1", "18446744073709551615"],
             vec!["0"],

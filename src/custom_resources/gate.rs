@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use actors::cacher::CacherHandle;
 use actors::engine::Revision;
+use futures_util::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::api::status::Status;
-use crate::registry::RegistryStore;
+use crate::registry::{Completeness, RegistryStore};
 
 /// How long a request waits for definitions that other servers have written.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -64,18 +65,18 @@ impl Gate {
         let _ = self.seen.subscribe().wait_for(|seen| seen.is_ready).await;
     }
 
-    /// Waits until all definitions of a group that were written before the call are served.
-    ///
-    /// # Errors
-    /// 503 if they are not known yet.
-    pub async fn settled(&self, group: &str) -> Result<(), Box<Status>> {
+    async fn wait(&self, group: Option<&str>) -> Result<(), Box<Status>> {
         if !self.seen.borrow().is_ready {
             return Err(too_early());
         }
         let wanted = self.newest().await?;
         let mut seen = self.seen.subscribe();
         let settled = seen.wait_for(|seen| {
-            seen.is_ready && seen.revision >= wanted && !seen.changing.contains(group)
+            let is_changing = match group {
+                Some(group) => seen.changing.contains(group),
+                None => !seen.changing.is_empty(),
+            };
+            seen.is_ready && seen.revision >= wanted && !is_changing
         });
         match tokio::time::timeout(PATIENCE, settled).await {
             Ok(Ok(_)) => Ok(()),
@@ -108,6 +109,12 @@ impl Gate {
         let snapshot = self.definitions.snapshot().ok_or_else(too_early)?;
         *read = (number, snapshot.last_event());
         Ok(read.1)
+    }
+}
+
+impl Completeness for Gate {
+    fn settled<'a>(&'a self, group: Option<&'a str>) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        self.wait(group).boxed()
     }
 }
 

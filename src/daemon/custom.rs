@@ -12,10 +12,8 @@ use tokio::task::JoinHandle;
 
 use super::readiness;
 use super::resources::{Parts, Resources};
-use crate::api::status::Status;
-use crate::custom_resources::{CustomResources, Gate, Made, Serving, Setup, ToServe};
-use crate::registry::RegistryStore;
-use crate::server::api_server::UnknownPaths;
+use crate::custom_resources::{CustomResources, Made, Serving, Setup, ToServe};
+use crate::registry::{Completeness, RegistryStore};
 use crate::server::health::Health;
 use crate::storage::factory::StoragePlan;
 use crate::storage::{ResourceStorage, RunToCompletion, StoredResource};
@@ -40,19 +38,16 @@ pub(super) fn start(resources: &Resources, health: &Arc<Health>) -> Option<Custo
         })
     });
     let gate = loops.as_ref().map(CustomResources::gate);
+    if let Some(gate) = gate {
+        parts.registry.set_completeness(gate.clone());
+    }
     readiness::wait_for_definitions(health, gate);
     loops
 }
 
 /// Returns the gate at which requests to unknown paths wait.
-pub(super) fn gate(loops: Option<&CustomResources>) -> Option<Arc<dyn UnknownPaths>> {
+pub(super) fn gate(loops: Option<&CustomResources>) -> Option<Arc<dyn Completeness>> {
     loops.map(|loops| loops.gate().clone() as _)
-}
-
-impl UnknownPaths for Gate {
-    fn settled<'a>(&'a self, group: &'a str) -> BoxFuture<'a, Result<(), Box<Status>>> {
-        Gate::settled(self, group).boxed()
-    }
 }
 
 /// Serves custom resources. Clones share the same state.
@@ -331,6 +326,15 @@ impl CustomServing {
         let Some(known) = self.known.lock().remove(name) else {
             return Ok(());
         };
+        let mut uncached = rewritten.current().into_iter();
+        if let Some(uncached) = uncached.find(|one| one.resource == *name) {
+            let storages = ResourceStorage {
+                storage: uncached.store.clone(),
+                ..known.storages.clone()
+            };
+            let hub = Arc::clone(&storages.resource.hub);
+            registry.remember(registry.store((hub, storages)));
+        }
         registry.replace(&known.stores, []);
         known.stores.iter().for_each(|store| store.remove());
         if let Some(retiring) = known.retiring {

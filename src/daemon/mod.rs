@@ -46,7 +46,7 @@ use crate::kinds::validation::pods::security::NO_PRIVILEGED_CONTAINERS;
 use crate::registry::component_statuses::ComponentStatusStore;
 use crate::registry::deletion::Collector;
 use crate::registry::service_account_tokens::{BoundObjects, TokenStore};
-use crate::registry::{ClusterParts, Registry, RestStorage, reviews};
+use crate::registry::{ClusterParts, DefinitionLimits, Registry, RestStorage, reviews};
 use crate::server::api_server::{ApiServer, ApiServerConfig};
 use crate::server::audit::Audit;
 use crate::server::discovery;
@@ -140,7 +140,6 @@ impl Daemon {
         add_others(&registry, &config, &credentials, &stores, &authorizer);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
-        let controllers = Controllers::start(setup, sharing.clone());
         describe_metrics(&config);
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
@@ -171,6 +170,7 @@ impl Daemon {
             changing: tokio::sync::Mutex::default(),
         });
         let custom_resources = custom::start(&resources, &health);
+        let controllers = Controllers::start(setup, sharing);
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
             authorizer,
             registry,
@@ -360,6 +360,10 @@ fn assemble(
             ClusterPolicies::default()
         } else {
             NO_PRIVILEGED_CONTAINERS
+        },
+        definitions: DefinitionLimits {
+            count: config.max_definitions,
+            bytes: config.max_definition_bytes.0 as usize,
         },
     };
     let registry = Registry::with_parts(root, ttl, collector, versions.collect(), parts);

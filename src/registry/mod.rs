@@ -8,9 +8,12 @@
 
 mod admission_client;
 pub mod catalog;
+mod completeness;
 pub mod component_statuses;
 pub mod context;
 pub mod definition_check;
+mod definition_ledger;
+mod definition_limits;
 pub mod deletion;
 mod discovery_order;
 pub mod errors;
@@ -28,7 +31,9 @@ mod stored_version;
 pub mod strategy;
 
 pub use catalog::Catalog;
+pub use completeness::Completeness;
 pub use context::RequestContext;
+pub use definition_ledger::DefinitionLimits;
 pub use discovery_order::{GROUPS, compare_versions};
 pub use errors::decoded;
 pub use namespaced_name::NamespacedName;

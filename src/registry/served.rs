@@ -1,12 +1,17 @@
 //! The current generation of served resources, and changes of it.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::admission_client::AdmissionClient;
 use super::catalog::Catalog;
+use super::completeness::Completeness;
+use super::definition_ledger::DefinitionLimits;
+use super::definition_limits::DefinitionLimit;
 use super::deletion::Collector;
 use super::namespace_source::NamespaceSource;
 use super::rest::{self, RestStorage};
@@ -18,6 +23,7 @@ use crate::admission::client::ResourceClient;
 use crate::admission::lifecycle::Namespaces;
 use crate::admission::{self, Admission, Plugin, Sources};
 use crate::api::error_list::ClusterPolicies;
+use crate::api::status::Status;
 use crate::auth::Authorizer;
 use crate::kinds::validation::addresses::Range;
 use crate::storage::Root;
@@ -44,7 +50,13 @@ pub struct ClusterParts {
     pub authorizer: Option<Arc<dyn Authorizer>>,
     /// The policies that validation obeys.
     pub policies: ClusterPolicies,
+    /// The limits on definitions of custom resources.
+    pub definitions: DefinitionLimits,
 }
+
+/// The number of removed resources that are remembered. The garbage collector needs them for a
+/// moment.
+const FORMER_MAX: usize = 64;
 
 /// The served resources. Clones share the same state.
 #[derive(Clone)]
@@ -52,6 +64,9 @@ pub struct Registry {
     options: StoreOptions,
     allocators: Option<Arc<ServiceAllocators>>,
     current: Arc<watch::Sender<Arc<Catalog>>>,
+    completeness: Arc<OnceLock<Arc<dyn Completeness>>>,
+    /// Resources that were removed, the newest last.
+    former: Arc<Mutex<VecDeque<Arc<RegistryStore>>>>,
 }
 
 impl Registry {
@@ -70,6 +85,7 @@ impl Registry {
             delete_collection_workers: 1,
             authorizer: None,
             policies: ClusterPolicies::default(),
+            definitions: DefinitionLimits::default(),
         };
         Registry::with_parts(root, event_ttl, collector, resources, parts)
     }
@@ -86,6 +102,7 @@ impl Registry {
             delete_collection_workers,
             authorizer,
             policies,
+            definitions,
         }: ClusterParts,
     ) -> Registry {
         let mut options = StoreOptions {
@@ -99,6 +116,7 @@ impl Registry {
         options.admission = admission(
             &admission_plugins,
             authorizer.as_ref(),
+            definitions,
             &resources,
             &options,
         );
@@ -113,6 +131,8 @@ impl Registry {
             options,
             allocators,
             current: Arc::new(current),
+            completeness: Arc::default(),
+            former: Arc::default(),
         }
     }
 
@@ -125,6 +145,46 @@ impl Registry {
     /// of it sees the same resources.
     pub fn current(&self) -> Arc<Catalog> {
         self.current.borrow().clone()
+    }
+
+    /// Sets what knows about resources that are still to come. Only the first call counts.
+    pub fn set_completeness(&self, completeness: Arc<dyn Completeness>) {
+        self.completeness.get_or_init(|| completeness);
+    }
+
+    /// Returns the generation of a moment in which all resources were served that had been defined
+    /// before the call. Decisions about all objects, such as those of a namespace, are based on it.
+    ///
+    /// # Errors
+    /// 503 if that is not known, as during the start.
+    pub async fn complete(&self) -> Result<Arc<Catalog>, Box<Status>> {
+        if let Some(completeness) = self.completeness.get() {
+            completeness.settled(None).await?;
+        }
+        Ok(self.current())
+    }
+
+    /// Remembers a resource that is about to be removed, with a store that reads without a cache.
+    pub fn remember(&self, store: Arc<RegistryStore>) {
+        let mut former = self.former.lock();
+        let name = &store.stored_resource().name;
+        // linear: few are remembered.
+        former.retain(|known| known.stored_resource().name != *name);
+        former.push_back(store);
+        if former.len() > FORMER_MAX {
+            former.pop_front();
+        }
+    }
+
+    /// Returns the store of a resource with this kind that was removed lately.
+    pub fn former(&self, group: &str, version: &str, kind: &str) -> Option<Arc<RegistryStore>> {
+        let former = self.former.lock();
+        // linear: few are remembered.
+        let found = former.iter().rev().find(|store| {
+            let mut versions = store.stored_resource().versions.iter();
+            versions.any(|row| row.group == group && row.version == version && row.kind == kind)
+        });
+        found.cloned()
     }
 
     /// Returns a channel with every later generation. It may skip a generation that is soon
@@ -210,6 +270,7 @@ fn store(
 fn admission(
     names: &[&'static str],
     authorizer: Option<&Arc<dyn Authorizer>>,
+    definitions: DefinitionLimits,
     resources: &[StoredVersion],
     options: &StoreOptions,
 ) -> Admission {
@@ -235,6 +296,12 @@ fn admission(
     let mut plugins = admission::built(names, sources);
     plugins.extend(namespaces.map(|namespaces| {
         let plugin: Arc<dyn Plugin> = Arc::new(AdminAccess::new(namespaces));
+        plugin
+    }));
+    let stored = find("apiextensions.k8s.io", "customresourcedefinitions");
+    plugins.extend(stored.map(|stored| {
+        let store = store(stored.clone(), options, None);
+        let plugin: Arc<dyn Plugin> = Arc::new(DefinitionLimit::new(store, definitions));
         plugin
     }));
     Admission::new(plugins)

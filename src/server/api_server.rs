@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use actors::engine::Engine;
 use actors::supervisor::ActorSystem;
-use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
-use crate::api::status::Status;
 use crate::auth::{AdminError, Authenticators, Authorizer, RefusedLogins};
 use crate::config::AccessLogMode;
-use crate::registry::Registry;
+use crate::registry::{Completeness, Registry};
 use crate::server::access_log::AccessLog;
 use crate::server::audit::Audit;
 use crate::server::body_budget::BodyBudget;
@@ -31,15 +29,6 @@ use crate::storage::rewrite::Rewriter;
 /// Replaces the admin's token. Returns the number of watches that end. It writes files, so it may
 /// block.
 pub type RotateToken = Arc<dyn Fn() -> Result<usize, AdminError> + Send + Sync>;
-
-/// Knows whether a path may come that does not exist yet (CRD-85).
-pub trait UnknownPaths: Send + Sync {
-    /// Waits until all resources of a group that were defined before the call are served.
-    ///
-    /// # Errors
-    /// 503 if that is not known.
-    fn settled<'a>(&'a self, group: &'a str) -> BoxFuture<'a, Result<(), Box<Status>>>;
-}
 
 /// The daemon's own stores, for the endpoints below `/taffrail/v1`.
 pub struct OwnStore {
@@ -83,7 +72,7 @@ pub struct ApiServer {
     /// The audit log, if there is one.
     pub audit: Option<Arc<Audit>>,
     /// Waits for resources that definitions may bring, if they are served.
-    pub(in crate::server) unknown_paths: Option<Arc<dyn UnknownPaths>>,
+    pub(in crate::server) unknown_paths: Option<Arc<dyn Completeness>>,
     /// The features that feature gates turn on or off.
     pub(in crate::server) features: Features,
     /// The start time and flags that `/statusz` and `/flagz` show.
@@ -129,7 +118,7 @@ pub struct ApiServerConfig {
     /// The audit log, if there is one.
     pub audit: Option<Arc<Audit>>,
     /// Waits for resources that definitions may bring, if they are served.
-    pub unknown_paths: Option<Arc<dyn UnknownPaths>>,
+    pub unknown_paths: Option<Arc<dyn Completeness>>,
     /// The features that feature gates turn on or off.
     pub features: Features,
     /// The start time and flags that `/statusz` and `/flagz` show.

@@ -100,6 +100,7 @@ impl Server {
             delete_collection_workers: 1,
             authorizer: None,
             policies: Default::default(),
+            definitions: Default::default(),
         };
         let storages = storages(&engine);
         let registry =

@@ -20,7 +20,7 @@ use super::uid::Uid;
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::api::status::Status;
-use crate::registry::RegistryStore;
+use crate::registry::{Catalog, RegistryStore};
 use crate::storage::StoredResource;
 
 /// The objects that are read before other tasks run.
@@ -42,6 +42,8 @@ pub(super) struct Feed {
     reading: Mutex<Option<CacheFollower>>,
     /// Whether the graph knows the whole state.
     is_listed: AtomicBool,
+    /// Whether the graph may know its objects from before, and miss deletions since then.
+    is_late: bool,
     /// Whether the graph has heard of any of its objects.
     has_nodes: AtomicBool,
     /// Notified when it is no longer served.
@@ -73,13 +75,19 @@ pub(super) enum NotSettled {
 }
 
 impl Feed {
-    pub(super) fn new(store: Arc<RegistryStore>, cache: Option<CacherHandle>) -> Feed {
+    /// Creates the feed of a resource. It is late if other resources were followed before.
+    pub(super) fn new(
+        store: Arc<RegistryStore>,
+        cache: Option<CacherHandle>,
+        is_late: bool,
+    ) -> Feed {
         let follower = cache.as_ref().map(CacherHandle::follow);
         Feed {
             store,
             cache,
             reading: Mutex::new(follower),
             is_listed: AtomicBool::new(false),
+            is_late,
             has_nodes: AtomicBool::new(false),
             ended: Notify::new(),
         }
@@ -262,15 +270,17 @@ impl Feed {
         }
     }
 
+    /// Whether objects of this type are stored here. Versions may be added while it is followed, so
+    /// the generation decides.
+    pub(super) fn is_kind(&self, catalog: &Catalog, api_version: &str, kind: &str) -> bool {
+        let versions = catalog.versions_stored_as(self.name()).iter();
+        let mut types = versions.map(|store| store.definition());
+        types.any(|row| row.kind == kind && row.api_version() == api_version)
+    }
+
     /// Its watch cache.
     pub(super) fn cache(&self) -> Option<&CacherHandle> {
         self.cache.as_ref()
-    }
-
-    /// Whether objects of this type are stored here.
-    pub(super) fn is_kind(&self, api_version: &str, kind: &str) -> bool {
-        let mut versions = self.resource().versions.iter();
-        versions.any(|row| row.kind == kind && row.api_version() == api_version)
     }
 }
 
@@ -288,7 +298,7 @@ fn concerns(event: &RingEvent) -> bool {
 struct Listing<'f> {
     feed: &'f Feed,
     began: u32,
-    /// The owners that were seen, unless it is the first listing.
+    /// The owners that were seen, unless the graph knows none of them yet.
     seen: Option<HashSet<Uid>>,
 }
 
@@ -297,7 +307,7 @@ impl<'f> Listing<'f> {
         Listing {
             feed,
             began: collection.change(|graph, _| graph.begin_listing()),
-            seen: feed.is_listed().then(HashSet::new),
+            seen: (feed.is_late || feed.is_listed()).then(HashSet::new),
         }
     }
 
@@ -325,7 +335,8 @@ impl<'f> Listing<'f> {
 
     fn end(self, collection: &Collection) {
         let Listing { feed, began, seen } = self;
-        let is_kind = |api_version: &str, kind: &str| feed.is_kind(api_version, kind);
+        let catalog = collection.registry.current();
+        let is_kind = |api_version: &str, kind: &str| feed.is_kind(&catalog, api_version, kind);
         let seen = seen.map(|owners| Seen {
             owners,
             is_kind: &is_kind,

@@ -366,11 +366,37 @@ impl Graph {
         }
     }
 
-    /// Queues the owners that could not be looked up, because other resources are served now.
-    pub(super) fn resources_changed(&mut self, work: &mut Vec<Task>) {
-        let claims = self.claims.iter();
-        let unknown = claims.filter(|(_, entry)| entry.standing == Standing::Unknown);
-        work.extend(unknown.map(|(id, _)| Task::Verify(id)));
+    /// Queues the owners that could not be looked up, because other resources are served now, and
+    /// those of kinds that are not served any longer: a definition goes with its last object, and
+    /// that deletion may have been missed.
+    pub(super) fn resources_changed(
+        &mut self,
+        is_served: &dyn Fn(&str, &str) -> bool,
+        work: &mut Vec<Task>,
+    ) {
+        let mut served: HashMap<(&str, &str), bool> = HashMap::new();
+        for (
+            id,
+            ClaimEntry {
+                claim, standing, ..
+            },
+        ) in self.claims.iter()
+        {
+            let kind = (&*claim.api_version, &*claim.kind);
+            let mut is_gone = || {
+                let is_served = served
+                    .entry(kind)
+                    .or_insert_with(|| is_served(kind.0, kind.1));
+                !*is_served
+            };
+            if match standing {
+                Standing::Unknown => true,
+                Standing::Found => is_gone(),
+                Standing::Unverified | Standing::Absent => false,
+            } {
+                work.push(Task::Verify(id));
+            }
+        }
     }
 
     /// A claim, if it still exists, and the state of its owner.

@@ -75,9 +75,10 @@ fn found_elsewhere(collection: &Collection, claim: &Claim) -> Option<String> {
 }
 
 fn cache_of(collection: &Collection, claim: &Claim) -> Option<CacherHandle> {
+    let catalog = collection.registry.current();
     let feeds = collection.feeds.lock();
     let mut feeds = feeds.values();
-    let feed = feeds.find(|feed| feed.is_kind(&claim.api_version, &claim.kind))?;
+    let feed = feeds.find(|feed| feed.is_kind(&catalog, &claim.api_version, &claim.kind))?;
     feed.cache().cloned()
 }
 

@@ -120,7 +120,8 @@ impl Collection {
 
     /// Waits until the graph has everything that was written before this call.
     async fn settle(&self) -> Result<(), NotSettled> {
-        let catalog = self.registry.current();
+        let catalog = self.registry.complete().await;
+        let catalog = catalog.map_err(NotSettled::Unreadable)?;
         let feeds: Result<Vec<_>, NotSettled> = {
             let known = self.feeds.lock();
             let feeds = followed(&catalog).map(|store| {
@@ -221,7 +222,13 @@ impl GarbageCollector {
                         return;
                     }
                     self.follow_resources();
-                    self.collection.change(|graph, work| graph.resources_changed(work));
+                    let catalog = Arc::clone(&self.followed);
+                    let is_served = |api_version: &str, kind: &str| {
+                        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+                        catalog.of_kind(group, version, kind).is_some()
+                    };
+                    self.collection
+                        .change(|graph, work| graph.resources_changed(&is_served, work));
                 }
                 () = collection.added.notified(), if may_work => {}
                 () = tokio::time::sleep_until(due) => {}
@@ -233,10 +240,11 @@ impl GarbageCollector {
     /// are gone.
     fn follow_resources(&mut self) {
         let catalog = self.generations.borrow_and_update().clone();
+        let is_late = self.followed.stores().next().is_some();
         let before = std::mem::replace(&mut self.followed, Arc::clone(&catalog));
         for change in catalog.stored_since(&before) {
             match change {
-                StoredChange::Added(store) => self.follow(store),
+                StoredChange::Added(store) => self.follow(store, is_late),
                 StoredChange::Removed(name) => {
                     if let Some(feed) = self.collection.feeds.lock().get(name) {
                         feed.end();
@@ -247,13 +255,13 @@ impl GarbageCollector {
     }
 
     /// Begins to follow a resource, unless it is followed already.
-    fn follow(&mut self, store: &Arc<RegistryStore>) {
+    fn follow(&mut self, store: &Arc<RegistryStore>, is_late: bool) {
         let name = &store.stored_resource().name;
         let mut feeds = self.collection.feeds.lock();
         if !is_followed(store) || feeds.contains_key(name) {
             return;
         }
-        let feed = Arc::new(Feed::new(Arc::clone(store), (self.caches)(name)));
+        let feed = Arc::new(Feed::new(Arc::clone(store), (self.caches)(name), is_late));
         feeds.insert(name.clone(), Arc::clone(&feed));
         let collection = Arc::clone(&self.collection);
         let following = async move {
@@ -282,7 +290,7 @@ impl GarbageCollector {
         // A resource of the same name may have been added again.
         let catalog = Arc::clone(&self.followed);
         if let Some(store) = catalog.versions_stored_as(resource).first() {
-            self.follow(store);
+            self.follow(store, true);
         }
     }
 

@@ -452,7 +452,7 @@ fn owners_of_new_kinds_are_looked_for_again() {
     work.clear();
     graph.verified(id, &claim, Standing::Unknown, &mut work);
     assert_eq!(work, []);
-    graph.resources_changed(&mut work);
+    graph.resources_changed(&|_, _| true, &mut work);
     assert_eq!(work, [Task::Verify(id)]);
     work.clear();
     graph.verified(id, &claim, Standing::Found, &mut work);

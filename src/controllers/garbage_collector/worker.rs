@@ -174,7 +174,10 @@ async fn look_up(collection: &Collection, claim: &Claim) -> Result<Owner, Box<St
         .api_version
         .split_once('/')
         .unwrap_or(("", &claim.api_version));
-    let Some(store) = catalog.of_kind(group, version, &claim.kind) else {
+    let store = catalog.of_kind(group, version, &claim.kind);
+    // A definition goes with its last object, and dependents may be read later than that.
+    let former = || collection.registry.former(group, version, &claim.kind);
+    let Some(store) = store.or_else(former) else {
         return Ok(Owner::Unknown);
     };
     let name = &*claim.name;

@@ -106,7 +106,8 @@ impl NamespacedResourcesDeleter {
             return Ok(Progress::Done);
         };
         let round = loop {
-            let round = self.delete_contents(&terminating).await;
+            let catalog = self.registry.complete().await?;
+            let round = self.delete_contents(&catalog, &terminating).await;
             // A round that removed something needs another round to check that nothing is left.
             if round.removed == 0 || !round.remaining.is_empty() {
                 break round;
@@ -125,9 +126,8 @@ impl NamespacedResourcesDeleter {
 
     /// Deletes the pods, and all other objects when no pod remains. Objects that protect pods, such
     /// as network policies, stay as long as the pods (D-70).
-    async fn delete_contents(&self, namespace: &Object) -> DeletionRound {
+    async fn delete_contents(&self, catalog: &Catalog, namespace: &Object) -> DeletionRound {
         let mut round = DeletionRound::default();
-        let catalog = self.registry.current();
         let stores = catalog.stored_resources();
         let (pods, others): (Vec<_>, Vec<_>) = stores
             .filter(|store| store.definition().is_namespaced())
@@ -135,7 +135,7 @@ impl NamespacedResourcesDeleter {
         for stores in [pods, others] {
             for store in stores {
                 let deleted = self.delete_collection(store, namespace.name()).await;
-                round.add(deleted, &catalog, store, namespace);
+                round.add(deleted, catalog, store, namespace);
             }
             if !round.remaining.is_empty() {
                 break;

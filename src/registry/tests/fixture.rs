@@ -126,6 +126,7 @@ impl Fixture {
             delete_collection_workers: 1,
             authorizer: None,
             policies: Default::default(),
+            definitions: Default::default(),
         };
         let storages = storages(engine, wrap);
         let registry = Registry::with_parts(ROOT, EVENT_TTL, Collector::Absent, storages, parts);

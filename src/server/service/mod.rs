@@ -266,7 +266,7 @@ impl Service {
         if *miss == Miss::Method {
             return Err(refused_custom(*miss, info, &generation));
         }
-        paths.settled(group).await?;
+        paths.settled(Some(group)).await?;
         let generation = self.generation();
         let found = routes::route(&parts.method, info, &generation.catalog);
         match found {
@@ -527,7 +527,7 @@ async fn handle(
         Route::IssuerConfiguration => issuer(scope)?.configuration(),
         Route::IssuerKeys => issuer(scope)?.keys(),
         Route::Compact => handlers::compact(scope).await?,
-        Route::StorageRewrite => handlers::rewrite(scope),
+        Route::StorageRewrite => handlers::rewrite(scope).await?,
         Route::Inspect => handlers::inspect(scope).await?,
         Route::History(object) => handlers::history(scope, &object).await?,
         Route::Revision => handlers::revision(scope).await?,

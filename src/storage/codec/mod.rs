@@ -216,24 +216,33 @@ impl Codec {
 
     /// Returns the stored form of the object in a value, if the value has another version than the
     /// configured one, or lacks defaults. Returns `None` for other values.
+    ///
+    /// # Errors
+    /// [`DecodeError`] for a value of another version that is not an object of the resource.
     pub fn renewed(
         &self,
         key: &Key,
         revision: Revision,
         value: &[u8],
         now: Timestamp,
-    ) -> Option<Vec<u8>> {
+    ) -> Result<Option<Vec<u8>>, DecodeError> {
         let is_other = !value.starts_with(&self.head) && self.is_of_other_version(value);
         if !is_other && !self.definition.behaviour.has_defaults() {
-            return None;
+            return Ok(None);
         }
-        let (object, is_filled) = self.read(key, revision, value).ok()?;
+        let (object, is_filled) = match self.read(key, revision, value) {
+            Ok(read) => read,
+            Err(error) if is_other => return Err(error),
+            // A read of the object reports it.
+            Err(_) => return Ok(None),
+        };
         if is_other {
-            return Some(self.stored_form(&object));
+            return Ok(Some(self.stored_form(&object)));
         }
         let lacks = !is_filled && !self.is_complete(&object);
         let filled = lacks.then(|| self.filled_in(key, &object, now).ok());
-        filled?.flatten().map(|object| self.stored_form(&object))
+        let filled = filled.flatten().flatten();
+        Ok(filled.map(|object| self.stored_form(&object)))
     }
 
     /// Returns whether a value has a former version of its kind that is not the configured one.

@@ -255,10 +255,14 @@ fn values_of_old_versions_are_served_in_the_one_that_is_stored_kv_27_kv_28() {
         assert_eq!(Value::Object(object.into_document()), *shown, "{key}");
         let renewed = codec
             .renewed(&key, Revision(7), &json, Timestamp::UNIX_EPOCH)
+            .unwrap()
             .unwrap();
         assert!(renewed.starts_with(&codec.head), "{key}");
         // It may lack what the stored version fills in and the old one does not (KV-30).
-        let renew = |value: &[u8]| codec.renewed(&key, Revision(7), value, Timestamp::UNIX_EPOCH);
+        let renew = |value: &[u8]| {
+            let renewed = codec.renewed(&key, Revision(7), value, Timestamp::UNIX_EPOCH);
+            renewed.unwrap()
+        };
         let filled = renew(&renewed);
         lacking += usize::from(filled.is_some());
         assert_eq!(renew(&filled.unwrap_or(renewed)), None, "{key}");
@@ -277,6 +281,7 @@ fn values_of_old_versions_are_served_in_the_one_that_is_stored_kv_27_kv_28() {
         assert!(
             codec
                 .renewed(&key, Revision(7), &value, Timestamp::UNIX_EPOCH)
+                .unwrap()
                 .is_some()
         );
         in_protobuf += 1;
@@ -303,10 +308,7 @@ fn values_of_old_versions_with_other_types_are_refused_by_name_kv_27() {
         let value = Bytes::from(value.to_string());
         let refused = codec.decode(&key(), Revision(7), &value).unwrap_err();
         assert!(refused.reason.contains("not of the type"), "{refused}");
-        assert!(
-            codec
-                .renewed(&key(), Revision(7), &value, Timestamp::UNIX_EPOCH)
-                .is_none()
-        );
+        let renewed = codec.renewed(&key(), Revision(7), &value, Timestamp::UNIX_EPOCH);
+        assert_eq!(renewed.unwrap_err(), refused);
     }
 }

@@ -149,14 +149,29 @@ impl Encryption {
         names.map(ToString::to_string).collect()
     }
 
+    /// Whether a definition may bring resources of a group that has none yet.
+    fn may_be_custom(&self, group: &str) -> bool {
+        let active = self.config.active.lock();
+        let mut places = active.handed_out.keys();
+        group.contains('.') && !places.any(|(known, _)| known == group)
+    }
+
     /// Warns of resources in the configuration that are not served. Call it once all resources have
     /// their transformers. A reload calls it by itself.
     pub fn warn_of_unknown_resources(&self) {
         for resource in self.unknown_resources() {
-            tracing::warn!(
-                resource,
-                "{SETTING}: no such resource is served; is it misspelt?"
-            );
+            let group = resource.split_once('.').map_or("", |(_, group)| group);
+            match self.may_be_custom(group) {
+                true => tracing::warn!(
+                    resource,
+                    "{SETTING}: no such resource is served; the rule holds for a custom resource, \
+                     once a definition brings it"
+                ),
+                false => tracing::warn!(
+                    resource,
+                    "{SETTING}: no such resource is served; is it misspelt?"
+                ),
+            }
         }
     }
 }

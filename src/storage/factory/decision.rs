@@ -79,6 +79,12 @@ impl<'d> Decision<'d> {
         self.definitions.iter().any(|row| row.group == group)
     }
 
+    /// Returns whether a definition may bring resources of a group. Their groups have a dot, and
+    /// those that are built in hide them (CRD-15, CRD-104).
+    pub(super) fn may_be_custom(&self, group: &str) -> bool {
+        group.contains('.') && !self.has_group(group)
+    }
+
     /// Returns the resource among those that share its keys that decides for all (SF-41).
     pub(super) fn chosen(&self, resource: &GroupResource) -> GroupResource {
         let mut cohabitants = cohabitants(resource).into_iter();

@@ -40,6 +40,8 @@ use destination::{measured_as, requested};
 /// Decides how each resource is stored.
 pub struct StorageFactory {
     options: StorageOptions,
+    /// For custom resources. Overrides are only for resources that are built in, as in Kubernetes.
+    custom_options: StorageOptions,
     definitions: Vec<Arc<ResourceDefinition>>,
 }
 
@@ -137,8 +139,13 @@ impl StorageFactory {
         options: StorageOptions,
         definitions: Vec<Arc<ResourceDefinition>>,
     ) -> Result<StorageFactory, FactoryError> {
+        let custom_options = StorageOptions {
+            overrides: Vec::new(),
+            ..options.clone()
+        };
         let factory = StorageFactory {
             options,
+            custom_options,
             definitions,
         };
         let mut faults = checks::faults(&factory.decision());
@@ -295,13 +302,16 @@ impl StorageFactory {
         transformers: &dyn TransformerSource,
     ) -> Result<StoragePlan, FactoryError> {
         let definitions = [resource.hub.clone()];
-        let decision = self.decision_of(&definitions);
+        let options = &self.custom_options;
+        let decision = Decision {
+            options,
+            ..self.decision_of(&definitions)
+        };
         let destination = Destination {
             media_type: MediaType::Json,
             ..decision.destination(&GroupResource::of(&resource.hub))?
         };
         let codec = Codec::new(resource.hub.clone());
-        let options = &self.options;
         made(resource, codec, destination, engines, transformers, options)
     }
 

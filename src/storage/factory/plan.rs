@@ -108,6 +108,10 @@ impl StoragePlan {
             resource: self.resource.name.clone(),
             back_end: self.destination.back_end.clone(),
             store: self.store(actor_system),
+            custom_version: {
+                let stored = &self.resource.hub;
+                stored.rules().is_unstructured.then(|| stored.api_version())
+            },
             engine: self.engine.clone(),
         }
     }

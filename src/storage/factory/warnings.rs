@@ -19,7 +19,17 @@ pub(super) fn of(decision: &Decision<'_>) -> Vec<String> {
     let rows = || decision.definitions.iter();
     let unsized_names = names
         .filter(|name| !rows().any(|row| row.qualified() == **name))
-        .map(|name| format!("watch-cache-sizes: {name}: no such resource is served"));
+        .map(|name| {
+            let group = name.split_once('.').map_or("", |(_, group)| group);
+            let why = match decision.may_be_custom(group) {
+                true => {
+                    "no such resource is built in; it holds for a custom resource, if a definition \
+                     brings one"
+                }
+                false => "no such resource is served",
+            };
+            format!("watch-cache-sizes: {name}: {why}")
+        });
     sized
         .chain(overrides(decision))
         .chain(unsized_names)
@@ -52,7 +62,11 @@ fn idle(decision: &Decision<'_>, one: &ResourceOverride, later: &[ResourceOverri
         false => decision.row(resource).is_some(),
     };
     if !is_known {
-        return "no such resource is served".to_owned();
+        let why = match decision.may_be_custom(&resource.group) {
+            true => "no such resource is built in; --etcd-servers keep all custom resources",
+            false => "no such resource is served",
+        };
+        return why.to_owned();
     }
     if later.iter().any(|other| other.resource == *resource) {
         return "it is given more than once; the last one counts".to_owned();

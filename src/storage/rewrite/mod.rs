@@ -14,6 +14,9 @@
 //! keeps history itself, it compacts the history up to the revision of the last pass and purges it
 //! from the files. Nothing is remembered between two runs. A new run continues an interrupted one.
 //!
+//! A rewrite of [`RewrittenValues::OtherVersions`] leaves keys and history as they are. It returns
+//! the version in which the objects of each custom resource are stored from now on.
+//!
 //! [`rewriter`] runs the whole, [`pass`] one pass, [`unserved`] the search for values without a
 //! served resource.
 
@@ -28,3 +31,4 @@ mod unserved;
 pub use self::progress::{Covered, RewriteProgress};
 pub use self::rewriter::Rewriter;
 pub use self::rewritten_store::{RewrittenStore, RewrittenStores};
+pub use super::underlying::RewrittenValues;

@@ -8,19 +8,22 @@ use tokio::sync::mpsc::Sender;
 
 use super::progress::{RewriteError, RewriteProgress};
 use super::rewritten_store::RewrittenStore;
-use crate::storage::underlying::RewrittenPage;
+use crate::storage::underlying::{RewrittenPage, RewrittenValues};
 use crate::storage::{Storage, StorageError, StorageErrorKind};
 
 /// The findings of one pass.
 #[derive(Default)]
 pub(super) struct Pass {
     number: u32,
+    pub(super) values: RewrittenValues,
     total: u64,
     pub(super) seen: u64,
     stale: u64,
     /// Stale values that cannot be rewritten, because their lease has expired.
     pub(super) expired: u64,
     pub(super) unreadable: Vec<String>,
+    /// Values of other versions that no object can be made of.
+    pub(super) undecodable: Vec<String>,
     /// The revision at which each back end is read.
     pub(super) revisions: BTreeMap<String, Revision>,
 }
@@ -31,6 +34,7 @@ impl Pass {
         self.stale += page.stale;
         self.expired += page.expired;
         self.unreadable.append(&mut page.unreadable);
+        self.undecodable.append(&mut page.undecodable);
     }
 
     /// Returns whether the current first key has encrypted every readable value.
@@ -42,12 +46,14 @@ impl Pass {
     pub(super) async fn run(
         stores: &[Arc<RewrittenStore>],
         number: u32,
+        values: RewrittenValues,
         rewritten: &mut u64,
         origin: &Origin,
         progress: &Sender<RewriteProgress>,
     ) -> Result<Pass, RewriteError> {
         let mut pass = Pass {
             number,
+            values,
             ..Pass::default()
         };
         for one in stores {
@@ -58,7 +64,10 @@ impl Pass {
             let mut start = None;
             loop {
                 let at = pass.revision(one).await?;
-                let page = one.store.rewrite_page(at, start.clone(), origin).await;
+                let page = one
+                    .store
+                    .rewrite_page(at, start.clone(), pass.values, origin)
+                    .await;
                 let mut page = match page {
                     Ok(page) => page,
                     Err(error) if is_compacted(&error) => {

@@ -1,5 +1,7 @@
 //! Reports the progress of a rewrite, and why it fails.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// The progress of a rewrite. Each value is one line of JSON in the response of the endpoint.
@@ -36,6 +38,12 @@ pub enum RewriteProgress {
         rewritten: u64,
         /// Whether there are keys: encryption is configured.
         is_encrypted: bool,
+        /// Whether keys and history stayed as they were.
+        #[serde(default)]
+        only_versions: bool,
+        /// The `apiVersion` in which all objects of each custom resource are stored.
+        #[serde(default)]
+        stored_as: BTreeMap<String, String>,
         /// The back ends for which this holds.
         covered: Vec<Covered>,
         /// The revision up to which the daemon's own store is compacted, if there is one.

@@ -13,6 +13,7 @@ use super::progress::{Covered, RewriteError, RewriteProgress};
 use super::rewritten_store::{RewrittenStore, RewrittenStores};
 use super::unserved::{self, UnservedValues};
 use crate::storage::encryption::Encryption;
+use crate::storage::underlying::RewrittenValues;
 
 /// Progress reports that may wait for the receiver.
 const REPORTS_MAX: usize = 16;
@@ -57,10 +58,14 @@ impl Rewriter {
 
     /// Starts the rewrite in a task of its own and reports its progress. The rewrite ends early if
     /// the receiver is dropped. Two rewrites at a time do no harm.
-    pub fn start(self: Arc<Self>, origin: Origin) -> Receiver<RewriteProgress> {
+    pub fn start(
+        self: Arc<Self>,
+        origin: Origin,
+        values: RewrittenValues,
+    ) -> Receiver<RewriteProgress> {
         let (progress, reports) = mpsc::channel(REPORTS_MAX);
         tokio::spawn(async move {
-            let last = match self.run(&origin, &progress).await {
+            let last = match self.run(&origin, values, &progress).await {
                 Ok(done) => {
                     tracing::info!(?done, "storage rewrite is done");
                     done
@@ -79,23 +84,28 @@ impl Rewriter {
     async fn run(
         &self,
         origin: &Origin,
+        values: RewrittenValues,
         progress: &Sender<RewriteProgress>,
     ) -> Result<RewriteProgress, RewriteError> {
-        if self.encryption.is_configured() {
+        if self.encryption.is_configured() && values == RewrittenValues::All {
             self.reload().await?;
         }
-        let (mut rewritten, mut expired) = (0, 0);
+        let (mut rewritten, mut expired, mut is_clean) = (0, 0, false);
         let [mut pause, pause_max] = EXPIRY_PAUSES;
         for number in 1..=PASSES_MAX {
             let generation = self.settled().await?;
             let stores = self.stores.current();
-            let pass = Pass::run(&stores, number, &mut rewritten, origin, progress).await?;
+            let pass = Pass::run(&stores, number, values, &mut rewritten, origin, progress);
+            let pass = pass.await?;
             expired = pass.expired;
             if expired > 0 {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(pause_max);
             }
-            if !pass.is_clean() || self.encryption.generation() != generation {
+            is_clean = pass.is_clean();
+            // A resource may have been added, or another version of it may be stored by now.
+            let is_of_now = self.stores.are_among(&stores);
+            if !is_clean || !is_of_now || self.encryption.generation() != generation {
                 continue;
             }
             self.check_rest(&pass, &stores).await?;
@@ -105,6 +115,14 @@ impl Rewriter {
             }
         }
         Err(match expired {
+            0 if is_clean => RewriteError::of(
+                "the resources or the encryption configuration have changed again and again: run \
+                 this again when they are at rest",
+            ),
+            0 if values == RewrittenValues::OtherVersions => RewriteError::of(
+                "values of other versions are still being written: every daemon on these servers \
+                 must store the same versions first",
+            ),
             0 => RewriteError::of(
                 "values are still being written with old keys: every daemon on these servers must \
                  have today's encryption configuration first",
@@ -134,22 +152,25 @@ impl Rewriter {
         pass: &Pass,
         stores: &[Arc<RewrittenStore>],
     ) -> Result<(), RewriteError> {
-        let unserved = unserved::find(stores).await.map_err(RewriteError::of)?;
-        let unreadable = unreadable(&pass.unreadable);
-        let reasons: Vec<String> = unreadable
-            .into_iter()
-            .chain(unserved.map(describe))
-            .collect();
+        let is_of_keys = pass.values == RewrittenValues::All;
+        let unserved = match is_of_keys {
+            true => unserved::find(stores).await.map_err(RewriteError::of)?,
+            false => None,
+        };
+        let reasons = unreadable(&pass.unreadable).into_iter();
+        let reasons = reasons.chain(undecodable(&pass.undecodable));
+        let reasons: Vec<String> = reasons.chain(unserved.map(describe)).collect();
         if reasons.is_empty() {
             return Ok(());
         }
-        let named = pass.unreadable.iter().take(NAMED_MAX);
+        let rest = match is_of_keys {
+            true => "is encrypted with the current keys",
+            false => "is of the version that is stored",
+        };
+        let named = pass.unreadable.iter().chain(&pass.undecodable);
         Err(RewriteError {
-            reason: format!(
-                "{}; everything else is encrypted with the current keys",
-                reasons.join("; ")
-            ),
-            unreadable: named.cloned().collect(),
+            reason: format!("{}; everything else {rest}", reasons.join("; ")),
+            unreadable: named.take(NAMED_MAX).cloned().collect(),
         })
     }
 
@@ -175,6 +196,7 @@ impl Rewriter {
         let (mut compacted, mut reclaimed_bytes) = (None, 0);
         let mut covered = Vec::new();
         let is_encrypted = self.encryption.is_configured();
+        let only_versions = pass.values == RewrittenValues::OtherVersions;
         for (back_end, revision) in pass.revisions {
             let mut of_back_end = stores.iter().filter(|one| one.back_end == back_end);
             if let Some(one) = of_back_end.next() {
@@ -190,7 +212,7 @@ impl Rewriter {
                 back_end,
             });
             // Without keys a purge would only forget history.
-            let Some(compactor) = compactor.filter(|_| is_encrypted) else {
+            let Some(compactor) = compactor.filter(|_| is_encrypted && !only_versions) else {
                 continue;
             };
             let report = RewriteProgress::Purging {
@@ -213,6 +235,11 @@ impl Rewriter {
             seen: pass.seen,
             rewritten,
             is_encrypted,
+            only_versions,
+            stored_as: stores
+                .iter()
+                .filter_map(|one| Some((one.resource.clone(), one.custom_version.clone()?)))
+                .collect(),
             covered,
             compacted_revision: compacted,
             reclaimed_bytes,
@@ -226,6 +253,16 @@ fn unreadable(values: &[String]) -> Option<String> {
         format!(
             "{count} values can't be read by any key: put the keys back that wrote them, or \
              restore or delete them, and run this again"
+        )
+    })
+}
+
+fn undecodable(values: &[String]) -> Option<String> {
+    let count = values.len();
+    (count > 0).then(|| {
+        format!(
+            "{count} values of other versions than the stored one can't be decoded, and \
+             stay as they are: restore or delete them, and run this again"
         )
     })
 }

@@ -16,6 +16,8 @@ pub struct RewrittenStore {
     pub back_end: String,
     /// The store itself.
     pub store: Arc<Underlying>,
+    /// The `apiVersion` in which objects are stored, if their resource is a custom one.
+    pub custom_version: Option<String>,
     /// The engine of the back end.
     pub engine: Arc<dyn Engine>,
 }
@@ -37,6 +39,19 @@ impl RewrittenStores {
     /// Removes the store of a resource.
     pub fn remove(&self, resource: &str) {
         self.stores.lock().remove(resource);
+    }
+
+    /// Returns whether all stores of this moment are among these.
+    pub fn are_among(&self, stores: &[Arc<RewrittenStore>]) -> bool {
+        let known: BTreeMap<&str, &Arc<RewrittenStore>> = stores
+            .iter()
+            .map(|one| (one.resource.as_str(), one))
+            .collect();
+        let now = self.stores.lock();
+        now.iter().all(|(name, one)| {
+            let known = known.get(name.as_str());
+            known.is_some_and(|known| Arc::ptr_eq(known, one))
+        })
     }
 
     /// The stores of this moment.

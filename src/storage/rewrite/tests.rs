@@ -140,6 +140,7 @@ impl Stage {
             resource: "configmaps".to_owned(),
             back_end: "base".to_owned(),
             store: self.store().into(),
+            custom_version: None,
             engine: self.engine.clone(),
         });
         let rewriter = Rewriter::new(self.encryption.clone(), stores, BTreeMap::new());
@@ -169,6 +170,8 @@ fn assert_done(told: RewriteProgress, rewritten: u64) {
         seen,
         rewritten: told_rewritten,
         is_encrypted: true,
+        only_versions: false,
+        stored_as,
         covered,
         compacted_revision: None,
         reclaimed_bytes: 0,
@@ -177,6 +180,7 @@ fn assert_done(told: RewriteProgress, rewritten: u64) {
         panic!("it is not done: {told:?}");
     };
     assert_eq!((seen, told_rewritten), (VALUES, rewritten));
+    assert!(stored_as.is_empty());
     let [base] = covered.as_slice() else {
         panic!("{covered:?}");
     };
@@ -187,13 +191,34 @@ fn assert_done(told: RewriteProgress, rewritten: u64) {
 #[tokio::test]
 async fn passes_end_with_one_that_finds_nothing_and_the_file_is_read_first_st_56() {
     let stage = Stage::start().await;
-    assert_done(last(stage.rewriter().start(Origin::default())).await, 0);
+    assert_done(
+        last(
+            stage
+                .rewriter()
+                .start(Origin::default(), RewrittenValues::All),
+        )
+        .await,
+        0,
+    );
     std::fs::write(&stage.path, file(&[2, 1])).unwrap();
     assert_done(
-        last(stage.rewriter().start(Origin::default())).await,
+        last(
+            stage
+                .rewriter()
+                .start(Origin::default(), RewrittenValues::All),
+        )
+        .await,
         VALUES,
     );
-    assert_done(last(stage.rewriter().start(Origin::default())).await, 0);
+    assert_done(
+        last(
+            stage
+                .rewriter()
+                .start(Origin::default(), RewrittenValues::All),
+        )
+        .await,
+        0,
+    );
 }
 
 #[tokio::test]
@@ -216,13 +241,26 @@ async fn others_may_compact_and_write_meanwhile() {
             tokio::task::yield_now().await;
         }
     });
-    let told = last(stage.rewriter().start(Origin::default())).await;
+    let told = last(
+        stage
+            .rewriter()
+            .start(Origin::default(), RewrittenValues::All),
+    )
+    .await;
     meddling.abort();
     assert!(
         matches!(told, RewriteProgress::Done { seen: VALUES, .. }),
         "{told:?}"
     );
-    assert_done(last(stage.rewriter().start(Origin::default())).await, 0);
+    assert_done(
+        last(
+            stage
+                .rewriter()
+                .start(Origin::default(), RewrittenValues::All),
+        )
+        .await,
+        0,
+    );
 }
 
 #[tokio::test]
@@ -231,8 +269,12 @@ async fn what_can_not_be_read_keeps_the_old_keys_and_all_else_is_rewritten() {
     let lost = Bytes::from_static(b"k8s:enc:secretbox:v1:lost:payload");
     stage.put_value("/registry/configmaps/ns/lost", lost).await;
     std::fs::write(&stage.path, file(&[2, 1])).unwrap();
-    let RewriteProgress::Failed { reason, unreadable } =
-        last(stage.rewriter().start(Origin::default())).await
+    let RewriteProgress::Failed { reason, unreadable } = last(
+        stage
+            .rewriter()
+            .start(Origin::default(), RewrittenValues::All),
+    )
+    .await
     else {
         panic!("it is not done");
     };
@@ -263,7 +305,12 @@ async fn wrong_keys_of_aescbc_lose_certify_and_delete_nothing_en_7_st_46() {
         providers(&[aescbc("k1", 4)]),
     ] {
         std::fs::write(&stage.path, wrong).unwrap();
-        let told = last(stage.rewriter().start(Origin::default())).await;
+        let told = last(
+            stage
+                .rewriter()
+                .start(Origin::default(), RewrittenValues::All),
+        )
+        .await;
         let RewriteProgress::Failed { reason, .. } = told else {
             panic!("it is not done: {told:?}");
         };
@@ -282,7 +329,12 @@ async fn wrong_keys_of_aescbc_lose_certify_and_delete_nothing_en_7_st_46() {
     let both = [aescbc("k2", 2), aescbc("k1", 3), aescbc("k1", 1)];
     std::fs::write(&stage.path, providers(&both)).unwrap();
     assert_done(
-        last(stage.rewriter().start(Origin::default())).await,
+        last(
+            stage
+                .rewriter()
+                .start(Origin::default(), RewrittenValues::All),
+        )
+        .await,
         VALUES,
     );
 }
@@ -304,7 +356,12 @@ async fn what_no_served_resource_has_keeps_its_keys() {
             .put_value(key, Bytes::from_static(value.as_bytes()))
             .await;
     }
-    let told = last(stage.rewriter().start(Origin::default())).await;
+    let told = last(
+        stage
+            .rewriter()
+            .start(Origin::default(), RewrittenValues::All),
+    )
+    .await;
     let RewriteProgress::Failed { reason, unreadable } = told else {
         panic!("it is not done: {told:?}");
     };
@@ -321,7 +378,9 @@ async fn what_an_old_key_encrypted_and_is_still_on_its_way_is_waited_for_st_56()
     let key = "/registry/configmaps/ns/late";
     let value = transformer.transform_to_storage(&Key::new(key), VALUE.to_vec());
     std::fs::write(&stage.path, file(&[2, 1])).unwrap();
-    let mut steps = stage.rewriter().start(Origin::default());
+    let mut steps = stage
+        .rewriter()
+        .start(Origin::default(), RewrittenValues::All);
     let told = tokio::time::timeout(Duration::from_millis(300), steps.recv()).await;
     assert!(told.is_err(), "it has begun too early: {told:?}");
     stage.put_value(key, value.unwrap()).await;
@@ -351,7 +410,9 @@ async fn what_has_outlived_its_lease_is_waited_for_until_it_is_deleted_st_57() {
     stage.commit(key, Expect::Absent, change).await;
     tokio::time::sleep(LEASE * 2).await;
     std::fs::write(&stage.path, file(&[2, 1])).unwrap();
-    let steps = stage.rewriter().start(Origin::default());
+    let steps = stage
+        .rewriter()
+        .start(Origin::default(), RewrittenValues::All);
     let engine = stage.engine.clone();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -364,11 +425,17 @@ async fn what_has_outlived_its_lease_is_waited_for_until_it_is_deleted_st_57() {
 async fn who_goes_away_stops_it_and_who_comes_back_goes_on() {
     let stage = Stage::start().await;
     std::fs::write(&stage.path, file(&[2, 1])).unwrap();
-    let mut steps = stage.rewriter().start(Origin::default());
+    let mut steps = stage
+        .rewriter()
+        .start(Origin::default(), RewrittenValues::All);
     steps.recv().await.unwrap();
     drop(steps);
-    let RewriteProgress::Done { rewritten, .. } =
-        last(stage.rewriter().start(Origin::default())).await
+    let RewriteProgress::Done { rewritten, .. } = last(
+        stage
+            .rewriter()
+            .start(Origin::default(), RewrittenValues::All),
+    )
+    .await
     else {
         panic!("it is done");
     };

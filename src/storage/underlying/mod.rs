@@ -47,7 +47,7 @@ mod watch;
 
 pub use decoder::StoredDecoder;
 pub(super) use list::{plan, token_after};
-pub use rewrite::RewrittenPage;
+pub use rewrite::{RewrittenPage, RewrittenValues};
 
 /// The store of one resource over an engine.
 #[derive(Clone)]

@@ -8,6 +8,7 @@ use actors::engine::{
     At, Change, EngineError, Expect, KeyValue, Mutation, Origin, Outcome, Prepared, RangeRequest,
     Revision,
 };
+use actors::object::DecodeError;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 
 use super::Underlying;
@@ -25,6 +26,16 @@ const CONCURRENT: usize = 16;
 /// attempt should be enough.
 const ATTEMPTS: usize = 100;
 
+/// The values that are rewritten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RewrittenValues {
+    /// Those that old keys have encrypted, and those of other versions than the configured one.
+    #[default]
+    All,
+    /// Those of other versions.
+    OtherVersions,
+}
+
 /// The outcome for a page of values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RewrittenPage {
@@ -39,6 +50,8 @@ pub struct RewrittenPage {
     pub written: u64,
     /// Values that no key can read, one line for the operator each.
     pub unreadable: Vec<String>,
+    /// Values of other versions that can't be decoded, one line each.
+    pub undecodable: Vec<String>,
     /// The start of the next page, if there is one.
     pub next: Option<Vec<u8>>,
 }
@@ -52,6 +65,7 @@ enum ValueOutcome {
     /// Stale, and its lease has expired. It can only be waited for.
     Expired,
     Unreadable(TransformError),
+    Undecodable(DecodeError),
 }
 
 /// The outcome of a commit.
@@ -80,6 +94,7 @@ impl Underlying {
         &self,
         at: Revision,
         start: Option<Vec<u8>>,
+        values: RewrittenValues,
         origin: &Origin,
     ) -> Result<RewrittenPage, StorageError> {
         let prefix = self.keys.resource_prefix();
@@ -106,7 +121,7 @@ impl Underlying {
             ..RewrittenPage::default()
         };
         let mut outcomes = stream::iter(answer.items)
-            .map(|item| self.rewrite_value(item, origin))
+            .map(|item| self.rewrite_value(item, values, origin))
             .buffer_unordered(CONCURRENT);
         while let Some(outcome) = outcomes.try_next().await? {
             match outcome {
@@ -120,6 +135,7 @@ impl Underlying {
                     page.expired += 1;
                 }
                 ValueOutcome::Unreadable(error) => page.unreadable.push(error.to_string()),
+                ValueOutcome::Undecodable(error) => page.undecodable.push(error.to_string()),
             }
         }
         Ok(page)
@@ -128,6 +144,7 @@ impl Underlying {
     async fn rewrite_value(
         &self,
         mut item: KeyValue,
+        values: RewrittenValues,
         origin: &Origin,
     ) -> Result<ValueOutcome, StorageError> {
         // Yield, even when there is little to do.
@@ -142,12 +159,13 @@ impl Underlying {
                 Err(error) => return Ok(ValueOutcome::Unreadable(error)),
             };
             let codec = &self.decoder.codec;
-            let plain =
-                match codec.renewed(&item.key, item.revision, &plain, (self.decoder.clock)()) {
-                    Some(renewed) => renewed,
-                    None if is_stale => plain.to_vec(),
-                    None => return Ok(outcome),
-                };
+            let now = (self.decoder.clock)();
+            let plain = match codec.renewed(&item.key, item.revision, &plain, now) {
+                Err(error) => return Ok(ValueOutcome::Undecodable(error)),
+                Ok(Some(renewed)) => renewed,
+                Ok(None) if is_stale && values == RewrittenValues::All => plain.to_vec(),
+                Ok(None) => return Ok(outcome),
+            };
             outcome = ValueOutcome::Stale { written: false };
             let value = transformer.transform_to_storage(&item.key, plain);
             let value = value.map_err(|error| {
@@ -234,6 +252,7 @@ mod tests {
     use crate::storage::keys::Keys;
     use crate::storage::transformer::Transformer;
     use crate::storage::underlying::StoredDecoder;
+    use RewrittenValues::All as ALL;
 
     /// Writes `new:`, reads that and `old:`.
     struct Rotated;
@@ -309,7 +328,7 @@ mod tests {
         let store = store(&engine);
         let origin = Origin::default();
         let page = store
-            .rewrite_page(Revision(4), None, &origin)
+            .rewrite_page(Revision(4), None, ALL, &origin)
             .await
             .unwrap();
         assert_eq!((page.seen, page.stale, page.written), (4, 2, 2));
@@ -330,13 +349,16 @@ mod tests {
 
         // The same old state once more: the values are rewritten already.
         let page = store
-            .rewrite_page(Revision(4), None, &origin)
+            .rewrite_page(Revision(4), None, ALL, &origin)
             .await
             .unwrap();
         assert_eq!((page.stale, page.written), (2, 0));
         assert_eq!(values(&engine).await, expected);
         let newest = Revision(6);
-        let page = store.rewrite_page(newest, None, &origin).await.unwrap();
+        let page = store
+            .rewrite_page(newest, None, ALL, &origin)
+            .await
+            .unwrap();
         assert_eq!((page.stale, page.written), (0, 0));
     }
 
@@ -352,11 +374,11 @@ mod tests {
         tokio::time::sleep(LEASE * 2).await;
         let store = store(&engine);
         let origin = Origin::default();
-        let page = store.rewrite_page(Revision(2), None, &origin).await;
+        let page = store.rewrite_page(Revision(2), None, ALL, &origin).await;
         let page = page.unwrap();
         assert_eq!((page.stale, page.expired, page.written), (2, 1, 1));
         assert_eq!(engine.expire().await.unwrap().expired, 1);
-        let page = store.rewrite_page(Revision(4), None, &origin).await;
+        let page = store.rewrite_page(Revision(4), None, ALL, &origin).await;
         let page = page.unwrap();
         assert_eq!((page.seen, page.stale, page.expired), (1, 0, 0));
     }
@@ -376,13 +398,19 @@ mod tests {
         let store = store(&engine);
         let origin = Origin::default();
         let at = Revision((PAGE + 10) as u64);
-        let first = store.rewrite_page(at, None, &origin).await.unwrap();
+        let first = store.rewrite_page(at, None, ALL, &origin).await.unwrap();
         assert_eq!((first.seen, first.written), (PAGE as u64, PAGE as u64));
         assert!(first.next.is_some());
-        let second = store.rewrite_page(at, first.next, &origin).await.unwrap();
+        let second = store
+            .rewrite_page(at, first.next, ALL, &origin)
+            .await
+            .unwrap();
         assert_eq!((second.seen, second.written, second.next), (10, 10, None));
         engine.compact(at.next()).await.unwrap();
-        let gone = store.rewrite_page(at, None, &origin).await.unwrap_err();
+        let gone = store
+            .rewrite_page(at, None, ALL, &origin)
+            .await
+            .unwrap_err();
         assert!(
             matches!(gone.kind, StorageErrorKind::Expired { .. }),
             "{gone:?}"

@@ -2,11 +2,14 @@
 
 mod applies;
 mod changes;
+mod data;
 mod deletion;
 mod edges;
 mod hostile;
 mod killed;
 mod life;
+mod operators;
+mod owners;
 mod several_daemons;
 mod shows;
 mod writes;
@@ -70,13 +73,23 @@ async fn over_each(test: impl AsyncFn(&Daemon)) {
     over_each_killed(async |daemon: &mut Daemon| test(daemon).await).await;
 }
 
+/// As [`over_each`], with further flags.
+async fn over_each_with(flags: &[&str], test: impl AsyncFn(&Daemon)) {
+    over_each_started(flags, async |daemon: &mut Daemon| test(daemon).await).await;
+}
+
 /// As [`over_each`], for a test that kills the daemon.
 async fn over_each_killed(test: impl AsyncFn(&mut Daemon)) {
-    let mut daemon = Daemon::start().await;
+    over_each_started(&[], test).await;
+}
+
+async fn over_each_started(flags: &[&str], test: impl AsyncFn(&mut Daemon)) {
+    let mut daemon = Daemon::with(flags).await;
     test(&mut daemon).await;
     drop(daemon);
     if let Some((_cluster, servers)) = one_etcd().await {
-        test(&mut Daemon::with(&[&servers]).await).await;
+        let flags = [flags, &[&servers]].concat();
+        test(&mut Daemon::with(&flags).await).await;
     }
 }
 

@@ -5,32 +5,52 @@
 //! daemon. It can be interrupted at any point, also with Ctrl-C, and a new run skips finished work.
 //! This folder must not know encryption or storage.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::api::deep;
 use crate::auth::read_kubeconfig;
 use crate::cli::access::Access;
-use crate::cli::running::{self, Unreached};
+use crate::cli::running::{self, Request, Unreached};
 use crate::config::Config;
 use crate::storage::rewrite::RewriteProgress;
 
+mod definitions;
 mod report;
+use definitions::{Definitions, Outdated};
 use report::report;
 
 const PATH: &str = "/taffrail/v1/storage/rewrite";
 
+/// The definitions of custom resources.
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// A longer list of definitions is refused.
+const DEFINITIONS_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
 /// Longer lines are refused.
-const LINE_BYTES_MAX: usize = 64 * 1024;
+const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The interval between progress lines, where no bar can be drawn.
 const TELL_PERIOD: Duration = Duration::from_secs(5);
 
+/// The options of the command.
+#[derive(Args, Clone, Debug, Default)]
+pub struct RewriteOptions {
+    /// Rewrite only the objects that are stored in another version than the storage version of
+    /// their resource. Encryption keys and history stay as they are.
+    #[arg(long)]
+    version: bool,
+}
+
 /// Rewrites and shows the progress.
-pub fn run(config: &Config) -> ExitCode {
-    match rewrite(config) {
+pub fn run(config: &Config, options: &RewriteOptions) -> ExitCode {
+    match rewrite(config, options) {
         Ok(report) => {
             print!("{report}");
             ExitCode::SUCCESS
@@ -39,7 +59,7 @@ pub fn run(config: &Config) -> ExitCode {
     }
 }
 
-fn rewrite(config: &Config) -> Result<String, String> {
+fn rewrite(config: &Config, options: &RewriteOptions) -> Result<String, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -63,11 +83,19 @@ fn rewrite(config: &Config) -> Result<String, String> {
             Ok(())
         })
     };
-    let answered = runtime.block_on(running::post(&access, PATH, &mut hear));
+    let path = match options.version {
+        true => format!("{PATH}?only=version"),
+        false => PATH.to_owned(),
+    };
+    let before = runtime.block_on(definitions(&access));
+    let answered = runtime.block_on(running::post(&access, &path, &mut hear));
     view.clear();
     match (answered, last) {
-        (Ok(()), Some(step @ (RewriteProgress::Done { .. } | RewriteProgress::Failed { .. }))) => {
-            report(step)
+        (Ok(()), Some(step @ RewriteProgress::Failed { .. })) => report(step, &[]),
+        (Ok(()), Some(step @ RewriteProgress::Done { .. })) => {
+            let after = runtime.block_on(definitions(&access));
+            let outdated = outdated(&step, before, after)?;
+            report(step, &outdated)
         }
         (Err(error @ Unreached::NobodyThere(_)), _) => Err(format!(
             "{error}; start the daemon first, rewriting is done online"
@@ -76,6 +104,51 @@ fn rewrite(config: &Config) -> Result<String, String> {
         (Err(error), Some(_)) => Err(format!("{error}; {GOES_ON}")),
         (Ok(()), _) => Err(format!("the daemon ended before it was done; {GOES_ON}")),
     }
+}
+
+/// The definitions that list versions in which nothing is stored any more.
+fn outdated(
+    done: &RewriteProgress,
+    before: Result<Definitions, String>,
+    after: Result<Definitions, String>,
+) -> Result<Vec<Outdated>, String> {
+    let none = BTreeMap::new();
+    let stored_as = match done {
+        RewriteProgress::Done { stored_as, .. } => stored_as,
+        _ => &none,
+    };
+    if stored_as.is_empty() {
+        return Ok(Vec::new());
+    }
+    let unread = |error| {
+        format!(
+            "everything is rewritten, but the definitions of custom resources can't be read, so \
+             nobody can say which versions they need not list: {error}"
+        )
+    };
+    let (before, after) = (before.map_err(unread)?, after.map_err(unread)?);
+    Ok(before.outdated(&after, stored_as))
+}
+
+/// Reads the definitions of custom resources. There are none if they are not served.
+async fn definitions(access: &Access) -> Result<Definitions, String> {
+    let mut answer = Vec::new();
+    let mut hear = |piece: &[u8]| match answer.len() + piece.len() > DEFINITIONS_BYTES_MAX {
+        true => Err("its answer is too long".to_owned()),
+        false => {
+            answer.extend_from_slice(piece);
+            Ok(())
+        }
+    };
+    match running::request(access, Request::get(DEFINITIONS), &mut hear).await {
+        Ok(()) => {}
+        Err(Unreached::Refused(code, _)) if code == http::StatusCode::NOT_FOUND => {
+            return Ok(Definitions::default());
+        }
+        Err(error) => return Err(error.to_string()),
+    }
+    let list = deep::from_json(&answer).map_err(|error| error.to_string())?;
+    Ok(Definitions::of(&list))
 }
 
 const GOES_ON: &str = "run this again, and it goes on";
@@ -267,7 +340,7 @@ mod tests {
             ..Config::default()
         };
         assert!(
-            rewrite(&config)
+            rewrite(&config, &RewriteOptions::default())
                 .unwrap_err()
                 .contains("no daemon has run there")
         );

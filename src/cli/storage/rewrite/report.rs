@@ -1,6 +1,6 @@
 //! The report at the end of a rewrite. It covers only the data that was checked.
 
-use super::GOES_ON;
+use super::{GOES_ON, Outdated};
 use crate::storage::rewrite::{Covered, RewriteProgress};
 
 /// The verdict on values without keys.
@@ -8,16 +8,23 @@ const NOT_ENCRYPTED: &str = "every value is of the version of its kind that is s
                              encrypted, as --encryption-provider-config is not set, and no history \
                              was forgotten\n";
 
-/// The text of the report.
-pub(super) fn report(last: RewriteProgress) -> Result<String, String> {
+/// The verdict if only versions were looked at.
+const ONLY_VERSIONS: &str = "every value that was looked at is of the version of its kind that is \
+                             stored. Keys and history are as they were\n";
+
+/// The text of the report. `outdated` has the definitions that list versions in which nothing is
+/// stored any more.
+pub(super) fn report(last: RewriteProgress, outdated: &[Outdated]) -> Result<String, String> {
     match last {
         RewriteProgress::Done {
             seen,
             rewritten,
             is_encrypted,
+            only_versions,
             covered,
             compacted_revision,
             reclaimed_bytes,
+            ..
         } => {
             let resources: u64 = covered.iter().map(|one| one.resources).sum();
             let mut text =
@@ -27,10 +34,12 @@ pub(super) fn report(last: RewriteProgress) -> Result<String, String> {
                     "forgot history up to revision {revision}, gave back {reclaimed_bytes} bytes\n"
                 );
             }
-            Ok(match is_encrypted {
-                true => text + &verdict(&covered),
-                false => text + NOT_ENCRYPTED,
-            })
+            text += &match (only_versions, is_encrypted) {
+                (true, _) => ONLY_VERSIONS.to_owned(),
+                (false, true) => verdict(&covered),
+                (false, false) => NOT_ENCRYPTED.to_owned(),
+            };
+            Ok(text + &shorter(&covered, outdated))
         }
         RewriteProgress::Failed { reason, unreadable } => {
             let values: String = unreadable
@@ -41,6 +50,21 @@ pub(super) fn report(last: RewriteProgress) -> Result<String, String> {
         }
         step => Err(format!("it ended with {step:?}; {GOES_ON}")),
     }
+}
+
+/// The versions that definitions need not list, and when.
+fn shorter(covered: &[Covered], outdated: &[Outdated]) -> String {
+    if outdated.is_empty() {
+        return String::new();
+    }
+    let lines: String = outdated.iter().map(Outdated::line).collect();
+    let mut condition = "this holds only if the storage versions had been the same for a minute \
+                         when this began; if not, run this again"
+        .to_owned();
+    if covered.iter().any(|one| one.is_shared) {
+        condition += ". Every server that writes to the etcd must have seen them by then";
+    }
+    format!("{lines}{condition}\n")
 }
 
 /// The keys that may be removed, and when.
@@ -69,6 +93,8 @@ fn verdict(covered: &[Covered]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn covered(back_end: &str, is_shared: bool) -> Covered {
@@ -85,6 +111,8 @@ mod tests {
             seen: 10,
             rewritten: 4,
             is_encrypted: true,
+            only_versions: false,
+            stored_as: BTreeMap::new(),
             covered,
             compacted_revision: Some(77),
             reclaimed_bytes: 4096,
@@ -93,7 +121,7 @@ mod tests {
 
     #[test]
     fn only_what_others_do_not_write_to_lets_old_keys_go_at_once() {
-        let text = report(done(vec![covered("base", false)])).unwrap();
+        let text = report(done(vec![covered("base", false)]), &[]).unwrap();
         assert!(
             text.starts_with("looked at 10 values of 3 resources, rewrote 4\n"),
             "{text}"
@@ -107,7 +135,7 @@ mod tests {
             "{text}"
         );
         let both = vec![covered("base", false), covered("events", true)];
-        let text = report(done(both)).unwrap();
+        let text = report(done(both), &[]).unwrap();
         assert!(text.contains("of 6 resources"), "{text}");
         assert!(!text.contains("nothing that is stored"), "{text}");
         for condition in [
@@ -125,9 +153,9 @@ mod tests {
             unreadable: vec!["one".to_owned(), "two".to_owned()],
         };
         assert_eq!(
-            report(failed).unwrap_err(),
+            report(failed, &[]).unwrap_err(),
             "2 values can't be read\n  one\n  two"
         );
-        assert!(report(RewriteProgress::Purging { revision: 7 }).is_err());
+        assert!(report(RewriteProgress::Purging { revision: 7 }, &[]).is_err());
     }
 }
