@@ -2,6 +2,7 @@
 
 mod changes;
 mod deletion;
+mod first_use;
 mod life;
 mod several_daemons;
 mod writes;
