@@ -2,14 +2,15 @@
 //! names and paths (docs/design.md 1).
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{
-    DEFINITIONS, LAMPS, definition, establish, gone, lamp, lamps, path_of, schema, until, version,
+    DEFINITIONS, LAMPS, PATIENCE, definition, establish, gone, lamp, lamps, path_of, schema, until,
+    version,
 };
 use crate::harness::{Answer, Call, Client, Daemon};
 
@@ -34,6 +35,18 @@ async fn in_use(client: &Client) -> BTreeSet<String> {
         name.ends_with(".example.com").then(|| name.to_owned())
     });
     names.collect()
+}
+
+/// Waits until exactly the caches of these resources are in use. One that was used is shown a moment
+/// later.
+async fn only_in_use<const COUNT: usize>(client: &Client, plurals: [&str; COUNT]) {
+    let names = plurals.map(|plural| format!("{plural}.example.com"));
+    let expected = BTreeSet::from(names);
+    let begun = Instant::now();
+    while in_use(client).await != expected {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", in_use(client).await);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
 }
 
 /// Creates lamps with these numbers.
@@ -77,14 +90,13 @@ async fn a_restart_fills_the_caches_of_resources_with_objects_only() {
         resources.expect(200)["resources"].as_array().unwrap().len(),
         21
     );
-    let lamps = BTreeSet::from(["lamps.example.com".to_owned()]);
-    assert_eq!(in_use(&client).await, lamps);
+    only_in_use(&client, ["lamps"]).await;
     // Who looks for anything in a namespace finds nothing, and fills no cache for that.
     let empty = "/apis/example.com/v1/namespaces/default/other7s";
     let list = client.call(Call::get(&format!("{empty}?limit=500"))).await;
     let list = list.expect(200);
     assert_eq!(names(&list), [""; 0]);
-    assert_eq!(in_use(&client).await, lamps);
+    only_in_use(&client, ["lamps"]).await;
     // A watch from there misses nothing.
     let version = list["metadata"]["resourceVersion"].as_str().unwrap();
     let from = format!("{empty}?watch=true&resourceVersion={version}");
@@ -97,7 +109,7 @@ async fn a_restart_fills_the_caches_of_resources_with_objects_only() {
         [&event["type"], &event["object"]["metadata"]["name"]],
         ["ADDED", "a"]
     );
-    assert_eq!(in_use(&client).await.len(), 2);
+    only_in_use(&client, ["lamps", "other7s"]).await;
 }
 
 /// Many clients use a resource for the first time at once, in all ways.
@@ -266,10 +278,7 @@ async fn controllers_see_objects_that_nobody_used() {
         .await
         .expect(201);
     gone(&client, &format!("{dependents}/owned")).await;
-    let used = in_use(&client).await;
-    let expected = ["lamps", "other3s", "other5s"];
-    let expected = expected.map(|name| format!("{name}.example.com"));
-    assert_eq!(used, BTreeSet::from(expected));
+    only_in_use(&client, ["lamps", "other3s", "other5s"]).await;
 }
 
 /// CRD-91: the definition changes while nobody uses its objects.
