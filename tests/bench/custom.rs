@@ -339,7 +339,7 @@ async fn cost_of(path: &str, object: fn(usize, &str) -> Value) -> Cost {
     let from = version(&list);
     let clients: Vec<Client> = (0..WATCHES / STREAMS).map(|_| daemon.client()).collect();
     let watching = (0..WATCHES).map(|number| {
-        let client = clients[number % clients.len()].clone();
+        let client = &clients[number % clients.len()];
         let path = format!("{path}?watch=true&resourceVersion={from}");
         async move { client.watch(&path).await }
     });

@@ -19,11 +19,8 @@ const NO_COLLECTOR: &str = "--enable-garbage-collector=false";
 
 fn others(count: usize) -> Vec<Value> {
     let versions = json!([version("v1", true, &schema())]);
-    let numbers = 0..count;
-    let others = numbers
-        .map(|at| definition(&format!("other{at}s"), &format!("Other{at}"), &versions))
-        .collect();
-    others
+    let one = |at| definition(&format!("other{at}s"), &format!("Other{at}"), &versions);
+    (0..count).map(one).collect()
 }
 
 /// Returns the custom resources whose caches are in use.
