@@ -30,8 +30,7 @@ impl Cached {
             && route == Route::Consistent
             && plan.token.is_none();
         if is_from_store && self.cacher.is_unused() {
-            // Who looks whether there is anything, as for all resources of a namespace, has no
-            // cache filled for nothing.
+            // A search through all resources of a namespace fills no cache of an empty one.
             let list = self.store.get_list(request).await?;
             if !list.items.is_empty() {
                 self.cacher.begin_use();

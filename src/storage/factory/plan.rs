@@ -63,9 +63,9 @@ impl StoragePlan {
         }
     }
 
-    /// Whether the cache may be filled at its first use: the store knows its newest revision without
-    /// being asked, and all of its writes come from this process. So nothing can appear there that
-    /// nobody here has written.
+    /// Whether the cache may be filled at its first use: the store knows its newest revision, and
+    /// all of its writes come from this process. So nothing appears there that nobody here has
+    /// written.
     pub fn can_wait_for_first_use(&self) -> bool {
         self.engine.feed_progress() == FeedProgress::Immediate
     }

@@ -34,8 +34,8 @@ async fn in_use(client: &Client) -> BTreeSet<String> {
     names.collect()
 }
 
-/// Waits until exactly the caches of these resources are in use. One that was used is shown a moment
-/// later.
+/// Waits until exactly the caches of these resources are in use. One that was used is shown a
+/// moment later.
 async fn only_in_use<const COUNT: usize>(client: &Client, plurals: [&str; COUNT]) {
     let names = plurals.map(|plural| format!("{plural}.example.com"));
     let expected = BTreeSet::from(names);

@@ -210,7 +210,7 @@ fn properties_of(schema: &Json) -> impl Iterator<Item = (&String, &Json)> {
 }
 
 impl Node {
-    /// Returns whether its rules, and those beside them, see an object as a map of its members.
+    /// Returns whether its rules, and those of its `allOf`, see an object as a map of its members.
     pub fn reads_members(&self) -> bool {
         matches!(self.shape.kind, Kind::Object(_) | Kind::Map(_))
             && self.all_of.iter().all(Node::reads_members)

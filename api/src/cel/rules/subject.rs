@@ -1,4 +1,4 @@
-//! What rules check: a value, or the members of a whole object, which is no value by itself.
+//! The subject of rules: a value, or the members of a whole object, which are not in a value.
 
 use std::borrow::Cow;
 
@@ -63,7 +63,7 @@ impl<'o> Subject<'o> {
         }
     }
 
-    /// Returns what expressions see of it.
+    /// Returns the value that expressions see.
     pub(super) fn shaped(self, shape: &'o Shape) -> Outcome<Value<'o>> {
         match self {
             Subject::Value(value) => Value::shaped(value, shape),
