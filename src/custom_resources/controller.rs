@@ -13,7 +13,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 
 use super::cleanup::Cleanup;
-use super::entry::{Entry, Step};
+use super::entry::{Checked, Entry, Step};
 use super::gate::Gate;
 use super::leftovers::Sweep;
 use super::life::Leftovers;
@@ -38,6 +38,8 @@ const SWEEPS: u32 = 10;
 const TIME: Duration = Duration::from_secs(30);
 /// The number of status writes at a time.
 const WRITES: usize = 32;
+/// The number of definitions whose schemas are checked at a time.
+const CHECKS: usize = 16;
 /// The number of definitions whose objects are deleted at a time.
 const CLEANUPS: usize = 16;
 
@@ -60,6 +62,9 @@ pub(super) struct Controller {
     later: BTreeMap<Instant, Vec<String>>,
     work: FuturesUnordered<BoxFuture<'static, Done>>,
     writes: usize,
+    /// The definitions whose schemas were not checked yet, the newest last.
+    unchecked: Vec<String>,
+    is_checking: bool,
     cleanups: usize,
     /// All definitions up to this revision were read.
     seen: Revision,
@@ -70,6 +75,8 @@ pub(super) struct Controller {
 enum Done {
     /// Resources are served, or were refused. `None` is a resource that is not served any longer.
     Served(Vec<(String, Option<Made>, Result<(), String>)>),
+    /// The schemas of definitions were checked.
+    Checked(Vec<(String, Checked)>),
     /// A status was written.
     Written(Write, Result<(), Box<Status>>),
     /// An attempt to delete the objects of a definition.
@@ -101,6 +108,8 @@ impl Controller {
             later: BTreeMap::new(),
             work: FuturesUnordered::new(),
             writes: 0,
+            unchecked: Vec::new(),
+            is_checking: false,
             cleanups: 0,
             seen: Revision::ZERO,
             is_ready: false,
@@ -291,6 +300,41 @@ impl Controller {
             self.serve(to_serve);
         }
         waiting.iter().for_each(|name| self.add(name));
+        self.check();
+    }
+
+    /// Checks the schemas of some definitions on another thread, because after a start they are
+    /// those of all definitions.
+    fn check(&mut self) {
+        if self.is_checking || self.unchecked.is_empty() {
+            return;
+        }
+        let rest = self.unchecked.len().saturating_sub(CHECKS);
+        let names = self.unchecked.split_off(rest).into_iter();
+        let current = names.filter_map(|name| {
+            let entry = self.entries.get(&name)?;
+            // It may have been queued twice.
+            let is_unknown = entry.structural().is_none();
+            Some((name, entry.current.clone().filter(|_| is_unknown)?))
+        });
+        let current: Vec<_> = current.collect();
+        self.is_checking = true;
+        let checking = tokio::task::spawn_blocking(move || {
+            let checked = current.into_iter();
+            let checked = checked.map(|(name, current)| (name, current.check()));
+            checked.collect::<Vec<_>>()
+        });
+        let checked = async move {
+            match checking.await {
+                Ok(checked) => Done::Checked(checked),
+                // A check panicked. The controller is restarted.
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => std::future::pending().await,
+                },
+            }
+        };
+        self.work.push(checked.boxed());
     }
 
     fn is_hidden(&self, name: &str) -> bool {
@@ -334,18 +378,18 @@ impl Controller {
     /// Writes the next change of a definition's status, if there is one. Returns false if too many
     /// are being written.
     fn write(&mut self, name: &str) -> bool {
-        let Some(entry) = self.entries.get_mut(name) else {
+        let Some(entry) = self.entries.get(name) else {
             return true;
         };
         if entry.is_writing {
             return true;
         }
-        let structural = entry.structural();
-        let Some(current) = self
-            .entries
-            .get(name)
-            .and_then(|entry| entry.current.as_ref())
-        else {
+        let Some(current) = entry.current.as_ref() else {
+            return true;
+        };
+        let Some(structural) = entry.structural() else {
+            // It is looked at again when its schemas were checked.
+            self.unchecked.push(name.to_owned());
             return true;
         };
         let definition = &current.definition;
@@ -356,7 +400,7 @@ impl Controller {
             .flatten();
         let peers = peers.filter_map(|peer| self.entries.get(peer)?.current.as_ref());
         let taken = Taken::of(peers.map(|peer| &peer.definition));
-        let Some(change) = StatusChange::next(definition, &taken, structural.as_ref()) else {
+        let Some(change) = StatusChange::next(definition, &taken, structural) else {
             return true;
         };
         if self.writes >= WRITES {
@@ -470,6 +514,15 @@ impl Controller {
             Done::Served(outcomes) => {
                 for (name, made, outcome) in outcomes {
                     self.served(&name, made, outcome);
+                }
+            }
+            Done::Checked(checked) => {
+                self.is_checking = false;
+                for (name, checked) in checked {
+                    if let Some(entry) = self.entries.get_mut(&name) {
+                        entry.take_checked(checked);
+                        self.add(&name);
+                    }
                 }
             }
             Done::Written(Write { name, version }, outcome) => {

@@ -32,8 +32,22 @@ pub(super) struct Entry {
     /// The number of failed attempts to delete them.
     pub sweeps_in_vain: u32,
     life: Life,
-    /// The condition about its schemas, by the uid and the generation.
-    structural: Option<(String, i64, Option<Condition>)>,
+    /// The last check of its schemas.
+    structural: Option<Checked>,
+}
+
+/// The result of a check whether the schemas of a definition are structural.
+pub(super) struct Checked {
+    uid: String,
+    generation: i64,
+    /// The condition about schemas that are not.
+    condition: Option<Condition>,
+}
+
+impl Checked {
+    fn is_about(&self, definition: &Definition) -> bool {
+        self.uid == definition.uid && self.generation == definition.generation
+    }
 }
 
 /// A definition, and the object that it was read from.
@@ -41,6 +55,20 @@ pub(super) struct Entry {
 pub(super) struct Current {
     pub definition: Definition,
     pub cached: Arc<CachedObject>,
+}
+
+impl Current {
+    /// Checks whether the schemas are structural. It reads all of them, which may take a
+    /// millisecond.
+    pub fn check(&self) -> Checked {
+        let text = [b"{", self.cached.item_body()].concat();
+        let object = Object::read(&text);
+        Checked {
+            uid: self.definition.uid.clone(),
+            generation: self.definition.generation,
+            condition: object.ok().and_then(|object| structural_condition(&object)),
+        }
+    }
 }
 
 /// The next step of serving.
@@ -168,25 +196,18 @@ impl Entry {
         }
     }
 
-    /// Returns the condition about schemas that are not structural.
-    pub fn structural(&mut self) -> Option<Condition> {
-        let Current { definition, cached } = self.current.as_ref()?;
-        if let Some((uid, generation, condition)) = &self.structural
-            && *uid == definition.uid
-            && *generation == definition.generation
-        {
-            return condition.clone();
-        }
-        let text = [b"{", cached.item_body()].concat();
-        let object = Object::read(&text);
-        let condition = object.ok().and_then(|object| structural_condition(&object));
-        let known = (
-            definition.uid.clone(),
-            definition.generation,
-            condition.clone(),
-        );
-        self.structural = Some(known);
-        condition
+    /// Returns the condition about schemas that are not structural, if it is known whether there is
+    /// one.
+    pub fn structural(&self) -> Option<Option<&Condition>> {
+        let Current { definition, .. } = self.current.as_ref()?;
+        let known = self.structural.as_ref();
+        let known = known.filter(|known| known.is_about(definition));
+        known.map(|known| known.condition.as_ref())
+    }
+
+    /// Takes the result of a check of the schemas.
+    pub fn take_checked(&mut self, checked: Checked) {
+        self.structural = Some(checked);
     }
 
     /// Returns whether the objects of the definition must be deleted now: it is being deleted, and

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use actors::object::CachedObject;
 use parking_lot::RwLock;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::definition::schema_of;
 use crate::api::cel::rules::{Checking, Rules};
@@ -130,12 +130,11 @@ impl Form {
         let Some(rules) = &self.compiled().rules else {
             return;
         };
-        let object = Value::Object(object.0.clone());
-        let stored = stored.map(|stored| Value::Object(stored.0.clone()));
-        let checking = stored
-            .as_ref()
-            .map_or_else(Checking::create, Checking::update);
-        let verdict = rules.check(&object, checking);
+        let checking = match stored {
+            Some(stored) => Checking::update(&stored.0),
+            None => Checking::create(),
+        };
+        let verdict = rules.check(&object.0, checking);
         errors.extend(verdict.errors);
         for warning in &verdict.warnings {
             errors.warn(warning);

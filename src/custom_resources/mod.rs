@@ -50,8 +50,8 @@ pub struct ToServe {
 
 /// Serves custom resources.
 pub trait Serving: Send + Sync {
-    /// Serves resources in one generation. Those that are new, or whose caches hold other texts
-    /// than before, are served when their caches are full. Returns the outcomes in order.
+    /// Serves resources in one generation. One whose used cache must hold other texts than before
+    /// is served when the new cache is full. Returns the outcomes in order.
     fn serve(&self, resources: Vec<ToServe>) -> BoxFuture<'static, Vec<Result<(), String>>>;
 
     /// Ends the serving of a resource, of this group and plural, and removes its cache.

@@ -153,7 +153,7 @@ impl CustomServing {
     }
 
     /// Returns the storage of a resource: that of its former state if its cache holds the same
-    /// texts, else a new one whose cache is full.
+    /// texts, else a new one whose cache is full, or will be filled when somebody uses it.
     async fn fill(&self, made: &Made) -> Result<Filled, String> {
         let name = &made.resource.name;
         let (same, retiring) = {
@@ -209,6 +209,7 @@ impl CustomServing {
         if plan.destination().is_cached {
             let spec = plan.cacher_spec();
             let begun = match is_new {
+                true if plan.can_wait_for_first_use() => actor_system.add_unused_resource(spec),
                 true => {
                     changing.lock().await.turn().await;
                     actor_system.add_resource(spec).await
@@ -220,8 +221,10 @@ impl CustomServing {
                 }),
             };
             let cacher = begun.map_err(|error| error.to_string())?;
-            // One that takes longer reports its own state.
-            let _ = tokio::time::timeout(FILL_PATIENCE, cacher.settled()).await;
+            if !cacher.is_unused() {
+                // One that takes longer reports its own state.
+                let _ = tokio::time::timeout(FILL_PATIENCE, cacher.settled()).await;
+            }
             return Ok(Filled {
                 storages: plan.build_over(actor_system, Some(cacher)),
                 plan: Some(plan),

@@ -10,6 +10,7 @@ mod attack;
 mod backup;
 mod controllers;
 mod controllers_soak;
+mod custom;
 mod daemons;
 mod deletions;
 mod deployments;
@@ -52,7 +53,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 28] = [
+const PARTS: [&str; 29] = [
     "size",
     "startup",
     "startup-full",
@@ -80,6 +81,7 @@ const PARTS: [&str; 28] = [
     "selectors",
     "resources",
     "additions",
+    "custom",
     "etcd",
 ];
 
@@ -111,6 +113,9 @@ cargo bench [-- PART...]      all parts, or these:
   selectors        50 of 200,000 pods listed by node and by label
   resources        1,000 unused resources, and one that is used
   additions        1,000 resources added to a running daemon, also with 5,000 watches
+  custom           338 custom resources, a restart with them, their objects beside ConfigMaps, a
+                   change and the end of 100,000 objects (or BENCH_OBJECTS); BENCH_DEFINITIONS
+                   names a folder of definitions in YAML
   attack           60 connections that send requests without credentials and read nothing
   soak             20,000 watches and 200 writers for ten minutes (or BENCH_MINUTES)
   abuser           50 ordinary users, and one who lists and watches everything
@@ -341,6 +346,9 @@ async fn measure(wants: impl Fn(&str) -> bool) {
     }
     if wants("additions") {
         additions::measure().await;
+    }
+    if wants("custom") {
+        custom::measure().await;
     }
     if wants("expiry") {
         let events = std::env::var("BENCH_EVENTS").ok();

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::first_use::FirstUse;
 use super::follower::CacheFollower;
 use super::readiness::{NotReady, Readiness};
 use super::watch_cache::WatchCache;
@@ -16,6 +17,8 @@ use crate::snapshot::Snapshot;
 #[derive(Clone)]
 pub struct CacherHandle {
     pub(crate) watch_cache: Arc<WatchCache>,
+    /// `None` for a cache that is filled from the beginning.
+    pub(crate) first_use: Option<Arc<FirstUse>>,
 }
 
 /// Why there is no snapshot that is new enough.
@@ -53,6 +56,34 @@ impl CacherHandle {
     /// Whether the cache serves, and if not, why.
     pub fn readiness(&self) -> Readiness {
         self.watch_cache.readiness_now()
+    }
+
+    /// Whether nobody has used the cache yet, so that it holds nothing and no actor fills it.
+    pub fn is_unused(&self) -> bool {
+        self.first_use
+            .as_ref()
+            .is_some_and(|first_use| !first_use.has_begun())
+    }
+
+    /// Has the cache filled, if nobody has used it yet. Does not wait.
+    pub fn begin_use(&self) {
+        if let Some(first_use) = &self.first_use {
+            first_use.begin();
+        }
+    }
+
+    /// Has the cache filled, and waits until it was filled once, or stopped, at most for this time.
+    pub async fn in_use(&self, within: Duration) {
+        let Some(first_use) = &self.first_use else {
+            return;
+        };
+        if first_use.is_over() {
+            return;
+        }
+        first_use.begin();
+        // A cache that takes longer reports its own state.
+        let _ = tokio::time::timeout(within, self.settled()).await;
+        first_use.end();
     }
 
     /// Waits until the cache is ready or stopped.

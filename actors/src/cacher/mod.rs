@@ -15,6 +15,7 @@
 
 mod backfill;
 mod cache_content;
+mod first_use;
 mod follower;
 mod handle;
 mod handlers;
@@ -35,6 +36,7 @@ use actix::{Actor, Context};
 #[cfg(test)]
 pub(crate) use cache_content::AppliedUpdate;
 pub(crate) use cache_content::{CacheContent, NewValue, Update};
+pub(crate) use first_use::FirstUse;
 pub use follower::{CacheFollower, CacheNews};
 pub use handle::{CacherHandle, NotFresh};
 pub use interests::{EventSignal, SubscriberId};

@@ -332,6 +332,16 @@ impl WatchCache {
         });
     }
 
+    /// Notes that the first fill begins now, for the waits of clients.
+    pub(crate) fn begin_filling(&self) {
+        self.readiness.send_if_modified(|readiness| {
+            if let Readiness::Pending { since, .. } = readiness {
+                *since = Instant::now();
+            }
+            false
+        });
+    }
+
     /// Stops the cache for good. Returns the last snapshot, which may take long to free.
     pub(crate) fn set_stopped(&self) -> Option<Arc<Snapshot>> {
         let before = self.snapshot.swap(None);

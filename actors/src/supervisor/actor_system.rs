@@ -153,6 +153,15 @@ impl ActorSystem {
         self.resources.add(spec).await
     }
 
+    /// Adds a cached resource whose cache is filled at its first use: see
+    /// [`CacherHandle::in_use`]. Until then it has no actors.
+    ///
+    /// # Errors
+    /// [`AddResourceError`]
+    pub fn add_unused_resource(&self, spec: CacherSpec) -> Result<CacherHandle, AddResourceError> {
+        self.resources.add_unused(spec)
+    }
+
     /// Removes a cached resource. Its watches end without an error, so clients reconnect and see
     /// that it is gone. This returns when the Cacher and the Reflector have ended and nothing of
     /// them is left: snapshot, ring, feed, topics, statuses, metric series. The same name can then
@@ -165,7 +174,7 @@ impl ActorSystem {
     }
 
     /// Starts a second cache of a cached resource, with other settings. The first one serves until
-    /// [`ActorSystem::replace`].
+    /// [`ActorSystem::replace`]. If nobody has used the first one, nobody has used the second one.
     ///
     /// # Errors
     /// [`AddResourceError::Stopped`]
@@ -231,21 +240,24 @@ impl ActorSystem {
         }
     }
 
-    /// Waits until every cache has been filled once or is stopped (WC-46).
+    /// Waits until every cache that is in use has been filled once or is stopped (WC-46).
     pub async fn all_ready(&self) {
-        for cacher in self.cachers() {
+        let cachers = self.cachers().into_iter();
+        for cacher in cachers.filter(|cacher| !cacher.is_unused()) {
             cacher.settled().await;
         }
     }
 
-    /// Waits until every cache has been filled once, at most for `limit`.
+    /// Waits until every cache that is in use has been filled once, at most for `limit`.
     ///
     /// # Errors
     /// One line for each cache that is not filled by then, with the reason.
     pub async fn ready_within(&self, limit: Duration) -> Result<(), Vec<String>> {
         // A timeout is not an error here: the caches are asked below.
         let _ = tokio::time::timeout(limit, self.all_ready()).await;
-        let unfilled = self.cachers().into_iter().filter_map(|cacher| {
+        let cachers = self.cachers().into_iter();
+        let cachers = cachers.filter(|cacher| !cacher.is_unused());
+        let unfilled = cachers.filter_map(|cacher| {
             let Readiness::Pending { last_error, .. } = cacher.readiness() else {
                 return None;
             };

@@ -26,6 +26,7 @@ mod removal;
 mod resources;
 #[cfg(test)]
 mod tests;
+mod unused;
 
 use std::collections::BTreeMap;
 use std::time::Instant;

@@ -14,9 +14,10 @@ use super::child::Child;
 use super::child_specs::ChildContext;
 use super::config::{CacherSpec, OnRemoved};
 use super::messages::{AddChildren, RemoveChildren};
+use super::unused::Unused;
 use super::{Supervisor, child_specs};
 use crate::actor_ref::ActorRef;
-use crate::cacher::{CacherHandle, WatchCache};
+use crate::cacher::{CacherHandle, FirstUse, WatchCache};
 use crate::exit::ChildId;
 use crate::mailbox;
 use crate::reflector::{Observed, Source};
@@ -124,6 +125,8 @@ pub(super) struct Resource {
     children: [ChildId; 2],
     /// The index of its arbiter.
     arbiter: usize,
+    /// Its children until its first use, if it is filled only then.
+    unused: Option<Arc<Unused>>,
 }
 
 /// A cache that fills and will replace that of its resource.
@@ -202,8 +205,51 @@ impl Resources {
     pub(super) fn insert(&self, spec: CacherSpec) -> Result<[Child; 2], AddResourceError> {
         let name = spec.resource.clone();
         let (resource, children) = self.reserve(spec)?;
+        self.add_statuses(&children);
         self.cached(name, resource);
         Ok(children)
+    }
+
+    /// Adds a resource whose children are started at its first use.
+    pub(super) fn add_unused(&self, spec: CacherSpec) -> Result<CacherHandle, AddResourceError> {
+        let name = spec.resource.clone();
+        let (resource, children) = self.reserve(spec)?;
+        let resource = self.unused(resource, children);
+        let handle = resource.handle.clone();
+        self.cached(name, resource);
+        Ok(handle)
+    }
+
+    /// Has the children of a resource started at its first use.
+    fn unused(&self, resource: Resource, children: [Child; 2]) -> Resource {
+        let watch_cache = Arc::clone(&resource.handle.watch_cache);
+        let statuses = self.context.statuses.clone();
+        let supervisor = Arc::clone(&self.supervisor);
+        let unused = Unused::new(children, Arc::clone(&watch_cache), statuses, supervisor);
+        let unused = Arc::new(unused);
+        let (started, arbiters) = (Arc::clone(&unused), Arc::clone(&self.context.arbiters));
+        let first_use = FirstUse::new(move || {
+            let started = Arc::clone(&started);
+            let start = async move { started.start().await };
+            // Without a thread the actors have stopped.
+            let is_begun = arbiters.first().is_some_and(|first| first.spawn(start));
+            if !is_begun {
+                watch_cache.close();
+            }
+        });
+        Resource {
+            handle: CacherHandle {
+                first_use: Some(Arc::new(first_use)),
+                ..resource.handle
+            },
+            unused: Some(unused),
+            ..resource
+        }
+    }
+
+    fn add_statuses(&self, children: &[Child]) {
+        let statuses = &self.context.statuses;
+        children.iter().for_each(|child| statuses.add(child));
     }
 
     fn cached(&self, name: String, resource: Resource) {
@@ -224,11 +270,7 @@ impl Resources {
         let Some((number, arbiter)) = arbiter else {
             return Err(AddResourceError::Stopped);
         };
-        let (resource, children) = self.build(spec, number, arbiter);
-        children
-            .iter()
-            .for_each(|child| self.context.statuses.add(child));
-        Ok((resource, children))
+        Ok(self.build(spec, number, arbiter))
     }
 
     fn build(
@@ -263,13 +305,17 @@ impl Resources {
             child_specs::reflector(ids[1], arbiter.clone(), source, &reflector),
         ];
         let resource = Resource {
-            handle: CacherHandle { watch_cache },
+            handle: CacherHandle {
+                watch_cache,
+                first_use: None,
+            },
             reflector: observed,
             relist,
             #[cfg(test)]
             actor_ref,
             children: ids,
             arbiter: number,
+            unused: None,
         };
         (resource, children)
     }
@@ -278,13 +324,15 @@ impl Resources {
     pub(super) async fn add(&self, spec: CacherSpec) -> Result<CacherHandle, AddResourceError> {
         let name = spec.resource.clone();
         let (resource, children) = self.reserve(spec)?;
+        self.add_statuses(&children);
         let resources = self.clone();
         let added = async move { resources.start(name, resource, children).await };
         let added = self.run_to_completion(added).await;
         added.unwrap_or(Err(AddResourceError::Stopped))
     }
 
-    /// Starts a second cache of a cached resource, which replaces the first one when it is full.
+    /// Starts a second cache of a cached resource, which replaces the first one when it is full. If
+    /// nobody has used the first one, nobody has used the second one either.
     pub(super) async fn begin_replacement(
         &self,
         spec: CacherSpec,
@@ -295,10 +343,15 @@ impl Resources {
             return Err(AddResourceError::Stopped);
         };
         let name = spec.resource.clone();
+        let is_unused = self
+            .get(&name)
+            .is_some_and(|first| first.handle.is_unused());
         let (resource, children) = self.build(spec, number, arbiter);
-        children
-            .iter()
-            .for_each(|child| self.context.statuses.add(child));
+        if is_unused {
+            let resource = self.unused(resource, children);
+            return Ok(Replacement { name, resource });
+        }
+        self.add_statuses(&children);
         let resources = self.clone();
         let beginning = async move {
             let message = AddChildren(children.into());
@@ -397,11 +450,17 @@ impl Resources {
         name: &str,
         resource: Resource,
     ) -> Result<(), RemoveResourceError> {
-        let message = RemoveChildren(resource.children.into());
-        self.supervisor
-            .ask_patiently(message)
-            .await
-            .map_err(|_| RemoveResourceError::Stopped)?;
+        let is_unused = match &resource.unused {
+            Some(unused) => unused.give_up().await,
+            None => false,
+        };
+        if !is_unused {
+            let message = RemoveChildren(resource.children.into());
+            self.supervisor
+                .ask_patiently(message)
+                .await
+                .map_err(|_| RemoveResourceError::Stopped)?;
+        }
         let watch_cache = resource.handle.watch_cache;
         let closed = Arc::clone(&watch_cache);
         // This frees the ring, which may take some MiB: not on an actor's thread.

@@ -50,7 +50,10 @@ impl FakeCacher {
         engine.known(&prefix());
         FakeCacher {
             engine,
-            cacher: CacherHandle { watch_cache },
+            cacher: CacherHandle {
+                watch_cache,
+                first_use: None,
+            },
             content: RefCell::default(),
         }
     }

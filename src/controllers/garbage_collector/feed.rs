@@ -29,6 +29,8 @@ const PIECE: usize = 500;
 const PAUSE: Duration = Duration::from_millis(10);
 /// The wait after other events, of which some resources have many.
 const LONG_PAUSE: Duration = Duration::from_millis(100);
+/// How long the first fill of a cache is waited for.
+const FILLED_WITHIN: Duration = Duration::from_secs(10);
 /// The shortest time between two listings of a resource without a watch cache.
 const LISTED_EVERY: Duration = Duration::from_secs(5);
 /// Listings take at most one part in this many of the time.
@@ -122,8 +124,26 @@ impl Feed {
         self.is_listed.load(Ordering::Relaxed)
     }
 
+    /// Has the cache filled if nobody has used it but there are objects, which may be owners or
+    /// dependents. Returns false if there are none. A request that creates one uses the cache.
+    async fn use_cache(&self, collection: &Collection) -> bool {
+        let Some(cache) = self.cache.as_ref().filter(|cache| cache.is_unused()) else {
+            return true;
+        };
+        let stats = self.store.storage().stats().await;
+        if stats.is_ok_and(|stats| stats.object_count == 0) {
+            self.is_listed.store(true, Ordering::Relaxed);
+            return false;
+        }
+        // At a restart there may be many.
+        let _permit = collection.filling.acquire().await;
+        cache.in_use(FILLED_WITHIN).await;
+        true
+    }
+
     /// Reads until the resource is removed.
     pub(super) async fn follow(&self, collection: &Collection) {
+        Box::pin(self.use_cache(collection)).await;
         loop {
             let mut reading = self.reading.lock().await;
             let wait = match &mut *reading {
@@ -159,6 +179,11 @@ impl Feed {
             let _reading = self.reading.lock().await;
             return self.list(collection).await.map_err(NotSettled::Unreadable);
         };
+        if !self.use_cache(collection).await {
+            return Ok(());
+        }
+        // The first fill may still be under way.
+        cache.in_use(FILLED_WITHIN).await;
         let not_ready = || NotSettled::NotReady(self.name().to_owned());
         // A consistent read: afterwards the cache shows everything that was written before it. With
         // an etcd that reports no progress on request, the cache may lag.

@@ -31,7 +31,7 @@ use actors::cacher::CacherHandle;
 use futures_util::future::{BoxFuture, FutureExt, try_join_all};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 
 use super::metrics::{QueueMetrics, collector_size};
@@ -55,6 +55,8 @@ const WAITS: Waits = Waits {
 };
 /// The time that the start waits for caches that cannot be filled.
 const LISTED_WITHIN: Duration = Duration::from_secs(10);
+/// The number of unused caches that it has filled at a time.
+const FILLED_AT_A_TIME: usize = 8;
 /// The shortest time between two warnings. A frequent failure usually affects many objects.
 const WARNED_EVERY: Duration = Duration::from_secs(1);
 /// The wait before a resource whose cache has ended is followed again, if it is still served.
@@ -70,6 +72,8 @@ pub(super) struct Collection {
     registry: Registry,
     state: Mutex<State>,
     feeds: Mutex<HashMap<String, Arc<Feed>>>,
+    /// Held by feeds that have unused caches filled.
+    filling: Semaphore,
     /// Notified when work was added.
     added: Notify,
     warned: Mutex<Option<Instant>>,
@@ -90,6 +94,7 @@ impl Collection {
                 queue: WorkQueue::new(WAITS),
             }),
             feeds: Mutex::default(),
+            filling: Semaphore::new(FILLED_AT_A_TIME),
             added: Notify::new(),
             warned: Mutex::default(),
             reported: Mutex::default(),

@@ -26,6 +26,18 @@ impl Cached {
             token: plan.token.as_ref().map(|token| token.revision),
         });
         let selects = !request.predicate.identity().is_empty();
+        let is_from_store = served_by_store_while_filling(request.limit > 0, selects)
+            && route == Route::Consistent
+            && plan.token.is_none();
+        if is_from_store && self.cacher.is_unused() {
+            // A search through all resources of a namespace fills no cache of an empty one.
+            let list = self.store.get_list(request).await?;
+            if !list.items.is_empty() {
+                self.cacher.begin_use();
+            }
+            return Ok(list);
+        }
+        self.in_use().await;
         if self.published().is_err() {
             let below =
                 route == Route::Store || served_by_store_while_filling(request.limit > 0, selects);

@@ -18,6 +18,7 @@ use actors::object::{CachedObject, DecodeError};
 use actors::snapshot::Snapshot;
 use actors::watch::{Everything, WatchInterest};
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
+use parking_lot::Mutex;
 
 use super::underlying::Underlying;
 use super::{
@@ -30,6 +31,10 @@ use kept_snapshots::{Bounds, KeptSnapshots};
 mod delegator;
 mod kept_snapshots;
 mod list;
+
+/// How long the first requests wait until a cache is filled that nobody has used before. It answers
+/// 429 if that takes longer.
+const FIRST_FILL_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long a read waits for the cache to become recent enough (WC-30).
 const FRESH_WITHIN: Duration = Duration::from_secs(3);
@@ -49,6 +54,8 @@ pub struct Cached {
     kept: Arc<KeptSnapshots>,
     /// The number of objects that remain after a page of a list.
     counts: Arc<RemainingCounts>,
+    /// The position at which the store was found empty while nobody used the cache.
+    empty_at: Arc<Mutex<Option<Revision>>>,
 }
 
 /// A snapshot, and the version that it shows.
@@ -63,6 +70,7 @@ impl Cached {
         Cached {
             kept: Arc::new(KeptSnapshots::new(cacher.resource())),
             counts: Arc::default(),
+            empty_at: Arc::default(),
             store: store.into(),
             cacher,
         }
@@ -70,6 +78,34 @@ impl Cached {
 
     fn prefix(&self) -> &Prefix {
         self.store.keys.resource_prefix()
+    }
+
+    /// Has the cache filled, if nobody has used it before, and waits for that.
+    async fn in_use(&self) {
+        self.cacher.in_use(FIRST_FILL_WITHIN).await;
+    }
+
+    /// Counts the objects in the store, because nobody uses the cache. An empty resource is counted
+    /// once: from then on its position shows whether it still is.
+    async fn stats_of_unused(&self) -> Result<Stats, StorageError> {
+        if self.is_still_empty() {
+            return Ok(Stats::default());
+        }
+        // Later writes get a later position.
+        let before = self.store.engine.known(self.prefix());
+        let stats = self.store.stats().await?;
+        let empty_at = (stats.object_count == 0).then_some(before.prefix_revision);
+        *self.empty_at.lock() = empty_at.filter(|_| self.is_always_fresh());
+        Ok(stats)
+    }
+
+    /// Whether the store was found empty, and nothing was written since.
+    fn is_still_empty(&self) -> bool {
+        let Some(empty_at) = *self.empty_at.lock() else {
+            return false;
+        };
+        // Such an engine knows each write that was acknowledged.
+        self.is_always_fresh() && self.store.engine.known(self.prefix()).prefix_revision == empty_at
     }
 
     /// The error of a cache that is filling (ST-16, WC-41).
@@ -213,6 +249,8 @@ impl Cached {
         request: GetRequest,
     ) -> Result<Option<Arc<CachedObject>>, StorageError> {
         let key = self.store.keys.object(&request.key)?;
+        // The store answers until the cache is filled.
+        self.cacher.begin_use();
         if !matches!(self.cacher.readiness(), Readiness::Ready { .. }) {
             return self.store.get(request).await;
         }
@@ -254,6 +292,7 @@ impl Cached {
 
     async fn open_watch(&self, request: WatchRequest) -> Result<RunningWatch, StorageError> {
         let (prefix, scope) = self.store.scope(&request)?;
+        self.in_use().await;
         self.published()?;
         let from = self.start_point(&request, &prefix).await?;
         let watcher = request.dispatcher.watch(WatchStart {
@@ -365,6 +404,8 @@ impl Storage for Cached {
         new: NewObject,
         origin: Origin,
     ) -> BoxFuture<'s, Result<Arc<CachedObject>, StorageError>> {
+        // Those who follow the cache must see the object.
+        self.cacher.begin_use();
         self.store.create(key, new, origin)
     }
 
@@ -373,6 +414,7 @@ impl Storage for Cached {
         mut request: DeleteRequest,
         validate: &'s mut dyn ValidateDeletion,
     ) -> BoxFuture<'s, Result<WriteOutcome, StorageError>> {
+        self.cacher.begin_use();
         request.suggestion = self.suggestion(&request.key);
         self.store.delete(request, validate)
     }
@@ -423,12 +465,16 @@ impl Storage for Cached {
         mut request: UpdateRequest,
         update: &'s mut dyn UpdateFunction,
     ) -> BoxFuture<'s, Result<WriteOutcome, StorageError>> {
+        self.cacher.begin_use();
         request.suggestion = self.suggestion(&request.key);
         self.store.guaranteed_update(request, update)
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StorageError>> {
         async move {
+            if self.cacher.is_unused() {
+                return self.stats_of_unused().await;
+            }
             if !self.can_catch_up() {
                 return self.store.stats().await;
             }
@@ -442,7 +488,11 @@ impl Storage for Cached {
     }
 
     fn readiness_check(&self) -> Result<(), StorageError> {
-        self.published().map(|_| ())
+        // One that nobody uses is filled when somebody does.
+        match self.cacher.is_unused() {
+            true => Ok(()),
+            false => self.published().map(|_| ()),
+        }
     }
 
     fn current_revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>> {
@@ -462,7 +512,7 @@ impl Storage for Cached {
 
     fn is_known_empty(&self, prefix: &str) -> bool {
         let Some(snapshot) = self.current().filter(|_| self.is_always_fresh()) else {
-            return false;
+            return self.is_still_empty();
         };
         // Such an engine knows each write that was acknowledged.
         let position = self.store.engine.known(self.prefix());

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use actors::cacher::CacherHandle;
-use actors::engine::Engine;
+use actors::engine::{Engine, FeedProgress};
 use actors::lessor::{LeaseReuse, LessorHandle};
 use actors::supervisor::{ActorSystem, CacherSpec};
 
@@ -61,6 +61,13 @@ impl StoragePlan {
             decode: self.decoder.clone(),
             indexed_fields: self.decoder.codec.definition().indexed_fields(),
         }
+    }
+
+    /// Whether the cache may be filled at its first use: the store knows its newest revision, and
+    /// all of its writes come from this process. So nothing appears there that nobody here has
+    /// written.
+    pub fn can_wait_for_first_use(&self) -> bool {
+        self.engine.feed_progress() == FeedProgress::Immediate
     }
 
     /// Builds the storage: over its Cacher if it has a watch cache and the Cacher exists, otherwise

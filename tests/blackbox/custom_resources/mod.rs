@@ -5,6 +5,7 @@ mod changes;
 mod data;
 mod deletion;
 mod edges;
+mod first_use;
 mod hostile;
 mod killed;
 mod life;

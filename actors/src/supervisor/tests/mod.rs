@@ -3,6 +3,7 @@
 mod resources;
 mod series;
 mod streams;
+mod unused;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

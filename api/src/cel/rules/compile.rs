@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use super::super::estimate::Range;
 use super::super::eval::Program;
-use super::super::shape::Shape;
+use super::super::shape::{Kind, Shape};
 use super::super::types::Type;
 use super::super::{Checked, Environment, Refused, check};
 use super::place::named_field;
@@ -210,6 +210,12 @@ fn properties_of(schema: &Json) -> impl Iterator<Item = (&String, &Json)> {
 }
 
 impl Node {
+    /// Returns whether its rules, and those of its `allOf`, see an object as a map of its members.
+    pub fn reads_members(&self) -> bool {
+        matches!(self.shape.kind, Kind::Object(_) | Kind::Map(_))
+            && self.all_of.iter().all(Node::reads_members)
+    }
+
     /// Compiles the rules of a schema, if it has any.
     pub(super) fn of(schema: &Json, is_root: bool, budget: &Budget) -> Option<Node> {
         if !has_rules(schema, budget) {

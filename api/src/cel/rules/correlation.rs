@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::super::library::operators::equal_json;
 use super::super::shape::{Kind, Order, Shape};
 use super::super::values::{Outcome, Work};
+use super::subject::Subject;
 
 /// The stack that must be free for a level, and the size of a new stack segment.
 const RED_ZONE: usize = 64 * 1024;
@@ -17,8 +17,8 @@ const MORE_STACK: usize = 1024 * 1024;
 /// A part of an object with its part before the update.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pair<'o> {
-    pub new: &'o Json,
-    pub old: &'o Json,
+    pub new: Subject<'o>,
+    pub old: Subject<'o>,
     pub shape: &'o Shape,
 }
 
@@ -31,59 +31,59 @@ impl<'o> Pair<'o> {
             Kind::Map(of) => of,
             _ => return None,
         };
-        Some(Pair { new, old, shape })
+        Some(Pair::of(new, old, shape))
+    }
+
+    fn of(new: &'o Json, old: &'o Json, shape: &'o Shape) -> Pair<'o> {
+        let (new, old) = (Subject::Value(new), Subject::Value(old));
+        Pair { new, old, shape }
     }
 
     /// Returns whether the part is unchanged. The order of keyed lists does not count. A member
     /// that the schema does not describe counts as changed.
     fn is_equal(&self, work: &Work) -> Outcome<bool> {
         work.take(1)?;
-        match (self.new, self.old) {
-            (Json::Null, Json::Null) => Ok(true),
-            (Json::Null, _) | (_, Json::Null) => Ok(false),
-            (Json::Array(new), Json::Array(old)) => {
-                if new.len() != old.len() {
-                    return Ok(false);
-                }
-                let Some(keys) = keys(self.shape) else {
-                    return equal_json(self.old, self.new, work);
-                };
-                let Some(items) = self.shape.element() else {
-                    return equal_json(self.old, self.new, work);
-                };
-                let known = Keyed::of(old, keys);
-                for item in new {
-                    let Some(old) = known.get(item) else {
-                        return Ok(false);
-                    };
-                    let pair = Pair {
-                        new: item,
-                        old,
-                        shape: items,
-                    };
-                    if !pair.is_equal_below(work)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            (Json::Object(new), Json::Object(old)) => {
-                if new.len() != old.len() {
-                    return Ok(false);
-                }
-                for name in new.keys() {
-                    let is_equal = match self.key(name) {
-                        Some(pair) => pair.is_equal_below(work)?,
-                        None => false,
-                    };
-                    if !is_equal {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            _ => equal_json(self.old, self.new, work),
+        if self.new.is_null() || self.old.is_null() {
+            return Ok(self.new.is_null() && self.old.is_null());
         }
+        if let (Some(new), Some(old)) = (self.new.items(), self.old.items()) {
+            return self.are_equal_lists(new, old, work);
+        }
+        let (Some(new), Some(old)) = (self.new.members(), self.old.members()) else {
+            return self.old.equals(self.new, work);
+        };
+        if new.len() != old.len() {
+            return Ok(false);
+        }
+        for name in new.keys() {
+            let is_equal = match self.key(name) {
+                Some(pair) => pair.is_equal_below(work)?,
+                None => false,
+            };
+            if !is_equal {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn are_equal_lists(&self, new: &'o [Json], old: &'o [Json], work: &Work) -> Outcome<bool> {
+        if new.len() != old.len() {
+            return Ok(false);
+        }
+        let Some((keys, items)) = keys(self.shape).zip(self.shape.element()) else {
+            return self.old.equals(self.new, work);
+        };
+        let known = Keyed::of(old, keys);
+        for item in new {
+            let Some(old) = known.get(item) else {
+                return Ok(false);
+            };
+            if !Pair::of(item, old, items).is_equal_below(work)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn is_equal_below(&self, work: &Work) -> Outcome<bool> {
@@ -93,7 +93,7 @@ impl<'o> Pair<'o> {
 
 /// Returns whether a part of an object is unchanged, as ratcheting sees it.
 pub fn is_unchanged(new: &Json, old: &Json, shape: &Shape) -> bool {
-    let pair = Pair { new, old, shape };
+    let pair = Pair::of(new, old, shape);
     pair.is_equal_below(&Work::default()).unwrap_or(false)
 }
 
@@ -197,7 +197,8 @@ impl<'o> Ratchet<'o> {
             return self;
         };
         let shape = current.shape.element();
-        let pair = shape.zip(old).map(|(shape, old)| Pair { new, old, shape });
+        let pair = shape.zip(old);
+        let pair = pair.map(|(shape, old)| Pair::of(new, old, shape));
         Ratchet {
             current: pair,
             nearest: self.current,

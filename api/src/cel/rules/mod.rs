@@ -11,6 +11,7 @@ mod correlation;
 mod messages;
 mod place;
 mod run;
+mod subject;
 
 use serde_json::Value as Json;
 
@@ -21,6 +22,7 @@ use crate::structural::Budget;
 
 pub use self::compile::{CompiledRule, RuleFault, Scope, compiled};
 pub use self::correlation::is_unchanged;
+pub use self::subject::Subject;
 
 /// The limit on the cost of one expression.
 pub const CALL_LIMIT: u64 = 1_000_000;
@@ -48,7 +50,7 @@ pub struct Verdict {
 #[derive(Clone, Copy, Debug)]
 pub struct Checking<'o> {
     /// The object before the update, which transition rules see.
-    pub old: Option<&'o Json>,
+    pub old: Option<Subject<'o>>,
     /// Whether errors at unchanged parts are only warnings.
     pub is_ratcheting: bool,
     /// The cost that may be spent.
@@ -66,9 +68,9 @@ impl<'o> Checking<'o> {
     }
 
     /// A changed object.
-    pub fn update(old: &'o Json) -> Checking<'o> {
+    pub fn update(old: impl Into<Subject<'o>>) -> Checking<'o> {
         Checking {
-            old: Some(old),
+            old: Some(old.into()),
             is_ratcheting: true,
             budget: OBJECT_LIMIT,
         }
@@ -84,9 +86,19 @@ impl Rules {
     }
 
     /// Evaluates the rules over an object. Paths of errors begin at the object.
-    pub fn check(&self, object: &Json, checking: Checking<'_>) -> Verdict {
+    pub fn check<'o>(&self, object: impl Into<Subject<'o>>, checking: Checking<'o>) -> Verdict {
         let work = Work::default();
-        run::check(&self.0, object, checking, &work)
+        let object = object.into();
+        if self.0.reads_members() {
+            return run::check(&self.0, object, checking, &work);
+        }
+        // Without a description as an object it is read as a value.
+        let (object, old) = (object.to_json(), checking.old.map(Subject::to_json));
+        let checking = Checking {
+            old: old.as_deref().map(Subject::Value),
+            ..checking
+        };
+        run::check(&self.0, Subject::Value(&object), checking, &work)
     }
 }
 

@@ -7,6 +7,7 @@ use super::compile::{Node, Rule};
 use super::correlation::{Keyed, Pair, Ratchet, keys};
 use super::messages::{self, Computed};
 use super::place::Place;
+use super::subject::Subject;
 use super::{CALL_LIMIT, Checking, Verdict};
 use crate::field_error::{FieldError, FieldErrorKind};
 
@@ -19,7 +20,12 @@ const EXHAUSTED: &str = "validation failed due to running out of cost budget, no
                          validation rules will be run";
 
 /// Evaluates rules over an object.
-pub(super) fn check(node: &Node, object: &Json, checking: Checking<'_>, work: &Work) -> Verdict {
+pub(super) fn check<'o>(
+    node: &'o Node,
+    object: Subject<'o>,
+    checking: Checking<'o>,
+    work: &Work,
+) -> Verdict {
     let mut run = Run {
         verdict: Verdict {
             left: checking.budget,
@@ -48,9 +54,9 @@ pub(super) fn check(node: &Node, object: &Json, checking: Checking<'_>, work: &W
 /// A part of an object.
 #[derive(Clone, Copy)]
 struct Part<'o> {
-    value: &'o Json,
+    value: Subject<'o>,
     /// The part before the update, for transition rules.
-    old: Option<&'o Json>,
+    old: Option<Subject<'o>>,
     ratchet: Ratchet<'o>,
 }
 
@@ -89,10 +95,10 @@ impl Run<'_> {
         if self.is_over() {
             return;
         }
-        match part.value {
-            Json::Array(items) => self.items(node, place, part, items),
-            Json::Object(members) => self.members(node, place, part, members),
-            _ => {}
+        if let Some(items) = part.value.items() {
+            self.items(node, place, part, items);
+        } else if let Some(members) = part.value.members() {
+            self.members(node, place, part, members);
         }
     }
 
@@ -102,15 +108,15 @@ impl Run<'_> {
 
     fn items<'o>(&mut self, node: &'o Node, place: &Place<'_>, part: Part<'o>, items: &'o [Json]) {
         let Some(rules) = &node.items else { return };
-        let old = part.old.and_then(Json::as_array);
+        let old = part.old.and_then(Subject::items);
         let keyed = keys(&node.shape)
             .zip(old)
             .map(|(keys, old)| Keyed::of(old, keys));
         for (at, item) in items.iter().enumerate() {
             let old = keyed.as_ref().and_then(|keyed| keyed.get(item));
             let part = Part {
-                value: item,
-                old: old.filter(|old| !old.is_null()),
+                value: item.into(),
+                old: old.filter(|old| !old.is_null()).map(Subject::Value),
                 ratchet: part.ratchet.item(item, old),
             };
             self.below(rules, &place.item(at), part);
@@ -128,11 +134,12 @@ impl Run<'_> {
         members: &'o serde_json::Map<String, Json>,
     ) {
         let member = |name: &str, value: &'o Json| Part {
-            value,
+            value: value.into(),
             old: part
                 .old
                 .and_then(|old| old.get(name))
-                .filter(|old| !old.is_null()),
+                .filter(|old| !old.is_null())
+                .map(Subject::Value),
             ratchet: part.ratchet.key(name),
         };
         if let Some(rules) = &node.additional {
@@ -174,8 +181,8 @@ impl Run<'_> {
         }
         let old = part.old.filter(|_| node.has_transitions);
         let variables = Variables {
-            value: Value::shaped(part.value, &node.shape),
-            old: old.map(|old| Value::shaped(old, &node.shape)),
+            value: part.value.shaped(&node.shape),
+            old: old.map(|old| old.shaped(&node.shape)),
         };
         for rule in rules {
             let program = match &rule.program {
@@ -258,12 +265,12 @@ impl Run<'_> {
             (FieldErrorKind::Required, _) => FieldError::required(path, detail),
             // The error for a duplicate has no words of its own.
             (FieldErrorKind::Duplicate, true) => {
-                FieldError::new(FieldErrorKind::Duplicate, path, part.value, "")
+                FieldError::new(FieldErrorKind::Duplicate, path, &part.value.to_json(), "")
             }
             (FieldErrorKind::Duplicate, false) => {
                 FieldError::without_value(FieldErrorKind::Duplicate, path, "")
             }
-            (kind, true) => FieldError::new(kind, path, part.value, detail),
+            (kind, true) => FieldError::new(kind, path, &part.value.to_json(), detail),
             (kind, false) => FieldError::without_value(kind, path, detail),
         };
         self.report(error, rule, part);

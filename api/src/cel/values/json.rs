@@ -24,14 +24,7 @@ pub(super) fn value_of<'v>(json: &'v Json, shape: &'v Shape) -> Outcome<Value<'v
             Ok(Value::Double(number.as_f64().unwrap_or_default()))
         }
         (Kind::Bool, Json::Bool(of)) => Ok(Value::Bool(*of)),
-        (Kind::Object(of), Json::Object(members)) => Ok(Value::Map(Map::Json(JsonMap {
-            members,
-            of: MapOf::Fields(of),
-        }))),
-        (Kind::Map(of), Json::Object(members)) => Ok(Value::Map(Map::Json(JsonMap {
-            members,
-            of: MapOf::Values(of),
-        }))),
+        (Kind::Object(_) | Kind::Map(_), Json::Object(members)) => map_of(members, shape),
         (Kind::List(Some(of)), Json::Array(items)) => Ok(Value::List(List::Json(JsonList {
             items,
             of: Some(ListOf(of)),
@@ -43,6 +36,19 @@ pub(super) fn value_of<'v>(json: &'v Json, shape: &'v Shape) -> Outcome<Value<'v
         (Kind::Preserved, json) => Ok(Value::Preserved(json)),
         (kind, json) => formatted(kind, json),
     }
+}
+
+/// Returns the members of an object as a value.
+pub(super) fn map_of<'v>(
+    members: &'v Members<String, Json>,
+    shape: &'v Shape,
+) -> Outcome<Value<'v>> {
+    let of = match &shape.kind {
+        Kind::Object(of) => MapOf::Fields(of),
+        Kind::Map(of) => MapOf::Values(of),
+        _ => return error("invalid data, the provided schema is not that of an object"),
+    };
+    Ok(Value::Map(Map::Json(JsonMap { members, of })))
 }
 
 /// Returns a text whose format has a type of its own, or the error for JSON of another type.

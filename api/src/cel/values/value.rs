@@ -12,7 +12,7 @@ use super::super::shape::{ListShape, ObjectShape, Order, Shape};
 use super::amounts::Amount;
 use super::authorizer::{Authorized, Decision};
 use super::formats::NamedFormat;
-use super::json::{member_of, value_of};
+use super::json::{map_of, member_of, value_of};
 use super::semver::Semver;
 use super::times::Time;
 use super::urls::Url;
@@ -244,6 +244,14 @@ impl<'v> Value<'v> {
     /// The value does not have this shape.
     pub fn shaped(json: &'v Json, shape: &'v Shape) -> Outcome<Value<'v>> {
         value_of(json, shape)
+    }
+
+    /// Returns the members of an object as a value of this shape.
+    ///
+    /// # Errors
+    /// The shape is not that of an object.
+    pub fn of_members(members: &'v Members<String, Json>, shape: &'v Shape) -> Outcome<Value<'v>> {
+        map_of(members, shape)
     }
 
     /// Returns JSON without a schema as a value.

@@ -188,7 +188,7 @@ impl Check<'_> {
             return Vec::new();
         };
         let kept = Checking {
-            old: Some(value),
+            old: Some(value.into()),
             is_ratcheting: false,
             budget: self.cost,
         };
