@@ -9,6 +9,7 @@
 //! only the hash and the compressed form of each are kept ([`document`]). Generations share the
 //! documents of group versions that did not change ([`Shared`]).
 
+mod custom;
 mod discovery;
 mod document;
 mod message;
@@ -16,6 +17,7 @@ mod naming;
 mod operations;
 mod parameters;
 mod schemas;
+mod structural;
 #[cfg(test)]
 mod tests;
 mod v2;
@@ -191,7 +193,7 @@ impl OpenApi {
         let fixed = OF_NO_GROUP.iter().chain(issuer);
         let fixed = fixed.map(|(key, subject)| ((*key).to_owned(), *subject));
         let groups = self.catalog.groups().flat_map(|group| {
-            let versions = group.versions.iter().map(|version| {
+            let versions = group.announced().map(|version| {
                 let root = naming::root(&group.name, &version.version);
                 let key = root.trim_start_matches('/').to_owned();
                 (key, Subject::GroupVersion(group, version))
@@ -223,7 +225,10 @@ impl OpenApi {
         }
         let group = self.catalog.group(group)?;
         match version {
-            Some(version) => Some(Subject::GroupVersion(group, group.version(version)?)),
+            Some(version) => {
+                let version = group.version(version).filter(|of| of.is_announced())?;
+                Some(Subject::GroupVersion(group, version))
+            }
             None => Some(Subject::Group(group)).filter(|_| self.shared.is_described(group)),
         }
     }
@@ -267,7 +272,7 @@ impl OpenApi {
             let write = || {
                 let paths = self.paths(subject);
                 let mut writer = writer.borrow_mut();
-                writer.document(&paths, versions(subject))
+                writer.document(&paths, self.versions(subject))
             };
             let (tag, _) = document.tag(write);
             let url = json!({"serverRelativeURL": url(&key, &tag.hash)});
@@ -294,7 +299,8 @@ impl OpenApi {
         let Some(media_type) = preferred(headers, &V3) else {
             return Some(not_acceptable("Accept"));
         };
-        let (paths, versions) = (LazyCell::new(|| self.paths(subject)), versions(subject));
+        let paths = LazyCell::new(|| self.paths(subject));
+        let versions = self.versions(subject);
         let json = || v3::Writer::new(&Descriptions::default()).document(&paths, versions);
         let (tag, written) = document.tag(json);
         let is_protobuf = media_type == V3.name;
@@ -351,13 +357,18 @@ impl OpenApi {
             Subject::IssuerKeys => vec![discovery::issuer_keys()],
         }
     }
-}
 
-/// Returns the versions that a document is about.
-fn versions(subject: Subject<'_>) -> Versions<'_> {
-    match subject {
-        Subject::GroupVersion(group, version) => Versions::One(&group.name, &version.version),
-        _ => Versions::One("", "v1"),
+    /// Returns the versions that a document is about.
+    fn versions<'c>(&self, subject: Subject<'c>) -> Versions<'c> {
+        match subject {
+            Subject::GroupVersion(group, _)
+                if !group.name.is_empty() && !self.shared.is_described(group) =>
+            {
+                Versions::Custom
+            }
+            Subject::GroupVersion(group, version) => Versions::One(&group.name, &version.version),
+            _ => Versions::One("", "v1"),
+        }
     }
 }
 

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use descriptions::Descriptions;
 use serde_json::{Value, json};
 
-use super::versions;
-use crate::api::group_version_kind::GroupVersionKind;
+use super::{custom, versions};
 use crate::api::resource::ResourceDefinition;
 use crate::kinds::types::TYPES;
 use crate::schema::{Description, Names, OpenApiVersion, Part, Schema, Struct, StructId};
@@ -29,7 +28,7 @@ impl References {
     }
 
     /// Returns a reference with a description.
-    fn described(self, name: &str, description: &str) -> Value {
+    pub(super) fn described(self, name: &str, description: &str) -> Value {
         let mut reference = if self.wraps {
             json!({"allOf": [self.to(name)]})
         } else {
@@ -59,6 +58,8 @@ pub(super) enum Versions<'t> {
     All,
     /// One version, by group and version.
     One(&'t str, &'t str),
+    /// A version of custom resources, whose documents list all versions that clients know.
+    Custom,
 }
 
 impl<'t> Versions<'t> {
@@ -66,6 +67,7 @@ impl<'t> Versions<'t> {
     fn kinds(self, kind: &str) -> Value {
         let all: Vec<(&str, &str)> = match self {
             Versions::All => versions::ALL.to_vec(),
+            Versions::Custom => versions::of_clients().collect(),
             Versions::One("", version) => vec![("", version)],
             Versions::One(group, version) => vec![("", "v1"), (group, version)],
         };
@@ -163,14 +165,15 @@ pub(super) fn name(definition: &ResourceDefinition) -> String {
     {
         return schema_name(&of.package, &of.name);
     }
-    let mut parts: Vec<&str> = definition.group.rsplit('.').collect();
-    parts.extend([&*definition.version, &definition.kind]);
-    parts.join(".")
+    custom::name(definition, &definition.kind)
 }
 
 /// Returns the name of the schema of a kind's list.
 fn list_name(definition: &ResourceDefinition) -> String {
-    format!("{}List", name(definition))
+    match is_typed(definition) {
+        true => format!("{}List", name(definition)),
+        false => custom::name(definition, &definition.list_kind()),
+    }
 }
 
 /// Returns the name of a schema of `meta.k8s.io`.
@@ -203,7 +206,7 @@ impl Root<'_> {
     }
 }
 
-/// The types that an untyped kind refers to.
+/// The types that a custom resource refers to.
 const META_PARTS: [&str; 2] = ["ObjectMeta", "ListMeta"];
 
 /// The source of a schema.
@@ -211,10 +214,10 @@ const META_PARTS: [&str; 2] = ["ObjectMeta", "ListMeta"];
 pub(super) enum Source<'d> {
     /// A known type.
     Type(&'d Schema, Part<'d>),
-    /// A kind without a known type.
-    Unknown(&'d ResourceDefinition),
-    /// The list of such a kind.
-    UnknownList(&'d ResourceDefinition),
+    /// A custom resource.
+    Custom(&'d ResourceDefinition),
+    /// The list of a custom resource.
+    CustomList(&'d ResourceDefinition),
     /// The response of `/version`.
     Version,
 }
@@ -232,15 +235,19 @@ impl Source<'_> {
                 }
                 written
             }
-            Source::Unknown(definition) => unknown(definition, context.references),
-            Source::UnknownList(definition) => unknown_list(definition, context.references),
+            Source::Custom(definition) => custom::kind(definition, context),
+            Source::CustomList(definition) => custom::list(definition, context),
             Source::Version => version(context),
         }
     }
 
-    /// Whether the schema differs between documents.
+    /// Whether the schema belongs to one document, or differs between documents.
     pub(super) fn depends_on_document(&self) -> bool {
-        matches!(self, Source::Type(_, Part::Struct(of)) if is_of_all_versions(of))
+        match self {
+            Source::Type(_, Part::Struct(of)) => is_of_all_versions(of),
+            Source::Custom(_) | Source::CustomList(_) => true,
+            Source::Type(..) | Source::Version => false,
+        }
     }
 }
 
@@ -273,9 +280,9 @@ pub(super) fn all<'d>(
         };
         match (found, root) {
             (Some((schema, id)), _) => add(schema, id),
-            (None, Root::Kind(definition)) => others.push((root, Source::Unknown(definition))),
+            (None, Root::Kind(definition)) => others.push((root, Source::Custom(definition))),
             (None, Root::List(definition)) => {
-                others.push((root, Source::UnknownList(definition)));
+                others.push((root, Source::CustomList(definition)));
             }
             (None, Root::Version) => others.push((root, Source::Version)),
             (None, Root::Meta(_)) => {}
@@ -342,44 +349,4 @@ fn version(context: &SchemaContext<'_>) -> Value {
         schema["description"] = text.into();
     }
     schema
-}
-
-/// Writes the schema of a kind without a known type.
-fn unknown(definition: &ResourceDefinition, references: References) -> Value {
-    let kind = definition.group_version_kind();
-    let metadata = meta_name("ObjectMeta");
-    json!({
-        "type": "object",
-        "description": format!("An object of the kind {}.", kind.kind),
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": references.described(&metadata, "Metadata that all objects have."),
-        },
-        "x-kubernetes-preserve-unknown-fields": true,
-        "x-kubernetes-group-version-kind": [kind],
-    })
-}
-
-/// Writes the schema of the list of such a kind.
-fn unknown_list(definition: &ResourceDefinition, references: References) -> Value {
-    let kind = definition.group_version_kind();
-    let list_kind = format!("{}List", kind.kind);
-    let of_list = GroupVersionKind {
-        kind: &list_kind,
-        ..kind
-    };
-    let items = references.to(&name(definition));
-    json!({
-        "type": "object",
-        "description": list_text(kind.kind),
-        "required": ["items"],
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": references.described(&meta_name("ListMeta"), LIST_METADATA),
-            "items": {"type": "array", "items": items, "description": LIST_ITEMS},
-        },
-        "x-kubernetes-group-version-kind": [of_list],
-    })
 }

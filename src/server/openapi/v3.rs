@@ -28,13 +28,18 @@ pub(super) fn context<'t>(
 }
 
 /// Returns the members of a document other than paths and components.
-pub(super) fn rest() -> Value {
-    json!({"openapi": "3.0.0", "info": writing::info()})
+pub(super) fn rest(versions: Versions<'_>) -> Value {
+    let info = match versions {
+        Versions::Custom => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
+        Versions::All | Versions::One(..) => writing::info(),
+    };
+    json!({"openapi": "3.0.0", "info": info})
 }
 
-/// Returns the authentication scheme.
-pub(super) fn security() -> Value {
-    json!({"BearerToken": writing::bearer_token()})
+/// Returns the authentication scheme. Documents of custom resources have none.
+pub(super) fn security(versions: Versions<'_>) -> Option<Value> {
+    let is_custom = matches!(versions, Versions::Custom);
+    (!is_custom).then(|| json!({"BearerToken": writing::bearer_token()}))
 }
 
 /// Writes documents. Most schemas are in several documents, and are written once.
@@ -57,7 +62,7 @@ impl<'t> Writer<'t> {
         let context = context(self.descriptions, versions);
         let mut document = Vec::new();
         Object::write(&mut document, |document| {
-            for (name, value) in rest().as_object().into_iter().flatten() {
+            for (name, value) in rest(versions).as_object().into_iter().flatten() {
                 document.value(name, value);
             }
             document.object("paths", |members| {
@@ -69,7 +74,9 @@ impl<'t> Writer<'t> {
                 components.object("schemas", |members| {
                     write_schemas(&mut self.schemas, paths, &context, members);
                 });
-                components.value("securitySchemes", &security());
+                if let Some(security) = security(versions) {
+                    components.value("securitySchemes", &security);
+                }
             });
         });
         document
