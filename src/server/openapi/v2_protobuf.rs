@@ -139,7 +139,8 @@ fn path_parameter(given: &Value) -> Message {
     parameter
 }
 
-fn schema(given: &Value) -> Message {
+/// Writes a schema.
+pub(super) fn schema(given: &Value) -> Message {
     let mut schema_of = Message::default();
     schema_of.text(1, given.get("$ref"));
     schema_of.text(2, given.get("format"));

@@ -6,6 +6,7 @@ use descriptions::Descriptions;
 use serde_json::{Map, Value, json};
 
 use super::operations::{self, Answer, Operation, Path};
+use super::packing::Packer;
 use super::parameters::Parameter;
 use super::schemas::{self, References, SchemaContext, Versions};
 use super::writing::{self, Object};
@@ -58,10 +59,14 @@ impl<'t> Writer<'t> {
     }
 
     /// Writes the document about these paths.
-    pub(super) fn document(&mut self, paths: &[Path<'_>], versions: Versions<'_>) -> Vec<u8> {
+    pub(super) fn document(
+        &mut self,
+        paths: &[Path<'_>],
+        versions: Versions<'_>,
+        out: &mut Packer,
+    ) {
         let context = context(self.descriptions, versions);
-        let mut document = Vec::new();
-        Object::write(&mut document, |document| {
+        Object::write(out, |document| {
             for (name, value) in rest(versions).as_object().into_iter().flatten() {
                 document.value(name, value);
             }
@@ -79,7 +84,6 @@ impl<'t> Writer<'t> {
                 }
             });
         });
-        document
     }
 }
 
@@ -90,15 +94,15 @@ fn write_schemas(
     members: &mut Object<'_>,
 ) {
     for (name, source) in schemas::all(operations::roots(paths).copied(), context) {
+        if source.depends_on_document() {
+            members.value(&name, &source.schema(&name, context));
+            continue;
+        }
         let make = || {
             let mut text = Vec::new();
             writing::write_json(&mut text, &source.schema(&name, context));
             text
         };
-        if source.depends_on_document() {
-            members.text(&name, &make());
-            continue;
-        }
         let text = known.entry(name.clone()).or_insert_with(make);
         members.text(&name, text);
     }

@@ -125,7 +125,8 @@ fn schema_or_reference(given: &Value) -> Message {
     or_reference(given, schema)
 }
 
-fn schema(given: &Value) -> Message {
+/// Writes a schema.
+pub(super) fn schema(given: &Value) -> Message {
     let mut of = Message::default();
     of.boolean(1, given.get("nullable"));
     if let Some(given) = given.get("externalDocs") {
