@@ -2,7 +2,9 @@
 
 mod changes;
 mod deletion;
+mod kubectl;
 mod life;
+mod openapi;
 mod several_daemons;
 mod writes;
 

@@ -5,7 +5,11 @@ use super::*;
 use crate::schema::OpenApiVersion;
 
 fn shown(version: OpenApiVersion, schema: Value) -> Value {
-    let fields = [("apiVersion", json!(1)), ("kind", json!(2)), ("metadata", json!(3))];
+    let fields = [
+        ("apiVersion", json!(1)),
+        ("kind", json!(2)),
+        ("metadata", json!(3)),
+    ];
     let own = [("apiVersion", json!("a")), ("kind", json!("k"))];
     published(schema, &Embedded { version, fields }, own)
 }
@@ -90,7 +94,10 @@ fn integers_or_strings_are_alternatives_in_the_third_format_crd_107() {
     let kinds = json!([{"type": "integer"}, {"type": "string"}]);
     let pattern = json!({"pattern": "^a"});
     for (field, expected) in [
-        (json!({INT_OR_STRING: true}), json!({INT_OR_STRING: true, "anyOf": kinds})),
+        (
+            json!({INT_OR_STRING: true}),
+            json!({INT_OR_STRING: true, "anyOf": kinds}),
+        ),
         (
             json!({INT_OR_STRING: true, "anyOf": kinds, "allOf": [pattern]}),
             json!({INT_OR_STRING: true, "anyOf": kinds, "allOf": [pattern]}),
@@ -131,9 +138,11 @@ fn embedded_resources_have_the_fields_of_objects_crd_108() {
 /// Value validations show neither additional properties nor floats that Go prints otherwise.
 #[test]
 fn values_are_as_go_prints_them_crd_106() {
-    let (v2, v3) = both(&json!({"type": "object", "default": {"a": 1.0}, "example": 2.50,
+    let (v2, v3) = both(
+        &json!({"type": "object", "default": {"a": 1.0}, "example": 2.50,
         "not": {"additionalProperties": {"maximum": 1}, "properties": {
-            "b": {"additionalProperties": {"maximum": 1}, "enum": [1.0]}}}}));
+            "b": {"additionalProperties": {"maximum": 1}, "enum": [1.0]}}}}),
+    );
     assert_eq!(v2, json!({"type": "object", "example": 2.5}));
     let expected = json!({"type": "object", "default": {"a": 1}, "example": 2.5,
         "not": {"properties": {"b": {"enum": [1]}}}});
@@ -162,7 +171,10 @@ fn the_protobuf_forms_have_all_members_of_schemas_api_39_api_41() {
         "maxItems": 5, "minItems": 4, "maxProperties": 9, "minProperties": 8, "enum": ["e"],
         "externalDocs": {"description": "d", "url": "u"}, "example": {"x": 1},
         "additionalProperties": false, "x-kubernetes-list-type": "set"});
-    let (v2, v3) = (v2_protobuf::schema(&schema).0, v3_protobuf::schema(&schema).0);
+    let (v2, v3) = (
+        v2_protobuf::schema(&schema).0,
+        v3_protobuf::schema(&schema).0,
+    );
     let texts = [([3, 13, 29, 30, 31], &v2), ([9, 17, 6, 7, 36], &v3)];
     for ([title, pattern, docs, example, extension], message) in texts {
         assert_eq!(at(message, &[title]), b"T");
@@ -171,7 +183,10 @@ fn the_protobuf_forms_have_all_members_of_schemas_api_39_api_41() {
         assert_eq!(at(message, &[example, 2]), b"{\"x\":1}\n");
         assert_eq!(at(message, &[extension, 1]), b"x-kubernetes-list-type");
     }
-    let counts = [([11, 12, 14, 15, 17, 18], &v2), ([15, 16, 18, 19, 21, 22], &v3)];
+    let counts = [
+        ([11, 12, 14, 15, 17, 18], &v2),
+        ([15, 16, 18, 19, 21, 22], &v3),
+    ];
     for (fields, message) in counts {
         let found = fields.map(|field| numbers(message, field)[0]);
         assert_eq!(found, [7, 6, 5, 4, 9, 8]);
