@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::schemas::{self, SchemaContext};
+use super::context::{SchemaContext, meta_name, schema_name};
 use super::structural::{self, Embedded};
 use crate::api::group_version_kind::GroupVersionKind;
 use crate::api::resource::{JsonSchema, ResourceDefinition};
@@ -31,7 +31,7 @@ pub(super) fn name(definition: &ResourceDefinition, kind: &str) -> String {
     let mut ends = package.match_indices('.').map(|(at, _)| &package[at + 1..]);
     let is_taken = ends.any(|package| {
         let is_known = TYPES.find(&format!("{package}.{kind}")).is_some();
-        is_known && schemas::schema_name(package, kind) == name
+        is_known && schema_name(package, kind) == name
     });
     match is_taken {
         true => format!("{name}_v2"),
@@ -97,9 +97,9 @@ pub(super) fn list(definition: &ResourceDefinition, context: &SchemaContext<'_>)
         kind: &list_kind,
         ..kind
     };
-    let items = context.references.to(&schemas::name(definition));
+    let items = context.references.to(&name(definition, kind.kind));
     let plural = &definition.plural;
-    let status = context.description(&schemas::meta_name("Status"));
+    let status = context.description(&meta_name("Status"));
     let metadata = status.of_field("metadata").unwrap_or_default();
     let mut schema = json!({
         "type": "object",
@@ -136,17 +136,17 @@ fn text(description: &str) -> Value {
 
 /// Returns the schema of apiVersion or kind, as all kinds have them.
 fn type_field(context: &SchemaContext<'_>, name: &str) -> Value {
-    let status = context.description(&schemas::meta_name("Status"));
+    let status = context.description(&meta_name("Status"));
     text(&status.of_field(name).unwrap_or_default())
 }
 
 /// Returns the description of the metadata of most kinds.
 fn object_metadata(context: &SchemaContext<'_>) -> String {
-    let usual = context.description(&schemas::schema_name("core.v1", "ConfigMap"));
+    let usual = context.description(&schema_name("core.v1", "ConfigMap"));
     usual.of_field("metadata").unwrap_or_default().into_owned()
 }
 
 fn reference(context: &SchemaContext<'_>, kind: &str, description: &str) -> Value {
-    let name = schemas::meta_name(kind);
+    let name = meta_name(kind);
     context.references.described(&name, description)
 }

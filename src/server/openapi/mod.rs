@@ -10,6 +10,7 @@
 //! [`packing`]). [`custom`] writes the schemas of custom resources. Generations share the
 //! documents of group versions that did not change ([`Shared`]).
 
+mod context;
 mod custom;
 mod discovery;
 mod document;
