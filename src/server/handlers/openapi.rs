@@ -1,4 +1,4 @@
-//! OpenAPI documents. With hundreds of custom resources a document takes a second to write, so it is
+//! OpenAPI documents. With hundreds of custom resources one takes a second to write, so they are
 //! written on the threads for large requests.
 
 use std::sync::Arc;

@@ -55,8 +55,8 @@ pub(super) fn kind(definition: &ResourceDefinition, context: &SchemaContext<'_>)
     schema
 }
 
-/// Returns a schema as the document shows it. In v2 kubectl would refuse unknown fields of an object
-/// that shows any field, so an object that keeps unknown fields shows none.
+/// Returns a schema as the document shows it. In v2 kubectl would refuse unknown fields of objects
+/// that show any field, so objects that keep unknown fields show none.
 fn shown(schema: Option<Value>, keeps_unknown: bool, context: &SchemaContext<'_>) -> Option<Value> {
     let schema = schema?;
     let is_v2 = context.version() == OpenApiVersion::V2;
