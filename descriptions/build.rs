@@ -21,6 +21,7 @@ use k8s_openapi::apimachinery::pkg;
 use k8s_openapi::apimachinery::pkg::apis::meta;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
 use schemars::generate::SchemaGenerator;
+use serde_json::{Value, json};
 
 /// Adds types of a module, and all types that they consist of.
 macro_rules! add {
@@ -74,12 +75,15 @@ fn schemas() -> SchemaGenerator {
 /// The types of each package, with a record for each type: its name, its description, then name
 /// and description of each field. `src/lib.rs` reads them. Texts have line ends of their own, so
 /// control characters that no text has stand between them.
-fn packages(schemas: &SchemaGenerator) -> Result<BTreeMap<String, String>, String> {
-    let mut types: Vec<_> = schemas.definitions().iter().collect();
+fn packages(
+    schemas: &SchemaGenerator,
+    options: &BTreeMap<String, Value>,
+) -> Result<BTreeMap<String, String>, String> {
+    let mut types: Vec<_> = schemas.definitions().iter().chain(options).collect();
     types.sort_unstable_by_key(|(name, _)| *name);
     let mut packages: BTreeMap<String, String> = BTreeMap::new();
     for (name, schema) in types {
-        let description = |schema: &serde_json::Value| {
+        let description = |schema: &Value| {
             let text = schema.get("description").and_then(|text| text.as_str());
             text.unwrap_or_default().to_owned()
         };
@@ -115,6 +119,25 @@ fn packages(schemas: &SchemaGenerator) -> Result<BTreeMap<String, String>, Strin
     Ok(packages)
 }
 
+/// The options of requests, which k8s-openapi does not have, in the form of its schemas. The file
+/// has the description of each field by type and field, and that of the type without a field.
+fn options(file: &str) -> Result<BTreeMap<String, Value>, Box<dyn Error>> {
+    let types: BTreeMap<String, BTreeMap<String, String>> = serde_json::from_str(file)?;
+    let described = |text: &String| json!({"description": text});
+    let schema = |(name, mut fields): (String, BTreeMap<String, String>)| {
+        let of_type = fields.remove("").unwrap_or_default();
+        let fields = fields
+            .iter()
+            .map(|(name, text)| (name.clone(), described(text)));
+        let schema = json!({"description": of_type, "properties": Value::from_iter(fields)});
+        (
+            format!("io.k8s.apimachinery.pkg.apis.meta.v1.{name}"),
+            schema,
+        )
+    };
+    Ok(types.into_iter().map(schema).collect())
+}
+
 /// The descriptions of the fields that columns of Tables show, as items of a slice in Rust, in
 /// order of the fields. They lack the values of enumerations, which documents list after the text.
 fn columns(schemas: &SchemaGenerator, fields: &str) -> Result<String, String> {
@@ -142,12 +165,14 @@ fn columns(schemas: &SchemaGenerator, fields: &str) -> Result<String, String> {
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=columns.txt");
+    println!("cargo::rerun-if-changed=options.json");
     let folder = std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?;
     let mut file = Vec::new();
     let schemas = schemas();
     let columns = columns(&schemas, include_str!("columns.txt"))?;
     std::fs::write(PathBuf::from(&folder).join("columns.rs"), columns)?;
-    for (name, types) in packages(&schemas)? {
+    let options = options(include_str!("options.json"))?;
+    for (name, types) in packages(&schemas, &options)? {
         let mut packed = DeflateEncoder::new(Vec::new(), Compression::best());
         packed.write_all(types.as_bytes())?;
         let packed = packed.finish()?;

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use actors::object::CachedObject;
 use parking_lot::RwLock;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::definition::schema_of;
 use crate::api::cel::rules::{Checking, Rules};
@@ -12,6 +12,7 @@ use crate::api::custom::{CustomSchema, ScalePaths, Structure, prevents_rules, ru
 use crate::api::error_list::ErrorList;
 use crate::api::object::Object;
 use crate::api::structural::{Budget, StructuralSchema};
+use crate::kinds::validation::apiextensions::is_structural;
 
 /// The newest text of a definition, from which schemas are compiled. It is the text of the cache,
 /// so a schema that nobody uses takes no memory.
@@ -62,6 +63,17 @@ impl Form {
     /// Returns the schema.
     pub fn schema(&self) -> &CustomSchema {
         &self.compiled().schema
+    }
+
+    /// Returns the JSON of the schema, if it is structural.
+    pub fn json(&self) -> Option<Value> {
+        let definition = Arc::clone(&self.source.0.read());
+        schema_of(&definition, &self.version).filter(is_structural)
+    }
+
+    /// Returns whether objects keep every field, whatever the schema says.
+    pub fn keeps_unknown(&self) -> bool {
+        self.keeps_unknown
     }
 
     fn compiled(&self) -> &Compiled {

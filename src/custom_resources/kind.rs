@@ -12,7 +12,7 @@ use crate::api::error_list::ErrorList;
 use crate::api::field_validation::StrictDecodingError;
 use crate::api::object::Object;
 use crate::api::resource::{
-    Behaviour, Column, Declared, FieldPath, FormerVersion, Scaling, SelectableField,
+    Behaviour, Column, Declared, FieldPath, FormerVersion, JsonSchema, Scaling, SelectableField,
 };
 use crate::api::schema::{Empty, ObjectType};
 use crate::api::typed::ValueType;
@@ -33,6 +33,8 @@ pub(super) struct CustomKind {
     pub additional_columns: Vec<Value>,
     pub columns: OnceLock<Vec<Column>>,
     pub selectable: Vec<SelectableField>,
+    /// The paths of the fields that selectors may use, in the order of the definition.
+    pub offered: Vec<String>,
     pub has_status: bool,
     pub scale: Option<ScaleFields>,
     /// The versions that stored objects may have, with their schemas. Only the hub has them.
@@ -63,6 +65,14 @@ impl Behaviour for CustomKind {
 
     fn value_type(&self) -> ValueType<'_> {
         self.form.schema().value_type()
+    }
+
+    fn json_schema(&self) -> Option<JsonSchema> {
+        Some(JsonSchema {
+            schema: self.form.json(),
+            keeps_unknown: self.form.keeps_unknown(),
+            selectable: self.offered.clone(),
+        })
     }
 
     fn columns(&self) -> &[Column] {

@@ -310,6 +310,10 @@ impl<'d> Maker<'d> {
             additional_columns: version.columns.clone(),
             columns: OnceLock::new(),
             selectable: self.selectable(version),
+            offered: selectable_fields(&version.selectable)
+                .into_iter()
+                .map(|field| field.label)
+                .collect(),
             has_status: version.has_status,
             scale: version.scale.as_ref().map(|paths| self.scale(paths)),
             former,

@@ -32,7 +32,7 @@ pub struct RequestScope<'r> {
     /// The state that all threads share.
     pub server: &'r Arc<ApiServer>,
     /// The generation that answers this request.
-    pub generation: &'r Generation,
+    pub generation: &'r Arc<Generation>,
     /// The Dispatcher of this thread.
     pub dispatcher: &'r LocalDispatcher,
     /// Counts the watches of this thread.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Column, Declared, FormerVersion, Rules, Scaling, SelectableField};
+use super::{Column, Declared, FormerVersion, JsonSchema, Rules, Scaling, SelectableField};
 use crate::completeness::Completeness;
 use crate::error_list::{ErrorList, Ratchet};
 use crate::field_validation::StrictDecodingError;
@@ -43,6 +43,12 @@ pub trait Behaviour: Send + Sync {
     /// resource follows from its schema.
     fn value_type(&self) -> ValueType<'_> {
         ValueType::of_objects(self.object_type())
+    }
+
+    /// Returns the JSON schema that documents show of its objects, if they have one instead of a
+    /// type (CRD-105).
+    fn json_schema(&self) -> Option<JsonSchema> {
+        None
     }
 
     /// Returns the columns of its Tables, with their cells (API-68).

@@ -10,6 +10,7 @@ mod columns;
 mod conversion;
 mod declared;
 mod former;
+mod json_schema;
 mod path;
 mod rules;
 mod scaling;
@@ -30,6 +31,7 @@ pub use columns::{Cell, Column, Compute, Description, OfField};
 pub use conversion::{Conversion, ConversionStrategy, UnservedVersion, convert, converted};
 pub use declared::Declared;
 pub use former::FormerVersion;
+pub use json_schema::JsonSchema;
 pub use path::FieldPath;
 pub use rules::{
     DefaultPropagation, DeletionRule, Effect, EndpointRules, GenerationRule, Lifetime, NameRule,

@@ -66,7 +66,7 @@ fn is_known(format: &str, of: &str) -> bool {
         _ if format.is_empty() => true,
         "integer" => matches!(format, "int32" | "int64"),
         "number" => matches!(format, "float" | "double"),
-        "string" => is_text_format(format),
+        "" | "string" => is_text_format(format),
         _ => false,
     }
 }

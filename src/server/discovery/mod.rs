@@ -63,7 +63,12 @@ pub struct Tag {
 impl Tag {
     /// Computes the tag of a document.
     pub fn of(body: &[u8]) -> Tag {
-        let hash = Sha512::digest(body)
+        Tag::of_digest(&Sha512::digest(body))
+    }
+
+    /// Returns the tag of a document with this SHA-512.
+    pub fn of_digest(digest: &[u8]) -> Tag {
+        let hash = digest
             .iter()
             .map(|byte| format!("{byte:02X}"))
             .collect::<String>();

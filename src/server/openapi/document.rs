@@ -1,107 +1,79 @@
 //! A document that is written on its first request.
 
-use std::io::Read;
 use std::sync::OnceLock;
 
-use bytes::{Buf, Bytes};
-use flate2::read::GzDecoder;
-use futures_util::{Stream, stream};
-use http::StatusCode;
 use http::header::{
-    CONTENT_ENCODING, ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
-    LAST_MODIFIED, VARY,
+    ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, VARY,
 };
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use metrics::counter;
 
+use super::JSON;
+use super::packing::{Packed, Packer};
 use crate::clock;
 use crate::server::discovery::{Tag, WRITTEN};
 use crate::server::gzip;
 use crate::server::respond::{self, Answer};
-use crate::transport::{PIECE_BYTES, Pieces};
 
-/// Longer documents are compressed if the client accepts gzip. kube-apiserver has this lower
-/// threshold for OpenAPI only (API-65).
-const GZIP_BYTES: usize = 1400;
-
-/// The cached facts about a document.
+/// A document, from its first request on.
 pub(super) struct Document {
     /// When the document got its current content.
     made: Timestamp,
-    /// The tag of the JSON form, which the protobuf form shares (API-41).
-    tag: OnceLock<Tag>,
-    json: Packed,
-    protobuf: Packed,
-}
-
-/// One form of a document, compressed, from its first request on. Compression saves nine tenths of
-/// the memory.
-#[derive(Default)]
-struct Packed(OnceLock<Kept>);
-
-struct Kept {
-    packed: Bytes,
-    plain_bytes: usize,
-}
-
-/// The approximate size of a decompressor's state.
-const INFLATE_BYTES: usize = 48 << 10;
-
-/// A form of a document: its media type, and the function that writes it.
-pub(super) struct Form<W> {
-    pub media_type: &'static str,
-    pub is_protobuf: bool,
-    pub write: W,
+    /// The JSON form, and the tag that the protobuf form shares (API-41).
+    json: OnceLock<(Tag, Packed)>,
+    protobuf: OnceLock<Packed>,
 }
 
 impl Default for Document {
     fn default() -> Document {
         Document {
             made: clock::now(),
-            tag: OnceLock::new(),
-            json: Packed::default(),
-            protobuf: Packed::default(),
+            json: OnceLock::new(),
+            protobuf: OnceLock::new(),
         }
     }
 }
 
 impl Document {
-    /// Returns the tag of the document, and the JSON if it was written for the tag.
-    pub(super) fn tag(&self, write: impl FnOnce() -> Vec<u8>) -> (&Tag, Option<Vec<u8>>) {
-        let mut written = None;
-        let tag = self.tag.get_or_init(|| {
-            counter!(WRITTEN, "document" => "openapi").increment(1);
-            let text = write();
-            let tag = Tag::of(&text);
-            written = Some(text);
-            tag
-        });
-        (tag, written)
+    /// Returns whether nothing has to be written for an answer in this form.
+    pub(super) fn is_written(&self, is_protobuf: bool) -> bool {
+        self.json.get().is_some() && (!is_protobuf || self.protobuf.get().is_some())
     }
 
-    /// Returns a form of the document, or 304 if the client already has it. `json` may hold the
-    /// text that was written for the tag.
+    /// Returns the tag of the document. The first call writes it.
+    pub(super) fn tag(&self, write: impl FnOnce(&mut Packer)) -> &Tag {
+        let (tag, _) = self.json.get_or_init(|| {
+            counter!(WRITTEN, "document" => "openapi").increment(1);
+            Packer::pack(write)
+        });
+        tag
+    }
+
+    /// Returns the document, or 304 if the client already has it. `protobuf` writes its protobuf
+    /// form, if the client wants that.
     pub(super) fn answer(
         &self,
-        tag: &Tag,
-        json: Option<Vec<u8>>,
-        form: Form<impl FnOnce() -> Vec<u8>>,
+        json: impl FnOnce(&mut Packer),
+        protobuf: Option<(&'static str, impl FnOnce() -> Vec<u8>)>,
         headers: &HeaderMap,
     ) -> Answer {
         let made = self.made;
-        let packed = match form.is_protobuf {
-            true => &self.protobuf,
-            false => &self.json,
+        let tag = self.tag(json);
+        let takes_gzip = gzip::is_accepted(headers);
+        let in_full = || match protobuf {
+            Some((media_type, write)) => {
+                let pack = || Packer::pack(|packer| *packer.text() = write()).1;
+                let packed = self.protobuf.get_or_init(pack);
+                Some(packed.answer(media_type, takes_gzip))
+            }
+            None => {
+                let (_, packed) = self.json.get()?;
+                Some(packed.answer(JSON, takes_gzip))
+            }
         };
-        let written = json.filter(|_| !form.is_protobuf);
-        let mut answer = match is_known(headers, tag, made) {
-            true => tag.not_modified(),
-            false => dated(
-                packed.answer(written, form, gzip::is_accepted(headers)),
-                made,
-            ),
-        };
+        let full = (!is_known(headers, tag, made)).then(in_full).flatten();
+        let mut answer = full.map_or_else(|| tag.not_modified(), |full| dated(full, made));
         let headers = answer.headers_mut();
         headers.insert(ETAG, tag.header.clone());
         headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
@@ -128,46 +100,4 @@ pub(super) fn dated(answer: Answer, made: Timestamp) -> Answer {
 pub(super) fn http_date(time: Timestamp) -> HeaderValue {
     let text = time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
     HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static("0"))
-}
-
-impl Packed {
-    fn answer(
-        &self,
-        written: Option<Vec<u8>>,
-        form: Form<impl FnOnce() -> Vec<u8>>,
-        takes_gzip: bool,
-    ) -> Answer {
-        let kept = match self.0.get() {
-            Some(kept) => kept,
-            None => {
-                let plain = written.unwrap_or_else(form.write);
-                if plain.len() <= GZIP_BYTES {
-                    return respond::answer(StatusCode::OK, form.media_type, plain.into());
-                }
-                self.0.get_or_init(|| Kept {
-                    packed: gzip::compressed(&plain).into(),
-                    plain_bytes: plain.len(),
-                })
-            }
-        };
-        if !takes_gzip {
-            let plain = Pieces::new(unpacked(kept.packed.clone()), PIECE_BYTES + INFLATE_BYTES);
-            return respond::long(form.media_type, kept.plain_bytes, plain);
-        }
-        let answer = respond::answer(StatusCode::OK, form.media_type, kept.packed.clone());
-        respond::with_header(answer, CONTENT_ENCODING, HeaderValue::from_static("gzip"))
-    }
-}
-
-/// Decompresses a document in pieces.
-fn unpacked(packed: Bytes) -> impl Stream<Item = Bytes> + 'static {
-    stream::unfold(GzDecoder::new(packed.reader()), async |mut decoder| {
-        let mut piece = Vec::new();
-        // The data was compressed here, so reading it does not fail.
-        let read = decoder
-            .by_ref()
-            .take(PIECE_BYTES as u64)
-            .read_to_end(&mut piece);
-        (read.is_ok() && !piece.is_empty()).then(|| (Bytes::from(piece), decoder))
-    })
 }

@@ -41,6 +41,45 @@ impl Message {
         }
     }
 
+    /// Adds an integer field, if the value is an integer other than 0.
+    pub(super) fn integer(&mut self, field: u32, value: Option<&Value>) {
+        if let Some(number) = value.and_then(Value::as_i64).filter(|number| *number != 0) {
+            encoding::int64::encode(field, &number, &mut self.0);
+        }
+    }
+
+    /// Adds a number field, if the value is a number other than 0.
+    fn number(&mut self, field: u32, value: Option<&Value>) {
+        if let Some(number) = value
+            .and_then(Value::as_f64)
+            .filter(|number| *number != 0.0)
+        {
+            encoding::double::encode(field, &number, &mut self.0);
+        }
+    }
+
+    /// Adds the bounds of a value by its schema. Both formats have them in the same order, so the
+    /// first field number suffices.
+    pub(super) fn bounds(&mut self, first: u32, schema: &Value) {
+        let mut field = first..;
+        let mut next = || field.next().unwrap_or_default();
+        self.number(next(), schema.get("multipleOf"));
+        for (number, boolean) in [
+            ("maximum", "exclusiveMaximum"),
+            ("minimum", "exclusiveMinimum"),
+        ] {
+            self.number(next(), schema.get(number));
+            self.boolean(next(), schema.get(boolean));
+        }
+        for name in ["maxLength", "minLength"] {
+            self.integer(next(), schema.get(name));
+        }
+        self.text(next(), schema.get("pattern"));
+        for name in ["maxItems", "minItems"] {
+            self.integer(next(), schema.get(name));
+        }
+    }
+
     /// Adds each member as a message with its name and the message that `pack` makes of its value.
     pub(super) fn named(
         &mut self,
@@ -105,6 +144,25 @@ pub(super) fn or_reference(given: &Value, pack: impl Fn(&Value) -> Message) -> M
     let mut message = Message::default();
     message.text(1, reference);
     within(2, message)
+}
+
+/// Writes the schema of additional properties, or whether there may be any.
+pub(super) fn schema_or_boolean(given: &Value, pack: impl Fn(&Value) -> Message) -> Message {
+    let Some(is_allowed) = given.as_bool() else {
+        return within(1, pack(given));
+    };
+    let mut message = Message::default();
+    // It is one of two, and so written even if it is false.
+    encoding::bool::encode(2, &is_allowed, &mut message.0);
+    message
+}
+
+/// Writes a reference to documentation elsewhere.
+pub(super) fn external(given: &Value) -> Message {
+    let mut message = Message::default();
+    message.text(1, given.get("description"));
+    message.text(2, given.get("url"));
+    message
 }
 
 /// Returns the items of a list.

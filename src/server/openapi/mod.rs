@@ -5,17 +5,22 @@
 //!
 //! [`operations`] and [`discovery`] describe the paths once, [`schemas`] the schemas that they
 //! refer to. `v2` and `v3` write these in the two formats, `v2_protobuf` and `v3_protobuf` for
-//! clients that request protobuf. Documents take several MB, so they are written on request, and
-//! only the hash and the compressed form of each are kept ([`document`]). Generations share the
+//! clients that request protobuf. Documents take several MB, so they are written on request and
+//! compressed on the way; only the hash and the compressed form of each are kept ([`document`],
+//! [`packing`]). [`custom`] writes the schemas of custom resources. Generations share the
 //! documents of group versions that did not change ([`Shared`]).
 
+mod context;
+mod custom;
 mod discovery;
 mod document;
 mod message;
 mod naming;
 mod operations;
+mod packing;
 mod parameters;
 mod schemas;
+mod structural;
 #[cfg(test)]
 mod tests;
 mod v2;
@@ -46,8 +51,9 @@ use crate::clock;
 use crate::registry::Catalog;
 use crate::registry::catalog::{Group, GroupVersion};
 use crate::server::respond::ResponseBody;
-use document::{Document, Form};
+use document::Document;
 use operations::Path;
+use packing::Packer;
 use schemas::Versions;
 
 const JSON: &str = "application/json";
@@ -191,7 +197,7 @@ impl OpenApi {
         let fixed = OF_NO_GROUP.iter().chain(issuer);
         let fixed = fixed.map(|(key, subject)| ((*key).to_owned(), *subject));
         let groups = self.catalog.groups().flat_map(|group| {
-            let versions = group.versions.iter().map(|version| {
+            let versions = group.announced().map(|version| {
                 let root = naming::root(&group.name, &version.version);
                 let key = root.trim_start_matches('/').to_owned();
                 (key, Subject::GroupVersion(group, version))
@@ -223,7 +229,10 @@ impl OpenApi {
         }
         let group = self.catalog.group(group)?;
         match version {
-            Some(version) => Some(Subject::GroupVersion(group, group.version(version)?)),
+            Some(version) => {
+                let version = group.version(version).filter(|of| of.is_announced())?;
+                Some(Subject::GroupVersion(group, version))
+            }
             None => Some(Subject::Group(group)).filter(|_| self.shared.is_described(group)),
         }
     }
@@ -239,19 +248,32 @@ impl OpenApi {
                 .flat_map(|subject| self.paths(subject))
                 .collect::<Vec<Path<'_>>>()
         });
-        let json = || v2::document(&paths, &Descriptions::default());
-        let (tag, text) = self.v2.tag(json);
-        let is_protobuf = media_type == V2.name;
-        let write = || match is_protobuf {
-            true => v2_protobuf::document(&paths, &Descriptions::default()),
-            false => json(),
+        let json = |out: &mut Packer| v2::document(&paths, &Descriptions::default(), out);
+        let protobuf = || v2_protobuf::document(&paths, &Descriptions::default());
+        let protobuf = (media_type == V2.name).then_some((V2.name, protobuf));
+        self.v2.answer(json, protobuf, headers)
+    }
+
+    /// Returns whether [`OpenApi::v2`] has nothing to write, which takes long.
+    pub fn has_v2(&self, headers: &HeaderMap) -> bool {
+        let written = |media_type| self.v2.is_written(media_type == V2.name);
+        preferred(headers, &V2).is_none_or(written)
+    }
+
+    /// Returns whether [`OpenApi::v3_index`] has nothing to write.
+    pub fn has_v3_index(&self) -> bool {
+        let mut subjects = self.subjects().into_iter();
+        subjects.all(|(key, subject)| self.shared.document(&key, subject).is_written(false))
+    }
+
+    /// Returns whether [`OpenApi::v3`] has nothing to write.
+    pub fn has_v3(&self, key: &str, headers: &HeaderMap) -> bool {
+        let (subject, media_type) = (self.subject(key), preferred(headers, &V3));
+        let Some((subject, media_type)) = subject.zip(media_type) else {
+            return true;
         };
-        let form = Form {
-            media_type,
-            is_protobuf,
-            write,
-        };
-        self.v2.answer(tag, text, form, headers)
+        let document = self.shared.document(key, subject);
+        document.is_written(media_type == V3.name)
     }
 
     /// Returns `/openapi/v3`, the list of documents (API-40), which is JSON whatever Accept says
@@ -264,12 +286,12 @@ impl OpenApi {
         self.shared.keep(&subjects);
         let paths = subjects.into_iter().map(|(key, subject)| {
             let document = self.shared.document(&key, subject);
-            let write = || {
+            let write = |out: &mut Packer| {
                 let paths = self.paths(subject);
                 let mut writer = writer.borrow_mut();
-                writer.document(&paths, versions(subject))
+                writer.document(&paths, self.versions(subject), out);
             };
-            let (tag, _) = document.tag(write);
+            let tag = document.tag(write);
             let url = json!({"serverRelativeURL": url(&key, &tag.hash)});
             (key, url)
         });
@@ -294,26 +316,20 @@ impl OpenApi {
         let Some(media_type) = preferred(headers, &V3) else {
             return Some(not_acceptable("Accept"));
         };
-        let (paths, versions) = (LazyCell::new(|| self.paths(subject)), versions(subject));
-        let json = || v3::Writer::new(&Descriptions::default()).document(&paths, versions);
-        let (tag, written) = document.tag(json);
-        let is_protobuf = media_type == V3.name;
-        let write = || match is_protobuf {
-            true => v3_protobuf::document(&paths, versions, &Descriptions::default()),
-            false => json(),
+        let paths = LazyCell::new(|| self.paths(subject));
+        let versions = self.versions(subject);
+        let descriptions = Descriptions::default();
+        let json = |out: &mut Packer| {
+            v3::Writer::new(&descriptions).document(&paths, versions, out);
         };
-        let in_full = |written| {
-            let form = Form {
-                media_type,
-                is_protobuf,
-                write,
-            };
-            document.answer(tag, written, form, headers)
-        };
+        let protobuf = || v3_protobuf::document(&paths, versions, &Descriptions::default());
+        let protobuf = (media_type == V3.name).then_some((V3.name, protobuf));
+        let tag = document.tag(json);
+        let in_full = || document.answer(json, protobuf, headers);
         let mut answer = match query.first("hash").filter(|hash| !hash.is_empty()) {
-            None => in_full(written),
+            None => in_full(),
             Some(hash) if hash == tag.hash => {
-                let mut answer = in_full(written);
+                let mut answer = in_full();
                 let immutable = HeaderValue::from_static("public, immutable");
                 answer.headers_mut().insert(CACHE_CONTROL, immutable);
                 answer.headers_mut().insert(EXPIRES, in_a_year());
@@ -351,13 +367,18 @@ impl OpenApi {
             Subject::IssuerKeys => vec![discovery::issuer_keys()],
         }
     }
-}
 
-/// Returns the versions that a document is about.
-fn versions(subject: Subject<'_>) -> Versions<'_> {
-    match subject {
-        Subject::GroupVersion(group, version) => Versions::One(&group.name, &version.version),
-        _ => Versions::One("", "v1"),
+    /// Returns the versions that a document is about.
+    fn versions<'c>(&self, subject: Subject<'c>) -> Versions<'c> {
+        match subject {
+            Subject::GroupVersion(group, _)
+                if !group.name.is_empty() && !self.shared.is_described(group) =>
+            {
+                Versions::Custom
+            }
+            Subject::GroupVersion(group, version) => Versions::One(&group.name, &version.version),
+            _ => Versions::One("", "v1"),
+        }
     }
 }
 

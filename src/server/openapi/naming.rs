@@ -17,17 +17,15 @@ pub(super) struct Naming {
 impl Naming {
     /// Returns the parts for a resource.
     pub(super) fn of(resource: &ResourceDefinition) -> Naming {
-        let group = group(&resource.group);
+        let (group, version) = (group(&resource.group), joined(&resource.version));
         Naming {
-            version: [&group, &resource.version]
-                .map(|text| capitalized(text))
-                .concat(),
-            tag: format!("{group}_{}", resource.version),
+            version: [&*group, &version].map(capitalized).concat(),
+            tag: format!("{group}_{version}"),
             namespaced: match resource.is_namespaced() {
                 true => "Namespaced",
                 false => "",
             },
-            kind: resource.kind.clone(),
+            kind: joined(&resource.kind),
         }
     }
 
@@ -41,7 +39,8 @@ impl Naming {
             ..
         } = self;
         let namespaced = if in_namespace { namespaced } else { "" };
-        format!("{prefix}{version}{part}{namespaced}{kind}")
+        let rest = capitalized(&format!("{part}{namespaced}{kind}"));
+        format!("{prefix}{version}{rest}")
     }
 }
 
@@ -50,10 +49,26 @@ pub(super) fn group(name: &str) -> String {
     if name.is_empty() {
         return "core".to_owned();
     }
-    let name = name.strip_suffix(".k8s.io").unwrap_or(name);
-    let mut words = name.split(['.', '-']);
-    let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |all, word| all + &capitalized(word))
+    joined(name.strip_suffix(".k8s.io").unwrap_or(name))
+}
+
+/// Returns a text as a part of a name: without characters that names do not have, after which the
+/// next word begins with a capital.
+fn joined(text: &str) -> String {
+    let mut part = String::new();
+    let mut begins_word = false;
+    for (at, letter) in text.char_indices() {
+        let is_part = letter.is_alphabetic() || letter == '_' || at > 0 && letter.is_numeric();
+        match (is_part, begins_word) {
+            (false, _) => begins_word = true,
+            (true, true) => {
+                part.extend(letter.to_uppercase());
+                begins_word = false;
+            }
+            (true, false) => part.push(letter),
+        }
+    }
+    part
 }
 
 /// Returns the path of a group version.

@@ -9,6 +9,7 @@ use super::naming::{self, Naming};
 use super::parameters::{self, Parameter};
 use super::schemas::{self, Root};
 use crate::api::group_version_kind::GroupVersionKind;
+use crate::api::resource::ResourceDefinition;
 use crate::registry::RestStorage;
 use crate::registry::catalog::{GroupVersion, ServedResource};
 use crate::registry::rest::Connecter;
@@ -114,7 +115,7 @@ pub(super) fn item(
 /// Returns the paths of a version's resources, sorted.
 pub(super) fn of_version(version: &GroupVersion) -> Vec<Path<'_>> {
     let mut paths = BTreeMap::new();
-    for resource in version.resources() {
+    for resource in version.announced() {
         let storages = [&resource.storage].into_iter();
         for storage in storages.chain(&resource.subresources) {
             of_storage(&**storage, &mut paths);
@@ -268,13 +269,22 @@ impl<'d> OfStorage<'d> {
     ) -> Vec<Parameter> {
         let mut all: Vec<Parameter> = query.into_iter().collect();
         if has_name {
-            all.push(parameters::name(self.storage.response_kind()));
+            all.push(parameters::name(self.subject()));
         }
         if place == Place::Own && self.storage.resource().is_namespaced() {
             all.push(parameters::NAMESPACE);
         }
         all.sort();
         all
+    }
+
+    /// Returns the kind that an operation is about. A scale of a custom resource is described as
+    /// one of its objects, although it has a kind of its own (CRD-110).
+    fn subject(&self) -> &'d ResourceDefinition {
+        match self.is_typed() {
+            true => self.storage.response_kind(),
+            false => self.storage.resource(),
+        }
     }
 
     fn body(&self, verb: Verb) -> Option<Body<'d>> {
@@ -352,12 +362,14 @@ impl<'d> OfStorage<'d> {
             _ => true,
         };
         let query = match verb {
-            Verb::Get => vec![parameters::PRETTY],
+            Verb::Get if self.is_typed() => vec![parameters::PRETTY],
+            Verb::Get => vec![parameters::PRETTY, parameters::VERSION],
             Verb::List | Verb::Watch | Verb::WatchList => parameters::LIST.to_vec(),
             Verb::Create | Verb::Update => parameters::WRITE.to_vec(),
             Verb::Patch => parameters::PATCH.to_vec(),
             Verb::Delete => parameters::DELETE.to_vec(),
-            Verb::DeleteCollection => parameters::delete_collection(),
+            Verb::DeleteCollection if self.is_typed() => parameters::delete_collection(),
+            Verb::DeleteCollection => parameters::LIST.to_vec(),
         };
         let codes: &[u16] = match verb {
             Verb::Create => &[200, 201, 202],
@@ -388,7 +400,7 @@ impl<'d> OfStorage<'d> {
             tag: self.naming.tag.clone(),
             action: Some(action),
             description: match verb {
-                Verb::List if self.storage.watcher().is_none() => {
+                Verb::List if self.storage.watcher().is_none() || !self.is_typed() => {
                     format!("list objects of kind {}", resource.kind)
                 }
                 verb => description(verb, &resource.kind, subresource),
@@ -399,7 +411,7 @@ impl<'d> OfStorage<'d> {
             produces: self.produces(verb),
             codes,
             answer: Answer::Schema(self.answer(verb)),
-            kind: Some(self.storage.response_kind().group_version_kind()),
+            kind: Some(self.subject().group_version_kind()),
         }
     }
 
@@ -502,7 +514,8 @@ fn article(kind: &str) -> &'static str {
     if kind.ends_with('s') && !kind.ends_with("ss") {
         return "";
     }
-    match kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
+    let vowels = ['a', 'e', 'i', 'o', 'u'];
+    match kind.to_lowercase().starts_with(vowels) {
         true => "an ",
         false => "a ",
     }

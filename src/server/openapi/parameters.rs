@@ -15,8 +15,7 @@ pub(super) struct Parameter {
     pub place: Place,
     /// `string`, `integer` or `boolean`.
     pub kind: &'static str,
-    /// Our own text. Fields of DeleteOptions show their description in Kubernetes instead.
-    description: Cow<'static, str>,
+    text: Text,
 }
 
 /// The place of a parameter.
@@ -26,14 +25,25 @@ pub(super) enum Place {
     Query,
 }
 
+/// The description of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Text {
+    Own(Cow<'static, str>),
+    /// That of the field of this name in a type of `meta.v1`.
+    OfField(&'static str),
+}
+
 impl Parameter {
     /// Returns the description.
     pub(super) fn description<'s>(&'s self, descriptions: &'s Descriptions) -> &'s str {
-        let is_option = DELETE.contains(self);
-        let options = || descriptions.of(&schemas::meta_name("DeleteOptions"));
-        let found = is_option.then(options).flatten();
-        let found = found.and_then(|options| options.field(&self.name));
-        found.unwrap_or(&self.description)
+        match &self.text {
+            Text::Own(text) => text,
+            Text::OfField(options) => {
+                let options = descriptions.of(&schemas::meta_name(options));
+                let found = options.and_then(|options| options.field(&self.name));
+                found.unwrap_or_default()
+            }
+        }
     }
 
     /// Returns `path` or `query`.
@@ -50,45 +60,58 @@ impl Parameter {
     }
 }
 
-const fn query(name: &'static str, kind: &'static str, description: &'static str) -> Parameter {
+/// Creates a parameter of queries, which is a field of these options.
+const fn query(name: &'static str, kind: &'static str, options: &'static str) -> Parameter {
     Parameter {
         name: Cow::Borrowed(name),
         place: Place::Query,
         kind,
-        description: Cow::Borrowed(description),
+        text: Text::OfField(options),
     }
 }
 
 const fn in_path(name: &'static str, description: &'static str) -> Parameter {
+    text(name, Place::Path, description)
+}
+
+/// Creates a parameter with a text and a description of its own.
+const fn text(name: &'static str, place: Place, description: &'static str) -> Parameter {
     Parameter {
         name: Cow::Borrowed(name),
-        place: Place::Path,
+        place,
         kind: "string",
-        description: Cow::Borrowed(description),
+        text: Text::Own(Cow::Borrowed(description)),
     }
 }
 
 /// The namespace in a path.
-pub(super) const NAMESPACE: Parameter = in_path("namespace", "The namespace.");
+pub(super) const NAMESPACE: Parameter = in_path(
+    "namespace",
+    "object name and auth scope, such as for teams and projects",
+);
 
 /// The rest of the path after a proxy subresource.
 pub(super) const PATH: Parameter = in_path("path", "The requested path.");
 
 /// Whether the response is indented.
-pub(super) const PRETTY: Parameter = query("pretty", "string", "Whether the response is indented.");
-
-const DRY_RUN: Parameter = query("dryRun", "string", "With the value All, nothing is stored.");
-
-const FIELD_VALIDATION: Parameter = query(
-    "fieldValidation",
-    "string",
-    "How unknown and duplicate fields are handled: Ignore, Warn or Strict.",
+pub(super) const PRETTY: Parameter = text(
+    "pretty",
+    Place::Query,
+    "If 'true', then the output is pretty printed. Defaults to 'false' unless the user-agent \
+     indicates a browser or command-line HTTP tool (curl and wget).",
 );
+
+/// The oldest version that a client wants to see.
+pub(super) const VERSION: Parameter = query("resourceVersion", "string", "ListOptions");
+
+const DRY_RUN: Parameter = query("dryRun", "string", "DeleteOptions");
+
+const FIELD_VALIDATION: Parameter = query("fieldValidation", "string", "CreateOptions");
 
 /// The options of create and update.
 pub(super) static WRITE: [Parameter; 4] = [
     DRY_RUN,
-    query("fieldManager", "string", "The name of the field manager."),
+    query("fieldManager", "string", "CreateOptions"),
     FIELD_VALIDATION,
     PRETTY,
 ];
@@ -96,100 +119,40 @@ pub(super) static WRITE: [Parameter; 4] = [
 /// The options of patch.
 pub(super) static PATCH: [Parameter; 5] = [
     DRY_RUN,
-    query(
-        "fieldManager",
-        "string",
-        "The name of the field manager. Server-side apply requires it.",
-    ),
+    query("fieldManager", "string", "PatchOptions"),
     FIELD_VALIDATION,
-    query(
-        "force",
-        "boolean",
-        "Whether server-side apply takes over fields that other managers own.",
-    ),
+    query("force", "boolean", "PatchOptions"),
     PRETTY,
 ];
 
 /// The options of delete.
 pub(super) static DELETE: [Parameter; 6] = [
     DRY_RUN,
-    query(
-        "gracePeriodSeconds",
-        "integer",
-        "The seconds before the object is deleted.",
-    ),
+    query("gracePeriodSeconds", "integer", "DeleteOptions"),
     query(
         "ignoreStoreReadErrorWithClusterBreakingPotential",
         "boolean",
-        "Whether an unreadable object is deleted without any checks.",
+        "DeleteOptions",
     ),
-    query(
-        "orphanDependents",
-        "boolean",
-        "Use propagationPolicy instead.",
-    ),
-    query("propagationPolicy", "string", "How dependents are deleted."),
+    query("orphanDependents", "boolean", "DeleteOptions"),
+    query("propagationPolicy", "string", "DeleteOptions"),
     PRETTY,
 ];
 
 /// The options of list. The last two are for watches only.
 pub(super) static LIST: [Parameter; 12] = [
-    query(
-        "continue",
-        "string",
-        "The token of the page, from the previous response.",
-    ),
-    query(
-        "fieldSelector",
-        "string",
-        "Restricts the list of returned objects by their fields.",
-    ),
-    query(
-        "labelSelector",
-        "string",
-        "Restricts the list of returned objects by their labels.",
-    ),
-    query(
-        "limit",
-        "integer",
-        "The maximum number of objects in the response.",
-    ),
+    query("continue", "string", "ListOptions"),
+    query("fieldSelector", "string", "ListOptions"),
+    query("labelSelector", "string", "ListOptions"),
+    query("limit", "integer", "ListOptions"),
     PRETTY,
-    query(
-        "resourceVersion",
-        "string",
-        "The resourceVersion of the requested state.",
-    ),
-    query(
-        "resourceVersionMatch",
-        "string",
-        "How resourceVersion is matched.",
-    ),
-    query(
-        "sendInitialEvents",
-        "boolean",
-        "Whether a watch begins with the existing objects.",
-    ),
-    query(
-        "shardSelector",
-        "string",
-        "Selects objects by hash. Not implemented, so it has no effect.",
-    ),
-    query(
-        "timeoutSeconds",
-        "integer",
-        "The maximum duration of the request in seconds.",
-    ),
-    query(
-        "allowWatchBookmarks",
-        "boolean",
-        "Whether a watch sends bookmarks.",
-    ),
-    query(
-        "watch",
-        "boolean",
-        "Whether to watch changes instead of returning a list.",
-    ),
+    VERSION,
+    query("resourceVersionMatch", "string", "ListOptions"),
+    query("sendInitialEvents", "boolean", "ListOptions"),
+    query("shardSelector", "string", "ListOptions"),
+    query("timeoutSeconds", "integer", "ListOptions"),
+    query("allowWatchBookmarks", "boolean", "ListOptions"),
+    query("watch", "boolean", "ListOptions"),
 ];
 
 /// The number of options in [`LIST`] that also apply to deletecollection.
@@ -205,7 +168,7 @@ pub(super) fn delete_collection() -> Vec<Parameter> {
 /// Returns the parameter for the name of an object of this kind.
 pub(super) fn name(kind: &ResourceDefinition) -> Parameter {
     Parameter {
-        description: format!("name of the {}", kind.kind).into(),
+        text: Text::Own(format!("name of the {}", kind.kind).into()),
         ..in_path("name", "")
     }
 }
@@ -219,7 +182,7 @@ pub(super) fn of_connection(options: &ResourceDefinition) -> Vec<Parameter> {
         Some(Parameter {
             name: field.name.clone().into(),
             kind: of_type(&field.of)?,
-            description: format!("{} of {}.", field.name, options.kind).into(),
+            text: Text::Own(format!("{} of {}.", field.name, options.kind).into()),
             ..query("", "", "")
         })
     });

@@ -1,160 +1,14 @@
 //! The schemas of a document: their names, their content, and references to them.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use descriptions::Descriptions;
 use serde_json::{Value, json};
 
-use super::versions;
-use crate::api::group_version_kind::GroupVersionKind;
+pub(super) use super::context::{References, SchemaContext, Versions, meta_name, schema_name};
+use super::custom;
 use crate::api::resource::ResourceDefinition;
 use crate::kinds::types::TYPES;
-use crate::schema::{Description, Names, OpenApiVersion, Part, Schema, Struct, StructId};
-
-/// The form of references to schemas in a format.
-#[derive(Clone, Copy)]
-pub(super) struct References {
-    /// The text before the name of a schema.
-    pub place: &'static str,
-    /// Whether a reference with a description is wrapped in `allOf`, because OpenAPI 3.0 ignores
-    /// the siblings of `$ref` (API-44).
-    pub wraps: bool,
-}
-
-impl References {
-    /// Returns a plain reference.
-    pub(super) fn to(self, name: &str) -> Value {
-        json!({"$ref": format!("{}{name}", self.place)})
-    }
-
-    /// Returns a reference with a description.
-    fn described(self, name: &str, description: &str) -> Value {
-        let mut reference = if self.wraps {
-            json!({"allOf": [self.to(name)]})
-        } else {
-            self.to(name)
-        };
-        reference["description"] = description.into();
-        reference
-    }
-}
-
-/// The context in which schemas of a document are written.
-#[derive(Clone, Copy)]
-pub(super) struct SchemaContext<'t> {
-    /// The form of references.
-    pub references: References,
-    /// The descriptions of types.
-    pub descriptions: &'t Descriptions,
-    /// The versions that the document is about.
-    pub versions: Versions<'t>,
-}
-
-/// The versions that a document is about. Some types, such as DeleteOptions, are kinds of all
-/// versions.
-#[derive(Clone, Copy)]
-pub(super) enum Versions<'t> {
-    /// All versions that Kubernetes knows, whether they are served or not.
-    All,
-    /// One version, by group and version.
-    One(&'t str, &'t str),
-}
-
-impl<'t> Versions<'t> {
-    /// Returns the kinds of this name in these versions.
-    fn kinds(self, kind: &str) -> Value {
-        let all: Vec<(&str, &str)> = match self {
-            Versions::All => versions::ALL.to_vec(),
-            Versions::One("", version) => vec![("", version)],
-            Versions::One(group, version) => vec![("", "v1"), (group, version)],
-        };
-        let kind = |(group, version)| json!({"group": group, "version": version, "kind": kind});
-        all.into_iter().map(kind).collect()
-    }
-}
-
-impl Names for SchemaContext<'_> {
-    fn version(&self) -> OpenApiVersion {
-        match self.references.wraps {
-            true => OpenApiVersion::V3,
-            false => OpenApiVersion::V2,
-        }
-    }
-
-    fn name(&self, package: &str, name: &str) -> String {
-        schema_name(package, name)
-    }
-
-    fn reference(&self, name: &str) -> Value {
-        self.references.to(name)
-    }
-
-    fn description(&self, schema: &str) -> Box<dyn Description + '_> {
-        let of_item = || {
-            let item = schema.strip_suffix("List")?;
-            let kind = item.rsplit('.').next().unwrap_or(item).to_owned();
-            let item = self.descriptions.of(item)?;
-            Some(TypeDescription::OfList { item, kind })
-        };
-        let found = self.descriptions.of(schema).map(TypeDescription::OfType);
-        Box::new(found.or_else(of_item).unwrap_or(TypeDescription::Nothing))
-    }
-}
-
-/// The description of a type.
-enum TypeDescription<'t> {
-    Nothing,
-    OfType(descriptions::Description<'t>),
-    /// A list type. The table of descriptions has none, so the text is made from the kind of its
-    /// items.
-    OfList {
-        item: descriptions::Description<'t>,
-        kind: String,
-    },
-}
-
-impl Description for TypeDescription<'_> {
-    fn of_type(&self) -> Option<Cow<'_, str>> {
-        match self {
-            TypeDescription::Nothing => None,
-            TypeDescription::OfType(of) => Some(of.of_type.into()),
-            TypeDescription::OfList { kind, .. } => Some(list_text(kind).into()),
-        }
-    }
-
-    fn of_field(&self, name: &str) -> Option<Cow<'_, str>> {
-        match (self, name) {
-            (TypeDescription::Nothing, _) => None,
-            (TypeDescription::OfType(of), _) => of.field(name).map(Cow::from),
-            (TypeDescription::OfList { .. }, "metadata") => Some(LIST_METADATA.into()),
-            (TypeDescription::OfList { .. }, "items") => Some(LIST_ITEMS.into()),
-            // apiVersion and kind.
-            (TypeDescription::OfList { item, .. }, _) => item.field(name).map(Cow::from),
-        }
-    }
-}
-
-const LIST_METADATA: &str = "Metadata of the list.";
-const LIST_ITEMS: &str = "The objects of the list.";
-
-fn list_text(kind: &str) -> String {
-    format!("{kind}List is a list of objects of the kind {kind}.")
-}
-
-/// Returns the name of a type's schema (API-44).
-pub(super) fn schema_name(package: &str, name: &str) -> String {
-    let place = match package {
-        "meta.v1" => "io.k8s.apimachinery.pkg.apis",
-        "apiextensions.v1" => "io.k8s.apiextensions-apiserver.pkg.apis",
-        "apiregistration.v1" => "io.k8s.kube-aggregator.pkg.apis",
-        "resource" => "io.k8s.apimachinery.pkg.api",
-        "intstr" => "io.k8s.apimachinery.pkg.util",
-        "runtime" | "version" => "io.k8s.apimachinery.pkg",
-        _ => "io.k8s.api",
-    };
-    format!("{place}.{package}.{name}")
-}
+use crate::schema::{Names, OpenApiVersion, Part, Schema, Struct, StructId};
 
 /// Returns the name of a kind's schema: `io.k8s.api.apps.v1.Deployment` (API-44).
 pub(super) fn name(definition: &ResourceDefinition) -> String {
@@ -163,19 +17,15 @@ pub(super) fn name(definition: &ResourceDefinition) -> String {
     {
         return schema_name(&of.package, &of.name);
     }
-    let mut parts: Vec<&str> = definition.group.rsplit('.').collect();
-    parts.extend([&*definition.version, &definition.kind]);
-    parts.join(".")
+    custom::name(definition, &definition.kind)
 }
 
 /// Returns the name of the schema of a kind's list.
 fn list_name(definition: &ResourceDefinition) -> String {
-    format!("{}List", name(definition))
-}
-
-/// Returns the name of a schema of `meta.k8s.io`.
-pub(super) fn meta_name(kind: &str) -> String {
-    schema_name("meta.v1", kind)
+    match is_typed(definition) {
+        true => format!("{}List", name(definition)),
+        false => custom::name(definition, &definition.list_kind()),
+    }
 }
 
 /// A type that operations refer to.
@@ -203,7 +53,7 @@ impl Root<'_> {
     }
 }
 
-/// The types that an untyped kind refers to.
+/// The types that a custom resource refers to.
 const META_PARTS: [&str; 2] = ["ObjectMeta", "ListMeta"];
 
 /// The source of a schema.
@@ -211,10 +61,10 @@ const META_PARTS: [&str; 2] = ["ObjectMeta", "ListMeta"];
 pub(super) enum Source<'d> {
     /// A known type.
     Type(&'d Schema, Part<'d>),
-    /// A kind without a known type.
-    Unknown(&'d ResourceDefinition),
-    /// The list of such a kind.
-    UnknownList(&'d ResourceDefinition),
+    /// A custom resource.
+    Custom(&'d ResourceDefinition),
+    /// The list of a custom resource.
+    CustomList(&'d ResourceDefinition),
     /// The response of `/version`.
     Version,
 }
@@ -232,15 +82,19 @@ impl Source<'_> {
                 }
                 written
             }
-            Source::Unknown(definition) => unknown(definition, context.references),
-            Source::UnknownList(definition) => unknown_list(definition, context.references),
+            Source::Custom(definition) => custom::kind(definition, context),
+            Source::CustomList(definition) => custom::list(definition, context),
             Source::Version => version(context),
         }
     }
 
-    /// Whether the schema differs between documents.
+    /// Whether the schema belongs to one document, or differs between documents.
     pub(super) fn depends_on_document(&self) -> bool {
-        matches!(self, Source::Type(_, Part::Struct(of)) if is_of_all_versions(of))
+        match self {
+            Source::Type(_, Part::Struct(of)) => is_of_all_versions(of),
+            Source::Custom(_) | Source::CustomList(_) => true,
+            Source::Type(..) | Source::Version => false,
+        }
     }
 }
 
@@ -273,9 +127,9 @@ pub(super) fn all<'d>(
         };
         match (found, root) {
             (Some((schema, id)), _) => add(schema, id),
-            (None, Root::Kind(definition)) => others.push((root, Source::Unknown(definition))),
+            (None, Root::Kind(definition)) => others.push((root, Source::Custom(definition))),
             (None, Root::List(definition)) => {
-                others.push((root, Source::UnknownList(definition)));
+                others.push((root, Source::CustomList(definition)));
             }
             (None, Root::Version) => others.push((root, Source::Version)),
             (None, Root::Meta(_)) => {}
@@ -342,44 +196,4 @@ fn version(context: &SchemaContext<'_>) -> Value {
         schema["description"] = text.into();
     }
     schema
-}
-
-/// Writes the schema of a kind without a known type.
-fn unknown(definition: &ResourceDefinition, references: References) -> Value {
-    let kind = definition.group_version_kind();
-    let metadata = meta_name("ObjectMeta");
-    json!({
-        "type": "object",
-        "description": format!("An object of the kind {}.", kind.kind),
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": references.described(&metadata, "Metadata that all objects have."),
-        },
-        "x-kubernetes-preserve-unknown-fields": true,
-        "x-kubernetes-group-version-kind": [kind],
-    })
-}
-
-/// Writes the schema of the list of such a kind.
-fn unknown_list(definition: &ResourceDefinition, references: References) -> Value {
-    let kind = definition.group_version_kind();
-    let list_kind = format!("{}List", kind.kind);
-    let of_list = GroupVersionKind {
-        kind: &list_kind,
-        ..kind
-    };
-    let items = references.to(&name(definition));
-    json!({
-        "type": "object",
-        "description": list_text(kind.kind),
-        "required": ["items"],
-        "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
-            "metadata": references.described(&meta_name("ListMeta"), LIST_METADATA),
-            "items": {"type": "array", "items": items, "description": LIST_ITEMS},
-        },
-        "x-kubernetes-group-version-kind": [of_list],
-    })
 }

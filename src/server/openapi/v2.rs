@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::operations::{self, Answer, Operation, Path};
+use super::packing::Packer;
 use super::parameters::Parameter;
 use super::schemas::{self, References, Root, SchemaContext, Versions};
 use super::writing::{self, Object};
@@ -41,11 +42,10 @@ pub(super) fn rest() -> Value {
 }
 
 /// Writes the document about these paths.
-pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions) -> Vec<u8> {
+pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions, out: &mut Packer) {
     let context = context(descriptions);
     let mut parameters = Parameters::new(&context);
-    let mut document = Vec::new();
-    Object::write(&mut document, |document| {
+    Object::write(out, |document| {
         for (name, value) in rest().as_object().into_iter().flatten() {
             document.value(name, value);
         }
@@ -65,7 +65,6 @@ pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions) -> Vec<u
             }
         });
     });
-    document
 }
 
 /// The parameters that paths and operations share. The document lists them once.

@@ -4,7 +4,9 @@
 use descriptions::Descriptions;
 use serde_json::Value;
 
-use super::message::{Message, any, items, or_reference, path, within};
+use super::message::{
+    Message, any, external, items, or_reference, path, schema_or_boolean, within,
+};
 use super::operations::{self, Path};
 use super::{schemas, v2};
 
@@ -137,17 +139,23 @@ fn path_parameter(given: &Value) -> Message {
     parameter
 }
 
-fn schema(given: &Value) -> Message {
+/// Writes a schema.
+pub(super) fn schema(given: &Value) -> Message {
     let mut schema_of = Message::default();
     schema_of.text(1, given.get("$ref"));
     schema_of.text(2, given.get("format"));
+    schema_of.text(3, given.get("title"));
     schema_of.text(4, given.get("description"));
+    schema_of.bounds(6, given);
+    schema_of.boolean(16, given.get("uniqueItems"));
+    schema_of.integer(17, given.get("maxProperties"));
+    schema_of.integer(18, given.get("minProperties"));
     schema_of.texts(19, given.get("required"));
     for value in items(given.get("enum")) {
         schema_of.message(20, any(value));
     }
     if let Some(given) = given.get("additionalProperties") {
-        schema_of.message(21, within(1, schema(given)));
+        schema_of.message(21, schema_or_boolean(given, schema));
     }
     if given.get("type").is_some() {
         let mut of_type = Message::default();
@@ -161,6 +169,12 @@ fn schema(given: &Value) -> Message {
         let mut properties = Message::default();
         properties.named(1, Some(given), schema);
         schema_of.message(25, properties);
+    }
+    if let Some(given) = given.get("externalDocs") {
+        schema_of.message(29, external(given));
+    }
+    if let Some(given) = given.get("example") {
+        schema_of.message(30, any(given));
     }
     schema_of.extensions(31, given);
     schema_of

@@ -6,6 +6,7 @@ use descriptions::Descriptions;
 use serde_json::{Map, Value, json};
 
 use super::operations::{self, Answer, Operation, Path};
+use super::packing::Packer;
 use super::parameters::Parameter;
 use super::schemas::{self, References, SchemaContext, Versions};
 use super::writing::{self, Object};
@@ -28,13 +29,18 @@ pub(super) fn context<'t>(
 }
 
 /// Returns the members of a document other than paths and components.
-pub(super) fn rest() -> Value {
-    json!({"openapi": "3.0.0", "info": writing::info()})
+pub(super) fn rest(versions: Versions<'_>) -> Value {
+    let info = match versions {
+        Versions::Custom => json!({"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}),
+        Versions::All | Versions::One(..) => writing::info(),
+    };
+    json!({"openapi": "3.0.0", "info": info})
 }
 
-/// Returns the authentication scheme.
-pub(super) fn security() -> Value {
-    json!({"BearerToken": writing::bearer_token()})
+/// Returns the authentication scheme. Documents of custom resources have none.
+pub(super) fn security(versions: Versions<'_>) -> Option<Value> {
+    let is_custom = matches!(versions, Versions::Custom);
+    (!is_custom).then(|| json!({"BearerToken": writing::bearer_token()}))
 }
 
 /// Writes documents. Most schemas are in several documents, and are written once.
@@ -53,11 +59,15 @@ impl<'t> Writer<'t> {
     }
 
     /// Writes the document about these paths.
-    pub(super) fn document(&mut self, paths: &[Path<'_>], versions: Versions<'_>) -> Vec<u8> {
+    pub(super) fn document(
+        &mut self,
+        paths: &[Path<'_>],
+        versions: Versions<'_>,
+        out: &mut Packer,
+    ) {
         let context = context(self.descriptions, versions);
-        let mut document = Vec::new();
-        Object::write(&mut document, |document| {
-            for (name, value) in rest().as_object().into_iter().flatten() {
+        Object::write(out, |document| {
+            for (name, value) in rest(versions).as_object().into_iter().flatten() {
                 document.value(name, value);
             }
             document.object("paths", |members| {
@@ -69,10 +79,11 @@ impl<'t> Writer<'t> {
                 components.object("schemas", |members| {
                     write_schemas(&mut self.schemas, paths, &context, members);
                 });
-                components.value("securitySchemes", &security());
+                if let Some(security) = security(versions) {
+                    components.value("securitySchemes", &security);
+                }
             });
         });
-        document
     }
 }
 
@@ -83,15 +94,15 @@ fn write_schemas(
     members: &mut Object<'_>,
 ) {
     for (name, source) in schemas::all(operations::roots(paths).copied(), context) {
+        if source.depends_on_document() {
+            members.value(&name, &source.schema(&name, context));
+            continue;
+        }
         let make = || {
             let mut text = Vec::new();
             writing::write_json(&mut text, &source.schema(&name, context));
             text
         };
-        if source.depends_on_document() {
-            members.text(&name, &make());
-            continue;
-        }
         let text = known.entry(name.clone()).or_insert_with(make);
         members.text(&name, text);
     }

@@ -5,7 +5,9 @@ use descriptions::Descriptions;
 use prost::encoding;
 use serde_json::Value;
 
-use super::message::{Message, any, items, or_reference, path, within};
+use super::message::{
+    Message, any, external, items, or_reference, path, schema_or_boolean, within,
+};
 use super::operations::{self, Path};
 use super::schemas::{self, Versions};
 use super::v3;
@@ -17,7 +19,7 @@ pub(super) fn document(
     descriptions: &Descriptions,
 ) -> Vec<u8> {
     let context = v3::context(descriptions, versions);
-    let rest = v3::rest();
+    let rest = v3::rest(versions);
     let mut packed = Message::default();
     packed.text(1, rest.get("openapi"));
     if let Some(given) = rest.get("info") {
@@ -38,11 +40,13 @@ pub(super) fn document(
         let schema = schema_or_reference(&source.schema(&name, &context));
         types.entry(1, &name, schema);
     }
-    let mut security = Message::default();
-    security.named(1, Some(&v3::security()), api_key);
     let mut components = Message::default();
     components.message(1, types);
-    components.message(7, security);
+    if let Some(schemes) = v3::security(versions) {
+        let mut security = Message::default();
+        security.named(1, Some(&schemes), api_key);
+        components.message(7, security);
+    }
     packed.message(5, components);
     packed.0
 }
@@ -121,18 +125,33 @@ fn schema_or_reference(given: &Value) -> Message {
     or_reference(given, schema)
 }
 
-fn schema(given: &Value) -> Message {
+/// Writes a schema.
+pub(super) fn schema(given: &Value) -> Message {
     let mut of = Message::default();
+    of.boolean(1, given.get("nullable"));
+    if let Some(given) = given.get("externalDocs") {
+        of.message(6, external(given));
+    }
+    if let Some(given) = given.get("example") {
+        of.message(7, any(given));
+    }
+    of.text(9, given.get("title"));
+    of.bounds(10, given);
     of.boolean(20, given.get("uniqueItems"));
+    of.integer(21, given.get("maxProperties"));
+    of.integer(22, given.get("minProperties"));
     of.texts(23, given.get("required"));
     for value in items(given.get("enum")) {
         of.message(24, any(value));
     }
     of.text(25, given.get("type"));
-    for (field, name) in [(26, "allOf"), (27, "oneOf")] {
+    for (field, name) in [(26, "allOf"), (27, "oneOf"), (28, "anyOf")] {
         for given in items(given.get(name)) {
             of.message(field, schema_or_reference(given));
         }
+    }
+    if let Some(given) = given.get("not") {
+        of.message(29, schema(given));
     }
     if let Some(given) = given.get("items") {
         of.message(30, within(1, schema_or_reference(given)));
@@ -143,7 +162,7 @@ fn schema(given: &Value) -> Message {
         of.message(31, properties);
     }
     if let Some(given) = given.get("additionalProperties") {
-        of.message(32, within(1, schema_or_reference(given)));
+        of.message(32, schema_or_boolean(given, schema_or_reference));
     }
     if let Some(given) = given.get("default") {
         of.message(33, default(given));

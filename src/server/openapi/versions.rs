@@ -1,5 +1,20 @@
 //! Facts: the API versions that Kubernetes 1.36 knows, whether it serves them or not.
 
+/// Groups of [`ALL`] that client-go does not know. kube-apiserver writes the documents of custom
+/// resources by the kinds of client-go.
+const UNKNOWN_TO_CLIENTS: [&str; 4] = [
+    "admission.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "imagepolicy.k8s.io",
+];
+
+/// Returns the groups and versions that client-go knows.
+pub(super) fn of_clients() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let all = ALL.iter().copied();
+    all.filter(|(group, _)| !UNKNOWN_TO_CLIENTS.contains(group))
+}
+
 /// Groups and versions. Kinds that belong to every version are listed with each of them (API-43).
 pub(super) const ALL: &[(&str, &str)] = &[
     ("", "v1"),

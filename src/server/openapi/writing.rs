@@ -4,34 +4,34 @@
 use serde_json::{Value, json};
 
 use super::operations::Operation;
+use super::packing::Packer;
 
 /// A JSON object that is being written.
 pub(super) struct Object<'o> {
-    out: &'o mut Vec<u8>,
+    out: &'o mut Packer,
     is_empty: bool,
 }
 
 impl Object<'_> {
     /// Writes an object with the members that `fill` adds, in that order.
-    pub(super) fn write(out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
-        out.push(b'{');
+    pub(super) fn write(out: &mut Packer, fill: impl FnOnce(&mut Object<'_>)) {
+        out.text().push(b'{');
         let mut object = Object {
             out,
             is_empty: true,
         };
         fill(&mut object);
-        object.out.push(b'}');
+        object.out.text().push(b'}');
     }
 
     /// Adds a member.
     pub(super) fn value(&mut self, name: &str, value: &Value) {
-        let out = self.member(name);
-        write_json(out, value);
+        write_json(self.member(name).text(), value);
     }
 
     /// Adds a member that is given as JSON text.
     pub(super) fn text(&mut self, name: &str, text: &[u8]) {
-        self.member(name).extend_from_slice(text);
+        self.member(name).text().extend_from_slice(text);
     }
 
     /// Adds a member that is an object.
@@ -39,12 +39,14 @@ impl Object<'_> {
         Object::write(self.member(name), fill);
     }
 
-    fn member(&mut self, name: &str) -> &mut Vec<u8> {
-        if !std::mem::take(&mut self.is_empty) {
-            self.out.push(b',');
+    fn member(&mut self, name: &str) -> &mut Packer {
+        let is_first = std::mem::take(&mut self.is_empty);
+        let out = self.out.text();
+        if !is_first {
+            out.push(b',');
         }
-        write_json(self.out, &Value::from(name));
-        self.out.push(b':');
+        write_json(out, &Value::from(name));
+        out.push(b':');
         self.out
     }
 }

@@ -518,10 +518,10 @@ async fn handle(
             let found = generation.discovery.resources(&group, &version, &form);
             found.ok_or(Miss::Resource)?
         }
-        Route::OpenApiV2 => generation.openapi.v2(headers),
-        Route::OpenApiV3Index => generation.openapi.v3_index(headers),
+        Route::OpenApiV2 => handlers::openapi_v2(scope).await?,
+        Route::OpenApiV3Index => handlers::openapi_v3_index(scope).await?,
         Route::OpenApiV3(key) => {
-            let found = generation.openapi.v3(&key, &scope.query, headers);
+            let found = handlers::openapi_v3(scope, key).await?;
             found.ok_or(Miss::Document)?
         }
         Route::IssuerConfiguration => issuer(scope)?.configuration(),

@@ -300,7 +300,7 @@ async fn an_autoscaler_and_a_controller_work_by_the_scale_crd_188() {
     .await;
 }
 
-/// D-94: one user leaves room for others, and all together end at the limit.
+/// D-95: one user leaves room for others, and all together end at the limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn definitions_are_bounded_in_number_and_bytes() {
     const KIB: usize = 1024;

@@ -133,6 +133,17 @@ impl Kubectl {
         printed.stderr
     }
 
+    /// What `diff` prints that must find differences.
+    pub async fn differs(&self, arguments: &[&str], input: &str) -> String {
+        let printed = self.run_with(arguments, input).await;
+        assert!(
+            !printed.success && !printed.stdout.is_empty(),
+            "kubectl {} {arguments:?}: {printed:?}",
+            self.version
+        );
+        printed.stdout
+    }
+
     /// Starts a command that goes on printing.
     pub fn follow(&self, arguments: &[&str]) -> Following {
         let mut child = self.command(arguments).spawn().unwrap();

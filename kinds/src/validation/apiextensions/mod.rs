@@ -132,6 +132,12 @@ pub fn structural_violations(object: &Object) -> Option<String> {
     aggregated(texts)
 }
 
+/// Returns whether a schema is structural.
+pub fn is_structural(schema: &Value) -> bool {
+    let field = Field::named("openAPIV3Schema", Some(schema));
+    schemas::is_structural(&field, &Budget::of(schema))
+}
+
 /// Joins texts as Kubernetes joins errors: each once, and several in brackets.
 pub fn aggregated(texts: Vec<String>) -> Option<String> {
     let mut seen = HashSet::new();

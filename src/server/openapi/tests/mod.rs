@@ -13,6 +13,7 @@ use crate::registry::service_account_tokens::{BoundObjects, TokenStore};
 use crate::registry::{Catalog, reviews};
 use crate::server::testing::{run, stored};
 
+mod custom;
 mod recorded;
 
 /// Returns the documents of all that the daemon serves.
@@ -69,8 +70,14 @@ fn v3(key: &str) -> Value {
     json(answer.expect("a document"))
 }
 
-/// Returns the values of a length-delimited field in a protobuf message.
-fn fields(mut message: &[u8], wanted: u64) -> Vec<&[u8]> {
+/// A value of a field in a protobuf message.
+enum Field<'m> {
+    Number(u64),
+    Bytes(&'m [u8]),
+}
+
+/// Returns the values of a field in a protobuf message.
+fn values(mut message: &[u8], wanted: u64) -> Vec<Field<'_>> {
     fn varint(bytes: &mut &[u8]) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -85,20 +92,46 @@ fn fields(mut message: &[u8], wanted: u64) -> Vec<&[u8]> {
     }
     let mut found = Vec::new();
     while let Some(tag) = varint(&mut message) {
-        let number = varint(&mut message).expect("a number");
-        match tag & 7 {
-            0 => {}
-            2 => {
-                let (bytes, rest) = message.split_at(number as usize);
+        let value = match tag & 7 {
+            0 => Field::Number(varint(&mut message).expect("a number")),
+            1 => {
+                let (bytes, rest) = message.split_first_chunk::<8>().expect("eight bytes");
                 message = rest;
-                if tag >> 3 == wanted {
-                    found.push(bytes);
-                }
+                Field::Number(u64::from_le_bytes(*bytes))
+            }
+            2 => {
+                let length = varint(&mut message).expect("a length");
+                let (bytes, rest) = message.split_at(length as usize);
+                message = rest;
+                Field::Bytes(bytes)
             }
             other => panic!("wire type {other}"),
+        };
+        if tag >> 3 == wanted {
+            found.push(value);
         }
     }
     found
+}
+
+/// Returns the values of a length-delimited field.
+fn fields(message: &[u8], wanted: u64) -> Vec<&[u8]> {
+    let found = values(message, wanted).into_iter();
+    let bytes = found.filter_map(|value| match value {
+        Field::Bytes(bytes) => Some(bytes),
+        Field::Number(_) => None,
+    });
+    bytes.collect()
+}
+
+/// Returns the values of a numeric field; those of doubles as their bits.
+fn numbers(message: &[u8], wanted: u64) -> Vec<u64> {
+    let found = values(message, wanted).into_iter();
+    let numbers = found.filter_map(|value| match value {
+        Field::Number(number) => Some(number),
+        Field::Bytes(_) => None,
+    });
+    numbers.collect()
 }
 
 /// Returns the first message along a path of field numbers.
