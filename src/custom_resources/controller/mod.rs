@@ -1,5 +1,7 @@
 //! Follows the definitions in their watch cache, and does what follows from them.
 
+mod deletions;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,36 +14,26 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 
-use super::cleanup::Cleanup;
-use super::entry::{Checked, Entry, Step};
-use super::gate::Gate;
-use super::leftovers::Sweep;
-use super::life::Leftovers;
-use super::made::Made;
-use super::names::Taken;
-use super::status::StatusChange;
-use super::{Serving, Setup, ToServe};
 use crate::api::status::{Status, StatusReason};
 use crate::clock;
+use crate::custom_resources::entry::{Checked, Entry, Step};
+use crate::custom_resources::gate::Gate;
+use crate::custom_resources::life::Leftovers;
+use crate::custom_resources::made::Made;
+use crate::custom_resources::names::Taken;
+use crate::custom_resources::status::StatusChange;
+use crate::custom_resources::{Serving, Setup, ToServe};
 use crate::registry::{NamespacedName, RegistryStore, RequestContext};
 use crate::storage::Preconditions;
 
 /// The pause before something that failed is tried again.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
-/// The pause before another attempt to delete the objects of a definition.
-const PAUSE_OF_CLEANUP: Duration = Duration::from_secs(2);
-/// The pause before another look for left objects.
-const PAUSE_OF_SWEEP: Duration = Duration::from_millis(100);
-/// How often such a look may fail.
-const SWEEPS: u32 = 10;
 /// How long a write of a status may take.
 const TIME: Duration = Duration::from_secs(30);
 /// The number of status writes at a time.
 const WRITES: usize = 32;
 /// The number of definitions whose schemas are checked at a time.
 const CHECKS: usize = 16;
-/// The number of definitions whose objects are deleted at a time.
-const CLEANUPS: usize = 16;
 
 /// The controller of one daemon.
 pub(super) struct Controller {
@@ -442,73 +434,6 @@ impl Controller {
         true
     }
 
-    /// Deletes the objects of a definition that is being deleted.
-    fn clean(&mut self, name: &str) {
-        let Some(entry) = self.entries.get_mut(name) else {
-            return;
-        };
-        if entry.is_cleaning || !entry.needs_cleanup() {
-            return;
-        }
-        if self.cleanups >= CLEANUPS {
-            self.add_later(name, PAUSE_AFTER_ERROR);
-            return;
-        }
-        let Some(current) = &entry.current else {
-            return;
-        };
-        entry.is_cleaning = true;
-        self.cleanups += 1;
-        let cleanup = Cleanup::new(
-            Arc::clone(&self.store),
-            self.serving.store(name),
-            current.definition.clone(),
-        );
-        let name = name.to_owned();
-        let cleaning = async move { Done::Cleaned(name, cleanup.run().await) };
-        self.work.push(cleaning.boxed());
-    }
-
-    /// Looks for objects that a definition has left which is gone.
-    fn sweep(&mut self, name: &str, left: Leftovers) {
-        let Some(instances) = self.serving.store(name) else {
-            self.swept(name, &left, Ok(true));
-            return;
-        };
-        let sweep = Sweep {
-            definitions: Arc::clone(&self.store),
-            instances,
-            name: name.to_owned(),
-            left: left.clone(),
-        };
-        let name = name.to_owned();
-        let sweeping = async move { Done::Swept(name, left, sweep.run().await) };
-        self.work.push(sweeping.boxed());
-    }
-
-    fn swept(&mut self, name: &str, left: &Leftovers, outcome: Result<bool, Box<Status>>) {
-        let Some(entry) = self.entries.get_mut(name) else {
-            return;
-        };
-        entry.is_sweeping = false;
-        let is_done = match outcome {
-            Ok(is_done) => is_done,
-            Err(status) => {
-                tracing::warn!(definition = name, %status, "left objects can't be deleted");
-                entry.sweeps_in_vain += 1;
-                entry.sweeps_in_vain >= SWEEPS
-            }
-        };
-        if is_done {
-            entry.sweeps_in_vain = 0;
-            // Another one may have ended meanwhile.
-            entry.left.take_if(|known| known == left);
-            self.add(name);
-        } else {
-            self.add_later(name, PAUSE_OF_SWEEP);
-        }
-    }
-
     fn ended(&mut self, done: Done) {
         match done {
             Done::Served(outcomes) => {
@@ -546,19 +471,7 @@ impl Controller {
                 }
             }
             Done::Swept(name, left, outcome) => self.swept(&name, &left, outcome),
-            Done::Cleaned(name, outcome) => {
-                self.cleanups = self.cleanups.saturating_sub(1);
-                if let Some(entry) = self.entries.get_mut(&name) {
-                    entry.is_cleaning = false;
-                }
-                match outcome {
-                    Ok(true) => self.add(&name),
-                    Ok(false) => self.add_later(&name, PAUSE_OF_CLEANUP),
-                    Err(status) => {
-                        self.tried_in_vain(&name, &status, "the objects can't be deleted");
-                    }
-                }
-            }
+            Done::Cleaned(name, outcome) => self.cleaned(&name, outcome),
         }
     }
 
