@@ -24,7 +24,7 @@ const WRITERS_PER_DAEMON: u64 = 3;
 const REGISTER_CLIENTS_PER_DAEMON: u64 = 3;
 
 /// The time limit for a fleet to serve again after the fault.
-const RECOVERED_WITHIN: Duration = Duration::from_secs(45);
+pub const RECOVERED_WITHIN: Duration = Duration::from_secs(45);
 
 fn collection() -> String {
     format!("/api/v1/namespaces/{NAMESPACE}/configmaps")

@@ -65,7 +65,8 @@ pub fn check_object(row: &ResourceDefinition, decoded: &Object) {
     let decoded = &whole(decoded.clone());
     let object = finished(decoded, row);
     assert_eq!(object, finished(&object, row), "{row:?} {decoded:?}");
-    // A printed object decodes to itself.
+    // A printed object decodes to itself. The text of free-form JSON is not compared: Go prints
+    // members in the order that they came in, and a tree has them sorted.
     let printed = Value::Object(object.0.clone());
     let read = type_value(&printed, row.object_type()).expect("it is not deeper");
     assert_eq!(read.refusal, None, "{row:?} {printed}");
@@ -75,7 +76,7 @@ pub fn check_object(row: &ResourceDefinition, decoded: &Object) {
     };
     let mut read = Object::of(members);
     read.set_type(&row.kind, &row.api_version());
-    assert_eq!(finished(&read, row), object, "{row:?} {printed}");
+    assert_eq!(finished(&read, row).0, object.0, "{row:?} {printed}");
     check_protobuf(row, &object);
     // Validation finds the same errors after a round trip.
     let again = errors(row, &finished(&read, row));

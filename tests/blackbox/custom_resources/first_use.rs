@@ -185,7 +185,7 @@ async fn a_definition_that_nobody_used_goes_with_its_objects_crd_68() {
         gone(&client, &path_of(one)).await;
     }
     gone(&client, LAMPS).await;
-    assert_eq!(in_use(&client).await, BTreeSet::new());
+    only_in_use(&client, []).await;
     establish(&client, &lamps()).await;
     let list = client.call(Call::get(LAMPS)).await.expect(200);
     assert_eq!(names(&list), [""; 0]);
