@@ -8,16 +8,16 @@
 //! by the costs that cel-go counts, and by [`Work`] for what these costs leave out.
 
 mod check;
-mod clauses;
 pub mod estimate;
 pub mod eval;
+mod format_clauses;
 mod functions;
 mod lexer;
 mod library;
 mod macros;
 mod notes;
 mod parser;
-mod reserved;
+mod reserved_words;
 pub mod rules;
 mod shape;
 mod tree;
@@ -34,7 +34,7 @@ use notes::Notes;
 use tree::Node;
 
 pub use eval::{Evaluated, Program};
-pub use reserved::is_reserved;
+pub use reserved_words::is_reserved;
 pub use shape::{Shape, escaped};
 pub use types::{ObjectName, ObjectType, Type};
 pub use values::{Failure, Outcome, Value, Work};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::reserved::is_reserved;
+use super::reserved_words::is_reserved;
 use super::types::{ObjectName, Type};
 use crate::structural::Budget;
 

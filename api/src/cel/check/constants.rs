@@ -1,6 +1,6 @@
 //! Checks of constant arguments: patterns, times, and format strings.
 
-use super::super::clauses::{clause, requirement};
+use super::super::format_clauses::{clause, requirement};
 use super::super::notes::key;
 use super::super::tree::{Expression, Item, Literal, Node};
 use super::super::types::Type;

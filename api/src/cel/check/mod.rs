@@ -13,7 +13,7 @@ use self::literals::literal_type;
 use super::functions::{FUNCTIONS, Overload, PATCH_FUNCTIONS, named_type};
 use super::macros;
 use super::notes::{Called, Notes, Reference, key};
-use super::reserved::is_reserved;
+use super::reserved_words::is_reserved;
 use super::tree::{Expression, Node};
 use super::types::{Bound, Type, joined};
 use super::{Environment, Fault, Faults, VARIABLES};

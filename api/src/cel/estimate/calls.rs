@@ -4,9 +4,9 @@ use super::super::functions::Overload;
 use super::super::tree::Node;
 use super::super::types::Type;
 use super::Range;
+use super::expression::{Entry, Part, Walk};
 use super::functions::Called;
 use super::paths::{ITEMS, Path, VALUES};
-use super::walk::{Entry, Part, Walk};
 
 const ONE: Range = Range::of(1);
 

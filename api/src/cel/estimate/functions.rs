@@ -1,11 +1,11 @@
 //! The estimates of single functions, by the sizes of their arguments.
 
-use super::super::eval::price::{AUTHORIZATION, REQUIREMENT};
+use super::super::eval::call_cost::{AUTHORIZATION, REQUIREMENT};
 use super::super::functions::Overload;
 use super::super::shape::Shape;
 use super::super::types::Type;
+use super::expression::{LIST, Part};
 use super::paths::ITEMS;
-use super::walk::{LIST, Part};
 use super::{CHARACTER, PATTERN_CHARACTER, Range};
 
 const ONE: Range = Range::of(1);

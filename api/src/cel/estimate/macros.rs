@@ -4,8 +4,8 @@ use super::super::functions::Overload;
 use super::super::tree::Node;
 use super::super::types::Type;
 use super::Range;
+use super::expression::{Entry, LIST, Local, MAP, Part, Walk, is_scalar};
 use super::paths::{INDICES, ITEMS, KEYS, Path, VALUES};
-use super::walk::{Entry, LIST, Local, MAP, Part, Walk, is_scalar};
 
 const ONE: Range = Range::of(1);
 

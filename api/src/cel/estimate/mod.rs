@@ -3,11 +3,11 @@
 //! are accepted.
 
 mod calls;
+mod expression;
 mod functions;
 pub mod limits;
 mod macros;
 mod paths;
-mod walk;
 
 use super::Checked;
 use super::shape::Shape;
@@ -102,7 +102,7 @@ impl Checked {
     /// Returns an estimate of what the expression costs over values of a shape, or `None` if the
     /// budget is spent.
     pub fn estimate(&self, shape: &Shape, budget: &Budget) -> Option<Range> {
-        walk::estimate(&self.tree, &self.notes, shape, budget)
+        expression::estimate(&self.tree, &self.notes, shape, budget)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::library::lists::insert;
 use super::super::values::value::{BuiltMap, Failure, Map, Outcome, Value, error, no_overload};
-use super::price::LIST;
+use super::call_cost::LIST;
 use super::run::{Local, Run};
 use super::steps::{Fold, FoldKind, Step};
 

@@ -5,10 +5,10 @@
 //! with its members and indexes is one step, constants are computed beforehand, and a macro is a
 //! loop.
 
+pub(super) mod call_cost;
 pub(super) mod folds;
 mod macros;
 pub(super) mod plan;
-pub(super) mod price;
 pub(super) mod run;
 pub(super) mod steps;
 

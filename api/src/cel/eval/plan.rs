@@ -11,8 +11,8 @@ use super::super::tree::{Expression, Item, Literal, Node};
 use super::super::types::Type;
 use super::super::values::patterns::Compiled;
 use super::super::values::value::{BuiltMap, List, Map, Text, Value};
-use super::super::values::work::Work;
-use super::price::{Price, price};
+use super::super::values::work_limit::Work;
+use super::call_cost::{Price, price};
 use super::steps::{Call, ConstantPattern, Function, Key, Part, Path, Program, Root, Step};
 use crate::structural::pattern::Pattern;
 

@@ -10,8 +10,8 @@ use super::super::library::{lists, patterns};
 use super::super::values::value::{
     BuiltMap, Failure, JsonList, JsonMap, List, Map, MapOf, Outcome, Value, error, no_overload,
 };
-use super::super::values::work::Work;
-use super::price::{LIST, MAP, equality, inequality};
+use super::super::values::work_limit::Work;
+use super::call_cost::{LIST, MAP, equality, inequality};
 use super::steps::{Bind, Call, Function, Key, Part, Path, Program, Root, Step};
 use crate::deep;
 
@@ -337,7 +337,7 @@ impl<'p, 'v> Run<'p, 'v> {
         values: &[Value<'v>],
         result: Option<&Outcome<Value<'v>>>,
     ) -> Outcome<u64> {
-        if let super::price::Price::Fixed(cost) = call.price {
+        if let super::call_cost::Price::Fixed(cost) = call.price {
             return Ok(cost);
         }
         let values: SmallVec<[Outcome<Value<'v>>; 3]> = values.iter().cloned().map(Ok).collect();

@@ -7,7 +7,7 @@ use super::super::library::dispatch::Implementation;
 use super::super::library::operators::Scalar;
 use super::super::values::patterns::Compiled;
 use super::super::values::value::Value;
-use super::price::Price;
+use super::call_cost::Price;
 
 /// An expression that can be evaluated.
 #[derive(Debug)]

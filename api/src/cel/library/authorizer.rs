@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::values::authorizer::{Authorized, Decision, Stage};
 use super::super::values::value::{Opaque, Outcome, Value, no_overload};
-use super::super::values::work::Work;
+use super::super::values::work_limit::Work;
 
 /// Returns the result of a function of permissions.
 pub(in super::super) fn call<'v>(

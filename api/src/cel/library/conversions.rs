@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::values::times::{Time, printed_duration, read_time};
 use super::super::values::value::{Opaque, Outcome, Value, error, no_overload};
-use super::super::values::work::Work;
+use super::super::values::work_limit::Work;
 use super::networks::printed_cidr;
 use crate::text::go_duration;
 use crate::text::quoting::go_number;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt::Write as _;
 
 use super::super::values::value::{Failure, Opaque, Outcome, Value, error, no_overload};
-use super::super::values::work::Work;
+use super::super::values::work_limit::Work;
 use super::{
     authorizer, conversions, format_text, formats, lists, networks, operators, quantities, semver,
     strings, times, urls,

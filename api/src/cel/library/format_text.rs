@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::super::clauses::{clause, requirement};
+use super::super::format_clauses::{clause, requirement};
 use super::super::values::times::printed_duration;
 use super::super::values::value::{List, Map, Outcome, Value, error, no_overload};
-use super::super::values::work::Work;
+use super::super::values::work_limit::Work;
 use super::conversions::{convert, go_double};
 use crate::text::quoting::GoQuoted;
 

@@ -2,7 +2,7 @@
 
 use super::super::values::formats::named;
 use super::super::values::value::{Opaque, Outcome, Value, no_overload};
-use super::super::values::work::Work;
+use super::super::values::work_limit::Work;
 
 /// Returns the result of a function of formats.
 pub(in super::super) fn call<'v>(

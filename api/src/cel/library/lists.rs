@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::values::value::{
     BuiltMap, Failure, List, Map, Outcome, Value, error, no_overload,
 };
-use super::super::values::work::Work;
+use super::super::values::work_limit::Work;
 use super::operators::{compared, equal, is_ordered, sum};
 
 /// Returns the result of a function of lists.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::super::values::value::{Opaque, Outcome, Value, error, no_overload};
-use super::super::values::work::Work;
+use super::super::values::work_limit::Work;
 use crate::text::quoting::go_quote;
 
 /// Returns the result of a function of addresses and networks.

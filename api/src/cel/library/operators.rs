@@ -8,7 +8,7 @@ use super::super::shape::{ObjectShape, Order};
 use super::super::values::value::{
     Failure, JsonMap, List, Map, MapOf, Opaque, Outcome, Value, error, no_overload,
 };
-use super::super::values::work::Work;
+use super::super::values::work_limit::Work;
 use std::collections::HashMap;
 use std::sync::Arc;
 

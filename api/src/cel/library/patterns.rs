@@ -2,7 +2,7 @@
 
 use super::super::values::patterns::Compiled;
 use super::super::values::value::{Outcome, Value, error, no_overload};
-use super::super::values::work::Work;
+use super::super::values::work_limit::Work;
 use crate::structural::pattern::Pattern;
 
 /// The comparisons of a pattern's parts with bytes of a text that take one step of work.

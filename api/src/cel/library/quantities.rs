@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::values::amounts::Amount;
 use super::super::values::value::{Opaque, Outcome, Value, error, no_overload};
-use super::super::values::work::Work;
+use super::super::values::work_limit::Work;
 
 fn value<'v>(amount: Amount) -> Value<'v> {
     Value::Opaque(Opaque::Quantity(Arc::new(amount)))

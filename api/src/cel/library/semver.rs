@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::values::semver::Semver;
 use super::super::values::value::{Opaque, Outcome, Value, error, no_overload};
-use super::super::values::work::Work;
+use super::super::values::work_limit::Work;
 
 /// Returns the result of a function of versions.
 pub(in super::super) fn call<'v>(

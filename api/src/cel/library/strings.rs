@@ -1,7 +1,7 @@
 //! Functions of texts.
 
 use super::super::values::value::{Outcome, Value, error, no_overload};
-use super::super::values::work::Work;
+use super::super::values::work_limit::Work;
 
 /// Returns the result of a function of texts.
 pub(in super::super) fn call<'v>(

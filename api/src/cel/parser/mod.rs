@@ -6,7 +6,7 @@ mod numbers;
 use super::Faults;
 use super::lexer::{Kind, Token, Words, words};
 use super::macros;
-use super::reserved::is_reserved;
+use super::reserved_words::is_reserved;
 use super::tree::{Expression, Literal, Node};
 
 /// The limit on nested expressions, cel-go's default.

@@ -7,7 +7,7 @@ use super::super::eval::Program;
 use super::super::shape::{Kind, Shape};
 use super::super::types::Type;
 use super::super::{Checked, Environment, Refused, check};
-use super::place::named_field;
+use super::field_path::named_field;
 use crate::field_error::FieldErrorKind;
 use crate::structural::Budget;
 

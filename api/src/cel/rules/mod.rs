@@ -8,8 +8,8 @@
 
 mod compile;
 mod correlation;
+mod field_path;
 mod messages;
-mod place;
 mod run;
 mod subject;
 

@@ -9,8 +9,8 @@ pub(super) mod semver;
 pub(super) mod times;
 pub(super) mod urls;
 pub(super) mod value;
-pub(super) mod work;
+pub(super) mod work_limit;
 
 pub use value::{Failure, Outcome, Value};
 use value::{JsonList, JsonMap, List, ListOf, Map, MapOf, Opaque, Text, error};
-pub use work::Work;
+pub use work_limit::Work;

@@ -3,7 +3,7 @@
 use super::super::functions::Overload;
 use super::super::types::Type;
 use super::super::values::value::{List, Map, Opaque, Outcome, Value};
-use super::super::values::work::Work;
+use super::super::values::work_limit::Work;
 
 /// The cost of reading a character.
 const CHARACTER: f64 = 0.1;
