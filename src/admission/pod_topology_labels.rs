@@ -49,7 +49,7 @@ fn is_binding(attributes: &Attributes<'_>) -> bool {
     is_create && attributes.definition.is("", "pods") && attributes.subresource == Some("binding")
 }
 
-/// The node of a pod, or of a binding. Empty if there is none.
+/// The node of a pod, or of a binding. Empty if it names no node.
 fn node_of<'o>(attributes: &Attributes<'_>, object: &'o Object) -> &'o str {
     match is_binding(attributes) {
         false => object.text(&["spec", "nodeName"]),

@@ -22,7 +22,7 @@ const WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 /// Longer refusals are cut.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
-/// Why there is no answer.
+/// The reasons why the daemon did not answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unreached {
     /// Nothing listens at the kubeconfig's address.

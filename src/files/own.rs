@@ -15,7 +15,7 @@ use super::{OTHERS_WRITE, ROOT, irregular, mode_of, open as open_at_once, read_a
 /// The suffix of an unfinished file's name.
 pub const UNFINISHED: &str = ".new";
 
-/// Checks the file at a path; `None` if there is none.
+/// Checks the file at a path; `None` if it does not exist.
 ///
 /// # Errors
 /// When it is a file that the daemon must not use, and those of the file system.

@@ -146,7 +146,7 @@ impl Server {
     }
 }
 
-/// Why there is no answer.
+/// The reasons why the daemon did not answer.
 struct Refused {
     code: Option<StatusCode>,
     text: String,

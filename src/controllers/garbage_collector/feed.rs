@@ -125,7 +125,7 @@ impl Feed {
     }
 
     /// Has the cache filled if nobody has used it but there are objects, which may be owners or
-    /// dependents. Returns false if there are none. A request that creates one uses the cache.
+    /// dependents. Returns false if it has no objects. A request that creates one uses the cache.
     async fn use_cache(&self, collection: &Collection) -> bool {
         let Some(cache) = self.cache.as_ref().filter(|cache| cache.is_unused()) else {
             return true;

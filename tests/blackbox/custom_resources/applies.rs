@@ -200,7 +200,7 @@ async fn owners_of_several_versions_conflict_crd_223() {
         versions.sort_unstable();
         assert_eq!(versions, ["example.com/v1", "example.com/v2"]);
         assert_eq!(owned(&shared, "two"), json!({"f:spec": {"f:a": {}}}));
-        // What the version of a write does not know goes with the write (CRD-205).
+        // A write removes the fields that its version does not have (CRD-205).
         let read = client.call(Call::get(&path)).await.expect(200);
         assert_eq!(read["spec"], json!({"a": "1"}));
     })

@@ -177,7 +177,7 @@ async fn keys_are_for_resources_that_are_defined_later_en_14() {
     assert_eq!(found.json()["items"][0]["spec"]["colour"], TEXT);
 }
 
-/// What was written in clear before there was a rule is encrypted by a rewrite, over etcd too.
+/// A rewrite encrypts values that were written in clear before a rule existed, over etcd too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_in_clear_are_encrypted_by_a_rewrite() {
     let Some(cluster) = cluster().await else {

@@ -1,4 +1,4 @@
-//! What is seldom in definitions and objects: definitions of long ago, invalid parts, limits.
+//! Rare parts of definitions and objects: definitions of long ago, invalid parts, limits.
 
 use serde_json::{Value, json};
 

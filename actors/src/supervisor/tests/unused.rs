@@ -91,7 +91,7 @@ fn what_replaces_an_unused_cache_is_unused_too() {
         let second = replacement.handle().clone();
         let replaced = actor_system.replace(replacement).unwrap();
         assert!(first.is_unused() && second.is_unused());
-        // Who found the first one may still use it for the first time.
+        // A client that found the first one may still use it for the first time.
         first.in_use(SOON).await;
         assert!(first.readiness().is_ready());
         actor_system.retire(replaced).await;

@@ -116,7 +116,8 @@ fn validate_name(name: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Validates the AdmissionReview versions of a webhook. `missing` is the message if there are none.
+/// Validates the AdmissionReview versions of a webhook. `missing` is the message if the list is
+/// empty.
 pub fn validate_review_versions(versions: &Field<'_>, missing: &str, errors: &mut ErrorList) {
     if versions.is_empty() {
         errors.push(versions.required(missing));

@@ -130,7 +130,7 @@ fn outdated(
     Ok(before.outdated(&after, stored_as))
 }
 
-/// Reads the definitions of custom resources. There are none if they are not served.
+/// Reads the definitions of custom resources. The list is empty if they are not served.
 async fn definitions(access: &Access) -> Result<Definitions, String> {
     let mut answer = Vec::new();
     let mut hear = |piece: &[u8]| match answer.len() + piece.len() > DEFINITIONS_BYTES_MAX {
