@@ -425,6 +425,29 @@ fn wrong(byte: u8, place: &str) -> Read {
     Err(format!("invalid character {} {place}", quoted(byte)))
 }
 
+/// Returns the length of a value's JSON, as serde_json prints it.
+pub fn json_bytes(value: &impl Serialize) -> usize {
+    /// Counts the written bytes without storing them.
+    struct Counter(usize);
+
+    impl Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut counter = Counter(0);
+    match serde_json::to_writer(&mut counter, value) {
+        Ok(()) => counter.0,
+        Err(_) => usize::MAX,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -249,10 +249,7 @@ impl VolumeProtectionController {
             .collect();
         put(&mut object, &["metadata", "finalizers"], others.into());
         let (namespace, name) = (object.namespace().to_owned(), object.name().to_owned());
-        let at = NamespacedName {
-            namespace: Some(&*namespace).filter(|namespace| !namespace.is_empty()),
-            name: &name,
-        };
+        let at = NamespacedName::of(&namespace, &name);
         match update(&store, at, object).await {
             // Another writer has changed or removed it. The caches will show it.
             Err(status) if status.reason == StatusReason::CONFLICT || status.code == 404 => Ok(()),

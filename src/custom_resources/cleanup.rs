@@ -180,10 +180,7 @@ impl Cleanup {
     /// Deletes an object. Returns why that failed.
     async fn delete(&self, store: &RegistryStore, at: &(String, String)) -> Option<String> {
         let (namespace, name) = at;
-        let at = NamespacedName {
-            namespace: Some(namespace.as_str()).filter(|namespace| !namespace.is_empty()),
-            name,
-        };
+        let at = NamespacedName::of(namespace, name);
         let options = DeleteOptions::default();
         match store.delete(&self.context, at, &options).await {
             Err(status) if status.reason != StatusReason::NOT_FOUND => Some(status.message.clone()),
@@ -209,10 +206,7 @@ impl Cleanup {
     }
 
     fn at(&self) -> NamespacedName<'_> {
-        NamespacedName {
-            namespace: None,
-            name: &self.definition.name,
-        }
+        NamespacedName::in_cluster(&self.definition.name)
     }
 
     /// Writes a condition into the status. Returns the definition as it is stored then.

@@ -30,7 +30,7 @@ pub(super) struct Entry {
     /// Whether these are being deleted.
     pub is_sweeping: bool,
     /// The number of failed attempts to delete them.
-    pub sweeps_in_vain: u32,
+    pub failed_sweeps: u32,
     life: Life,
     /// The last check of its schemas.
     structural: Option<Checked>,

@@ -71,10 +71,7 @@ impl Sweep {
 
     /// Returns whether there is a definition of the same name.
     async fn has_successor(&self) -> Result<bool, Box<Status>> {
-        let at = NamespacedName {
-            namespace: None,
-            name: &self.name,
-        };
+        let at = NamespacedName::in_cluster(&self.name);
         match self.definitions.get(at, "").await {
             Ok(_) => Ok(true),
             Err(status) if status.reason == StatusReason::NOT_FOUND => Ok(false),
@@ -85,10 +82,7 @@ impl Sweep {
     /// Deletes an object, unless somebody has changed it since.
     async fn delete(&self, object: &(String, String, u64)) -> Result<(), Box<Status>> {
         let (namespace, name, version) = object;
-        let at = NamespacedName {
-            namespace: Some(namespace.as_str()).filter(|namespace| !namespace.is_empty()),
-            name,
-        };
+        let at = NamespacedName::of(namespace, name);
         let options = DeleteOptions {
             preconditions: Preconditions {
                 uid: None,

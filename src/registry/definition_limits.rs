@@ -1,7 +1,6 @@
 //! Refuses definitions of custom resources beyond a number and a size, for each user and for all.
 
 use std::collections::HashMap;
-use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,6 +10,7 @@ use parking_lot::Mutex;
 use super::definition_ledger::{DefinitionLimits, Ledger, Wanted};
 use super::store::RegistryStore;
 use crate::admission::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
+use crate::api::go_json::json_bytes;
 use crate::api::object::Object;
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
@@ -37,9 +37,9 @@ impl DefinitionLimit {
     }
 
     async fn check(&self, attributes: &Attributes<'_>, object: &Object) -> Result<(), Box<Status>> {
-        let bytes = size_of(object)?;
+        let bytes = json_bytes(&object.0);
         if let Some(before) = attributes.old_object
-            && size_of(before)? >= bytes
+            && json_bytes(&before.0) >= bytes
         {
             return Ok(());
         }
@@ -98,26 +98,5 @@ impl ValidatingPlugin for DefinitionLimit {
             }
         }
         .boxed()
-    }
-}
-
-/// The bytes of an object as JSON.
-fn size_of(object: &Object) -> Result<usize, Box<Status>> {
-    let mut counter = Counter(0);
-    serde_json::to_writer(&mut counter, &object.0).map_err(Status::internal)?;
-    Ok(counter.0)
-}
-
-/// Counts what is written.
-struct Counter(usize);
-
-impl io::Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

@@ -18,6 +18,15 @@ impl<'n> NamespacedName<'n> {
         }
     }
 
+    /// Returns the identity of an object with this namespace in its metadata, which is empty in
+    /// cluster-scoped objects.
+    pub fn of(namespace: &'n str, name: &'n str) -> NamespacedName<'n> {
+        NamespacedName {
+            namespace: Some(namespace).filter(|namespace| !namespace.is_empty()),
+            name,
+        }
+    }
+
     /// Returns the identity of a cluster-scoped object.
     pub const fn in_cluster(name: &'n str) -> NamespacedName<'n> {
         NamespacedName {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::abandoned::is_abandoned;
 use crate::decode::{MAX_TREE_BYTES, is_deeper_than, tree_bytes};
 use crate::deep::{levels, note};
+use crate::go_json::json_bytes;
 
 /// The limit on the bytes of JSON that the copies of one patch may add, kube-apiserver's default
 /// (API-159, API-21).
@@ -85,27 +86,4 @@ fn fits_below(path: &Pointer, value: &Value) -> bool {
         note();
     }
     fits
-}
-
-/// Returns the length of a value's JSON.
-fn json_bytes(value: &Value) -> usize {
-    /// Counts the written bytes without storing them.
-    struct Counter(usize);
-
-    impl std::io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut counter = Counter(0);
-    match serde_json::to_writer(&mut counter, value) {
-        Ok(()) => counter.0,
-        Err(_) => usize::MAX,
-    }
 }

@@ -57,7 +57,7 @@ impl Controller {
         match outcome {
             Ok(true) => self.add(name),
             Ok(false) => self.add_later(name, PAUSE_OF_CLEANUP),
-            Err(status) => self.tried_in_vain(name, &status, "the objects can't be deleted"),
+            Err(status) => self.attempt_failed(name, &status, "the objects can't be deleted"),
         }
     }
 
@@ -93,12 +93,12 @@ impl Controller {
             Ok(is_done) => is_done,
             Err(status) => {
                 tracing::warn!(definition = name, %status, "left objects can't be deleted");
-                entry.sweeps_in_vain += 1;
-                entry.sweeps_in_vain >= SWEEPS
+                entry.failed_sweeps += 1;
+                entry.failed_sweeps >= SWEEPS
             }
         };
         if is_done {
-            entry.sweeps_in_vain = 0;
+            entry.failed_sweeps = 0;
             // Another one may have ended meanwhile.
             entry.left.take_if(|known| known == left);
             self.add(name);

@@ -418,10 +418,7 @@ impl Controller {
         };
         let writing = async move {
             let context = RequestContext::internal("definitions", Instant::now() + TIME);
-            let at = NamespacedName {
-                namespace: None,
-                name: &name,
-            };
+            let at = NamespacedName::in_cluster(&name);
             let mut apply = |object: &mut _| {
                 change.apply(object, clock::now());
                 Ok(())
@@ -466,7 +463,7 @@ impl Controller {
                     _ if is_newer => self.add(&name),
                     Ok(()) => {}
                     Err(status) => {
-                        self.tried_in_vain(&name, &status, "the status can't be written");
+                        self.attempt_failed(&name, &status, "the status can't be written");
                     }
                 }
             }
@@ -493,7 +490,7 @@ impl Controller {
         }
     }
 
-    fn tried_in_vain(&mut self, name: &str, status: &Status, what: &str) {
+    fn attempt_failed(&mut self, name: &str, status: &Status, what: &str) {
         // The definition has changed, and its new state is about to come.
         let is_outdated =
             [StatusReason::CONFLICT, StatusReason::NOT_FOUND].contains(&status.reason);

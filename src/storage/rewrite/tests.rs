@@ -147,6 +147,12 @@ impl Stage {
         Arc::new(rewriter)
     }
 
+    /// Starts a rewrite of all values.
+    fn rewrite_all(&self) -> Receiver<RewriteProgress> {
+        self.rewriter()
+            .start(Origin::default(), RewrittenValues::All)
+    }
+
     fn newest(&self) -> Revision {
         self.engine.known(&Prefix::new("")).revision
     }
@@ -191,34 +197,10 @@ fn assert_done(told: RewriteProgress, rewritten: u64) {
 #[tokio::test]
 async fn passes_end_with_one_that_finds_nothing_and_the_file_is_read_first_st_56() {
     let stage = Stage::start().await;
-    assert_done(
-        last(
-            stage
-                .rewriter()
-                .start(Origin::default(), RewrittenValues::All),
-        )
-        .await,
-        0,
-    );
+    assert_done(last(stage.rewrite_all()).await, 0);
     std::fs::write(&stage.path, file(&[2, 1])).unwrap();
-    assert_done(
-        last(
-            stage
-                .rewriter()
-                .start(Origin::default(), RewrittenValues::All),
-        )
-        .await,
-        VALUES,
-    );
-    assert_done(
-        last(
-            stage
-                .rewriter()
-                .start(Origin::default(), RewrittenValues::All),
-        )
-        .await,
-        0,
-    );
+    assert_done(last(stage.rewrite_all()).await, VALUES);
+    assert_done(last(stage.rewrite_all()).await, 0);
 }
 
 #[tokio::test]
@@ -241,26 +223,13 @@ async fn others_may_compact_and_write_meanwhile() {
             tokio::task::yield_now().await;
         }
     });
-    let told = last(
-        stage
-            .rewriter()
-            .start(Origin::default(), RewrittenValues::All),
-    )
-    .await;
+    let told = last(stage.rewrite_all()).await;
     meddling.abort();
     assert!(
         matches!(told, RewriteProgress::Done { seen: VALUES, .. }),
         "{told:?}"
     );
-    assert_done(
-        last(
-            stage
-                .rewriter()
-                .start(Origin::default(), RewrittenValues::All),
-        )
-        .await,
-        0,
-    );
+    assert_done(last(stage.rewrite_all()).await, 0);
 }
 
 #[tokio::test]
@@ -269,13 +238,7 @@ async fn what_can_not_be_read_keeps_the_old_keys_and_all_else_is_rewritten() {
     let lost = Bytes::from_static(b"k8s:enc:secretbox:v1:lost:payload");
     stage.put_value("/registry/configmaps/ns/lost", lost).await;
     std::fs::write(&stage.path, file(&[2, 1])).unwrap();
-    let RewriteProgress::Failed { reason, unreadable } = last(
-        stage
-            .rewriter()
-            .start(Origin::default(), RewrittenValues::All),
-    )
-    .await
-    else {
+    let RewriteProgress::Failed { reason, unreadable } = last(stage.rewrite_all()).await else {
         panic!("it is not done");
     };
     assert!(
@@ -305,12 +268,7 @@ async fn wrong_keys_of_aescbc_lose_certify_and_delete_nothing_en_7_st_46() {
         providers(&[aescbc("k1", 4)]),
     ] {
         std::fs::write(&stage.path, wrong).unwrap();
-        let told = last(
-            stage
-                .rewriter()
-                .start(Origin::default(), RewrittenValues::All),
-        )
-        .await;
+        let told = last(stage.rewrite_all()).await;
         let RewriteProgress::Failed { reason, .. } = told else {
             panic!("it is not done: {told:?}");
         };
@@ -328,15 +286,7 @@ async fn wrong_keys_of_aescbc_lose_certify_and_delete_nothing_en_7_st_46() {
     // A wrong secret before the right one of the same name.
     let both = [aescbc("k2", 2), aescbc("k1", 3), aescbc("k1", 1)];
     std::fs::write(&stage.path, providers(&both)).unwrap();
-    assert_done(
-        last(
-            stage
-                .rewriter()
-                .start(Origin::default(), RewrittenValues::All),
-        )
-        .await,
-        VALUES,
-    );
+    assert_done(last(stage.rewrite_all()).await, VALUES);
 }
 
 #[tokio::test]
@@ -356,12 +306,7 @@ async fn what_no_served_resource_has_keeps_its_keys() {
             .put_value(key, Bytes::from_static(value.as_bytes()))
             .await;
     }
-    let told = last(
-        stage
-            .rewriter()
-            .start(Origin::default(), RewrittenValues::All),
-    )
-    .await;
+    let told = last(stage.rewrite_all()).await;
     let RewriteProgress::Failed { reason, unreadable } = told else {
         panic!("it is not done: {told:?}");
     };
@@ -378,9 +323,7 @@ async fn what_an_old_key_encrypted_and_is_still_on_its_way_is_waited_for_st_56()
     let key = "/registry/configmaps/ns/late";
     let value = transformer.transform_to_storage(&Key::new(key), VALUE.to_vec());
     std::fs::write(&stage.path, file(&[2, 1])).unwrap();
-    let mut steps = stage
-        .rewriter()
-        .start(Origin::default(), RewrittenValues::All);
+    let mut steps = stage.rewrite_all();
     let told = tokio::time::timeout(Duration::from_millis(300), steps.recv()).await;
     assert!(told.is_err(), "it has begun too early: {told:?}");
     stage.put_value(key, value.unwrap()).await;
@@ -410,9 +353,7 @@ async fn what_has_outlived_its_lease_is_waited_for_until_it_is_deleted_st_57() {
     stage.commit(key, Expect::Absent, change).await;
     tokio::time::sleep(LEASE * 2).await;
     std::fs::write(&stage.path, file(&[2, 1])).unwrap();
-    let steps = stage
-        .rewriter()
-        .start(Origin::default(), RewrittenValues::All);
+    let steps = stage.rewrite_all();
     let engine = stage.engine.clone();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -425,18 +366,10 @@ async fn what_has_outlived_its_lease_is_waited_for_until_it_is_deleted_st_57() {
 async fn who_goes_away_stops_it_and_who_comes_back_goes_on() {
     let stage = Stage::start().await;
     std::fs::write(&stage.path, file(&[2, 1])).unwrap();
-    let mut steps = stage
-        .rewriter()
-        .start(Origin::default(), RewrittenValues::All);
+    let mut steps = stage.rewrite_all();
     steps.recv().await.unwrap();
     drop(steps);
-    let RewriteProgress::Done { rewritten, .. } = last(
-        stage
-            .rewriter()
-            .start(Origin::default(), RewrittenValues::All),
-    )
-    .await
-    else {
+    let RewriteProgress::Done { rewritten, .. } = last(stage.rewrite_all()).await else {
         panic!("it is done");
     };
     assert!(rewritten < VALUES, "{rewritten}");
