@@ -32,13 +32,29 @@ async fn replaced(client: &Client, case: &Value) -> Answer {
     let at = text(case, "at");
     let (collection, _) = at.rsplit_once('/').unwrap();
     let made = client.call(Call::post(collection, &case["before"])).await;
-    let made = made.expect(201);
-    let mut body = case["body"].clone();
-    body["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"].clone();
-    let answer = client.call(Call::put(text(case, "path"), &body)).await;
+    let answer = put_over(client, case, &made.expect(201)).await;
     // A Service has taken any port and address, which another case may ask for (API-228).
     client.call(Call::delete(at)).await;
     answer
+}
+
+/// Sends the body with the version of the object until the server's own controllers, which write
+/// the status of a new CustomResourceDefinition, do not change the object in between.
+async fn put_over(client: &Client, case: &Value, made: &Value) -> Answer {
+    let mut body = case["body"].clone();
+    let mut version = made["metadata"]["resourceVersion"].clone();
+    loop {
+        body["metadata"]["resourceVersion"] = version.clone();
+        let answer = client.call(Call::put(text(case, "path"), &body)).await;
+        if answer.status != 409 {
+            return answer;
+        }
+        let now = client.call(Call::get(text(case, "at"))).await.expect(200);
+        if now["metadata"]["resourceVersion"] == version {
+            return answer;
+        }
+        version = now["metadata"]["resourceVersion"].clone();
+    }
 }
 
 async fn compare(client: &Client, case: &Value) -> Option<Difference> {
