@@ -16,6 +16,7 @@ use crate::api::status::{Status, StatusReason};
 use crate::clock;
 use crate::kinds::strategies::apiextensions::CLEANUP;
 use crate::kinds::strategies::definition_conditions::{Condition, set_condition};
+use crate::registry::errors::decoded_with_room;
 use crate::registry::{NamespacedName, RegistryStore, RequestContext, UpdateSource};
 use crate::storage::Preconditions;
 
@@ -223,7 +224,7 @@ impl Cleanup {
             .definitions
             .change_status_of(&self.context, self.at(), preconditions, false, &mut change)
             .await?;
-        crate::registry::decoded(&written)
+        decoded_with_room(&written).await
     }
 
     /// Removes the finalizer, after which nothing of the server keeps the definition.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::api::custom::ScalePaths;
+use crate::api::deep;
 
 /// A definition, without the texts of its schemas.
 #[derive(Clone, Debug)]
@@ -314,6 +315,6 @@ pub(super) fn schema_of(cached: &CachedObject, version: &str) -> Option<Value> {
     let holder: Holder<'_> = serde_json::from_slice(&text).ok()?;
     let mut versions = holder.spec.versions.into_iter();
     let found = versions.find(|known| known.name == version)?;
-    let mut schema: Value = serde_json::from_str(found.schema?.get()).ok()?;
+    let mut schema: Value = deep::from_json(found.schema?.get().as_bytes()).ok()?;
     Some(schema.get_mut("openAPIV3Schema")?.take())
 }

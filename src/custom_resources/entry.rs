@@ -7,6 +7,7 @@ use actors::object::CachedObject;
 use super::definition::Definition;
 use super::life::{Leftovers, Life};
 use super::made::{Identity, Made, phase_of};
+use crate::api::deep;
 use crate::api::object::Object;
 use crate::api::resource::Phase;
 use crate::kinds::strategies::apiextensions::CLEANUP;
@@ -62,11 +63,15 @@ impl Current {
     /// millisecond.
     pub fn check(&self) -> Checked {
         let text = [b"{", self.cached.item_body()].concat();
-        let object = Object::read(&text);
+        // Another server may have stored a schema of any depth.
+        let condition = deep::retry_with_room(|| {
+            let object = Object::read(&text);
+            object.ok().and_then(|object| structural_condition(&object))
+        });
         Checked {
             uid: self.definition.uid.clone(),
             generation: self.definition.generation,
-            condition: object.ok().and_then(|object| structural_condition(&object)),
+            condition,
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::definition::schema_of;
 use crate::api::cel::rules::{Checking, Rules};
+use crate::api::deep;
 use crate::api::custom::{CustomSchema, ScalePaths, Structure, prevents_rules, rules_not_checked};
 use crate::api::error_list::ErrorList;
 use crate::api::object::Object;
@@ -65,7 +66,7 @@ impl Form {
         &self.compiled().schema
     }
 
-    /// Returns the JSON of the schema, if it is structural.
+    /// Returns the JSON of the schema, if it is structural and not nested too deeply for a document.
     pub fn json(&self) -> Option<Value> {
         let definition = Arc::clone(&self.source.0.read());
         schema_of(&definition, &self.version).filter(is_structural)
@@ -82,20 +83,22 @@ impl Form {
 
     fn compile(&self) -> Compiled {
         let definition = Arc::clone(&self.source.0.read());
-        // A version without a schema keeps everything, as in definitions of long ago.
-        let schema = schema_of(&definition, &self.version).unwrap_or_else(
-            || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
-        );
-        let rules = Rules::of(&schema, true, &Budget::of(&schema));
-        let compiled = Arc::new(StructuralSchema::compile(&schema));
-        Compiled {
-            schema: CustomSchema {
-                keeps_unknown: self.keeps_unknown,
-                scale: self.scale.clone(),
-                ..CustomSchema::new(compiled)
-            },
-            rules,
-        }
+        deep::retry_with_room(|| {
+            // A version without a schema keeps everything, as in definitions of long ago.
+            let schema = schema_of(&definition, &self.version).unwrap_or_else(
+                || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+            );
+            let rules = Rules::of(&schema, true, &Budget::of(&schema));
+            let compiled = Arc::new(StructuralSchema::compile(&schema));
+            Compiled {
+                schema: CustomSchema {
+                    keeps_unknown: self.keeps_unknown,
+                    scale: self.scale.clone(),
+                    ..CustomSchema::new(compiled)
+                },
+                rules,
+            }
+        })
     }
 
     /// Validates a new object, except its metadata, whose errors the list has already.

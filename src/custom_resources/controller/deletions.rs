@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::FutureExt;
 
 use super::{Controller, Done, PAUSE_AFTER_ERROR};
+use crate::api::deep::Roomy;
 use crate::api::status::Status;
 use crate::custom_resources::cleanup::Cleanup;
 use crate::custom_resources::leftovers::Sweep;
@@ -45,7 +46,7 @@ impl Controller {
         );
         let name = name.to_owned();
         let cleaning = async move { Done::Cleaned(name, cleanup.run().await) };
-        self.work.push(cleaning.boxed());
+        self.work.push(Roomy::new(cleaning).boxed());
     }
 
     /// Takes the outcome of an attempt to delete the objects of a definition.
@@ -75,7 +76,7 @@ impl Controller {
         };
         let name = name.to_owned();
         let sweeping = async move { Done::Swept(name, left, sweep.run().await) };
-        self.work.push(sweeping.boxed());
+        self.work.push(Roomy::new(sweeping).boxed());
     }
 
     /// Takes the outcome of a look for left objects.

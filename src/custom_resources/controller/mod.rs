@@ -14,6 +14,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 
+use crate::api::deep::Roomy;
 use crate::api::status::{Status, StatusReason};
 use crate::clock;
 use crate::custom_resources::entry::{Checked, Entry, Step};
@@ -427,7 +428,7 @@ impl Controller {
             let written = written.await.map(drop);
             Done::Written(write, written)
         };
-        self.work.push(writing.boxed());
+        self.work.push(Roomy::new(writing).boxed());
         true
     }
 

@@ -19,6 +19,8 @@ pub struct Options {
     pub limit_selectable_fields: bool,
     /// The cost of each expression is limited (CRD-52).
     pub limit_expression_costs: bool,
+    /// The depth of schemas is limited (D-96).
+    pub limit_depth: bool,
 }
 
 /// The options of a new definition.
@@ -31,4 +33,5 @@ pub const ALL: Options = Options {
     require_map_keys: true,
     limit_selectable_fields: true,
     limit_expression_costs: true,
+    limit_depth: true,
 };

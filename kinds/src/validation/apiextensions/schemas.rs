@@ -8,7 +8,12 @@ use serde_json::Value;
 use super::options::Options;
 use super::{defaults, dialect, structural};
 use crate::types::internal::invalid_struct;
+use api::decode::is_deeper_than;
 use api::error_list::ErrorList;
+
+/// The limit on nested objects and lists in a schema (D-96). Trees that are read by such a schema
+/// and completed with its defaults fit the stack of every thread.
+const MAX_DEPTH: usize = 100;
 
 /// The members of a schema in their order in the internal type, and whether the root may have them
 /// when the `status` subresource is enabled (CRD-37). The type is checked between them.
@@ -82,6 +87,11 @@ pub fn validate_schema(
     if !schema.is_set() {
         return;
     }
+    if options.limit_depth && schema.value().is_some_and(is_too_deep) {
+        let detail = format!("must not have more than {MAX_DEPTH} nested objects and lists");
+        errors.push(schema.invalid_value("", detail));
+        return;
+    }
     let before = errors.reported();
     if has_status {
         validate_root_with_status(schema, errors);
@@ -98,6 +108,11 @@ pub fn validate_schema(
         let detail = format!("OpenAPIV3Schema '{name}' is not supported");
         errors.push(schema.invalid_value("", detail));
     }
+}
+
+/// Returns whether a schema is nested too deeply to be stored.
+pub fn is_too_deep(schema: &Value) -> bool {
+    is_deeper_than(schema, MAX_DEPTH)
 }
 
 /// Reports whether a schema is structural.

@@ -19,6 +19,7 @@ const NONE: Options = Options {
     require_map_keys: false,
     limit_selectable_fields: false,
     limit_expression_costs: false,
+    limit_depth: false,
 };
 
 /// Returns the options for an update of this definition. One budget covers the check of all
@@ -47,6 +48,10 @@ pub fn options_after(stored: &Object) -> Options {
         let fields = version.get("selectableFields").and_then(Value::as_array);
         fields.is_none_or(|fields| fields.len() <= paths::MAX_SELECTABLE)
     };
+    let is_shallow = |version: &Value| {
+        let root = version.pointer("/schema/openAPIV3Schema");
+        !root.is_some_and(schemas::is_too_deep)
+    };
     Options {
         require_schema: versions.list().iter().all(has_schema),
         require_known_types: keeps(Options {
@@ -68,5 +73,6 @@ pub fn options_after(stored: &Object) -> Options {
         }),
         limit_selectable_fields: versions.list().iter().all(is_few),
         limit_expression_costs: true,
+        limit_depth: versions.list().iter().all(is_shallow),
     }
 }
