@@ -331,6 +331,7 @@ impl<'d> Maker<'d> {
             let former = FormerVersion {
                 api_version: format!("{}/{}", spec.group, version.name),
                 object_type: untyped(),
+                copied_member: None,
             };
             Some((former, Arc::clone(self.forms.get(&version.name)?)))
         });

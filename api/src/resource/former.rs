@@ -12,6 +12,9 @@ pub struct FormerVersion {
     pub api_version: String,
     /// The type of its objects.
     pub object_type: ObjectType,
+    /// The name of members, wherever they are, that are objects with an optional `description` and
+    /// that conversion copies without reading them.
+    pub copied_member: Option<&'static str>,
 }
 
 impl FormerVersion {

@@ -29,7 +29,7 @@ impl Codec {
         is_foreign: bool,
         now: impl FnOnce() -> Timestamp,
     ) -> Result<CachedObject, DecodeError> {
-        let (object, is_filled) = self.read(key, revision, value)?;
+        let (object, is_filled) = self.read(key, revision, value, false)?;
         let has_defaults = !is_filled && self.definition.behaviour.has_defaults();
         let is_complete = match (is_foreign, has_defaults) {
             (true, _) => self.check(key, &object)? || !has_defaults,

@@ -29,10 +29,12 @@ use crate::api::go_json::{write_text, write_value};
 use crate::api::object::Object;
 use crate::api::resource::{FormerVersion, ResourceDefinition};
 use fields::FieldCollector;
+use kept_members::Skeleton;
 
 mod checks;
 mod fields;
 mod form;
+mod kept_members;
 mod media_type;
 mod protobuf;
 mod recognise;
@@ -158,7 +160,7 @@ impl Codec {
             })
     }
 
-    /// Decodes stored bytes of any form into the served version.
+    /// Decodes stored bytes that this program has written, in any form, into the served version.
     ///
     /// # Errors
     /// [`DecodeError`] when they are not an object of the resource.
@@ -168,19 +170,23 @@ impl Codec {
         revision: Revision,
         value: &[u8],
     ) -> Result<CachedObject, DecodeError> {
-        self.read(key, revision, value).map(|(object, _)| object)
+        let read = self.read(key, revision, value, true);
+        read.map(|(object, _)| object)
     }
 
     /// Decodes an object, and returns whether the defaults of its own version were applied (KV-27).
+    /// `is_own` says that this program has written it.
     fn read(
         &self,
         key: &Key,
         revision: Revision,
         value: &[u8],
+        is_own: bool,
     ) -> Result<(CachedObject, bool), DecodeError> {
         let read = match self.canonical(key, revision, value) {
             Some(object) => (object, false),
-            None => deep::retry_with_room(|| self.decode_uncanonical(key, revision, value))
+            None => self
+                .decode_uncanonical(key, revision, value, is_own)
                 .map_err(|reason| fault(key, revision, reason))?,
         };
         match read {
@@ -194,6 +200,32 @@ impl Codec {
     }
 
     fn decode_uncanonical(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &[u8],
+        is_own: bool,
+    ) -> Result<(CachedObject, bool), String> {
+        if is_own && let Some(object) = self.decode_skeleton(key, revision, value) {
+            return Ok((object, true));
+        }
+        deep::retry_with_room(|| self.decode_whole(key, revision, value))
+    }
+
+    /// Decodes an object of a former version without the members that conversion copies.
+    fn decode_skeleton(&self, key: &Key, revision: Revision, value: &[u8]) -> Option<CachedObject> {
+        let mut formers = self.definition.behaviour.former_versions().iter();
+        let member = formers.find_map(|former| former.copied_member)?;
+        let skeleton = Skeleton::of(value, member)?;
+        let members = recognise::recognise(&skeleton.json, MediaType::Json).ok()?;
+        let former = self.former(&TypeName::said(&members))?;
+        former.copied_member.filter(|known| *known == member)?;
+        let object = former.read(members, &self.definition).ok()?;
+        let filled = skeleton.fill_in(&self.canonical_form(&object))?;
+        self.canonical(key, revision, &filled)
+    }
+
+    fn decode_whole(
         &self,
         key: &Key,
         revision: Revision,
@@ -230,7 +262,7 @@ impl Codec {
         if !is_other && !self.definition.behaviour.has_defaults() {
             return Ok(None);
         }
-        let (object, is_filled) = match self.read(key, revision, value) {
+        let (object, is_filled) = match self.read(key, revision, value, false) {
             Ok(read) => read,
             Err(error) if is_other => return Err(error),
             // A read of the object reports it.

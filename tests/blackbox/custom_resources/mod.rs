@@ -13,6 +13,7 @@ mod life;
 mod openapi;
 mod operators;
 mod owners;
+mod restart;
 mod several_daemons;
 mod shows;
 mod writes;

@@ -418,6 +418,11 @@ impl Former {
     }
 }
 
+/// Returns the name of the large members of a resource that all versions have in the same form.
+fn copied_member(plural: &str) -> Option<&'static str> {
+    (plural == "customresourcedefinitions").then_some("openAPIV3Schema")
+}
+
 /// Returns the other versions that are read as this version of a resource. `own` is the type of its
 /// objects.
 pub(crate) fn versions_of(group: &str, version: &str, plural: &str, own: &ObjectType) -> Former {
@@ -438,6 +443,7 @@ pub(crate) fn versions_of(group: &str, version: &str, plural: &str, own: &Object
                     ANY => untyped(),
                     name => object_type(name),
                 },
+                copied_member: copied_member(plural),
             };
             (former, *convert)
         })

@@ -1,0 +1,138 @@
+//! Converts a stored object of another version without reading the parts that are the same in both.
+//!
+//! A CustomResourceDefinition consists of schemas for the most part, and a daemon reads hundreds of
+//! definitions when it starts. Each schema is replaced by a stand-in, the rest is read and
+//! converted, and the texts of the schemas are put back. This requires a value in the form that
+//! this program writes, whose texts would not change.
+
+use memchr::memmem;
+use serde::de::IgnoredAny;
+
+/// A value without the texts of some members.
+pub(super) struct Skeleton<'v> {
+    /// The JSON of the value with stand-ins.
+    pub json: Vec<u8>,
+    member: &'static str,
+    /// The beginning of the description in each stand-in. It does not occur in the value.
+    mark: String,
+    texts: Vec<&'v [u8]>,
+}
+
+impl<'v> Skeleton<'v> {
+    /// Replaces the objects that are members of this name. Returns `None` if the value has none of
+    /// them or is not JSON as this program writes it.
+    pub fn of(value: &'v [u8], member: &'static str) -> Option<Skeleton<'v>> {
+        let mut skeleton = Skeleton {
+            json: Vec::new(),
+            member,
+            mark: mark(value)?,
+            texts: Vec::new(),
+        };
+        let name = format!("\"{member}\":");
+        let mut rest = value;
+        while let Some(found) = memmem::find(rest, name.as_bytes()) {
+            // Inside a text the quote would have a backslash before it.
+            let before = found.checked_sub(1).and_then(|before| rest.get(before));
+            let start = found + name.len();
+            let (head, tail) = rest.split_at_checked(start)?;
+            if !matches!(before, Some(b'{' | b',')) || !tail.starts_with(b"{") {
+                return None;
+            }
+            let read = serde_json::Deserializer::from_slice(tail);
+            let mut read = read.into_iter::<IgnoredAny>();
+            read.next()?.ok()?;
+            let (text, after) = tail.split_at_checked(read.byte_offset())?;
+            skeleton.json.extend_from_slice(head);
+            let stand_in = format!("{}{}\"}}", skeleton.opening(), skeleton.texts.len());
+            skeleton.json.extend_from_slice(stand_in.as_bytes());
+            skeleton.texts.push(text);
+            rest = after;
+        }
+        skeleton.json.extend_from_slice(rest);
+        (!skeleton.texts.is_empty()).then_some(skeleton)
+    }
+
+    /// Puts the texts back into JSON that was made from the skeleton.
+    pub fn fill_in(&self, json: &[u8]) -> Option<Vec<u8>> {
+        let opening = format!("\"{}\":{}", self.member, self.opening());
+        let of_name = opening.len() - self.opening().len();
+        let mut filled = Vec::new();
+        let mut rest = json;
+        while let Some(found) = memmem::find(rest, opening.as_bytes()) {
+            let (head, tail) = rest.split_at_checked(found + of_name)?;
+            let tail = tail.get(self.opening().len()..)?;
+            let end = memmem::find(tail, b"\"}")?;
+            let number = std::str::from_utf8(tail.get(..end)?).ok()?;
+            filled.extend_from_slice(head);
+            filled.extend_from_slice(self.texts.get(number.parse::<usize>().ok()?)?);
+            rest = tail.get(end + 2..)?;
+        }
+        // A stand-in at another place would be an error of the conversion.
+        if memmem::find(rest, self.mark.as_bytes()).is_some() {
+            return None;
+        }
+        filled.extend_from_slice(rest);
+        Some(filled)
+    }
+
+    /// Returns the beginning of each stand-in.
+    fn opening(&self) -> String {
+        format!("{{\"description\":\"{}", self.mark)
+    }
+}
+
+/// Returns a text that does not occur in a value.
+fn mark(value: &[u8]) -> Option<String> {
+    let mut marks = (0..16).map(|number| format!("kept {number} "));
+    marks.find(|mark| memmem::find(value, mark.as_bytes()).is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(value: &str) -> Option<(String, String)> {
+        let skeleton = Skeleton::of(value.as_bytes(), "s")?;
+        let filled = skeleton.fill_in(&skeleton.json)?;
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Some((text(skeleton.json.clone()), text(filled)))
+    }
+
+    #[test]
+    fn members_are_replaced_and_put_back() {
+        let value =
+            r#"{"a":{"s":{"s":{"b":"}"},"c":[1,{}]}},"l":[{"s":{}},{"s":{"d":"\"s\":{"}}]}"#;
+        let (skeleton, filled) = round_trip(value).unwrap();
+        assert_eq!(
+            skeleton,
+            r#"{"a":{"s":{"description":"kept 0 0"}},"l":[{"s":{"description":"kept 0 1"}},{"s":{"description":"kept 0 2"}}]}"#
+        );
+        assert_eq!(filled, value);
+    }
+
+    #[test]
+    fn texts_that_look_like_members_or_stand_ins_stay() {
+        let value = r#"{"a":"{\"s\":{","b":"x,\"s\":{","c":{"description":"kept 0 0"},"s":{}}"#;
+        let (skeleton, filled) = round_trip(value).unwrap();
+        assert!(
+            skeleton.contains(r#""s":{"description":"kept 1 0"}"#),
+            "{skeleton}"
+        );
+        assert_eq!(filled, value);
+    }
+
+    #[test]
+    fn other_values_are_left_to_others() {
+        for value in [
+            r#"{"a":1}"#,
+            r#"{"s":null}"#,
+            r#"{"s":[1]}"#,
+            r#"{"s": {}}"#,
+            r#"{ "s":{}}"#,
+            r#"{"s":{"#,
+            "",
+        ] {
+            assert!(round_trip(value).is_none(), "{value}");
+        }
+    }
+}
