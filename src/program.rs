@@ -82,6 +82,7 @@ fn start(config: Config, started: Instant) -> ExitCode {
         cli::complain("taffrail", &low);
         return ExitCode::FAILURE;
     }
+    seed_random();
     // The log is not open yet, so the message is printed below instead.
     set_hook(Box::new(|_| {}));
     let served = catch_unwind(AssertUnwindSafe(|| {
@@ -95,6 +96,18 @@ fn start(config: Config, started: Instant) -> ExitCode {
         cli::complain("taffrail", &format!("the daemon ended: {why}; {hint}"));
         ExitCode::FAILURE
     })
+}
+
+/// Seeds the random generator on a thread of its own. That takes 30 ms of measuring the processor,
+/// meanwhile the store is opened. Without the thread the first use does it.
+fn seed_random() {
+    let seed = || {
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        provider.secure_random.fill(&mut [0])
+    };
+    // The thread ends by itself. A generator that fails is reported at its first use.
+    let seeding = std::thread::Builder::new().name("random-seed".to_owned());
+    drop(seeding.spawn(seed));
 }
 
 /// Serves until stopped.

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use actors::object::CachedObject;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -75,11 +76,11 @@ pub(super) struct Version {
     pub selectable: Vec<Value>,
 }
 
+/// A definition. `S` is its spec, or [`IgnoredAny`] if that is known.
 #[derive(Deserialize)]
-struct Document<'d> {
+struct Document<S> {
     metadata: Metadata,
-    #[serde(borrow)]
-    spec: &'d RawValue,
+    spec: S,
     #[serde(default)]
     status: Status,
 }
@@ -197,16 +198,34 @@ impl Definition {
         known: Option<&Definition>,
     ) -> Result<Definition, serde_json::Error> {
         let text = text_of(cached);
-        let document: Document<'_> = serde_json::from_slice(&text)?;
-        let metadata = document.metadata;
-        let known = known
-            .filter(|known| known.uid == metadata.uid && known.generation == metadata.generation)
-            .filter(|known| known.generation != 0);
-        let spec = match known {
-            Some(known) => Arc::clone(&known.spec),
-            None => Arc::new(Spec::read(document.spec)?),
-        };
-        Ok(Definition {
+        if let Some(known) = known {
+            let document: Document<IgnoredAny> = serde_json::from_slice(&text)?;
+            let Document {
+                metadata, status, ..
+            } = document;
+            let is_same = known.uid == metadata.uid && known.generation == metadata.generation;
+            if is_same && known.generation != 0 {
+                let spec = Arc::clone(&known.spec);
+                return Ok(Definition::of(cached, spec, metadata, status));
+            }
+        }
+        let document: Document<SpecText<'_>> = serde_json::from_slice(&text)?;
+        let spec = Arc::new(Spec::of(document.spec));
+        Ok(Definition::of(
+            cached,
+            spec,
+            document.metadata,
+            document.status,
+        ))
+    }
+
+    fn of(
+        cached: &CachedObject,
+        spec: Arc<Spec>,
+        metadata: Metadata,
+        status: Status,
+    ) -> Definition {
+        Definition {
             name: metadata.name,
             uid: metadata.uid,
             version: cached.revision.0,
@@ -215,10 +234,10 @@ impl Definition {
             finalizers: metadata.finalizers,
             approval: metadata.annotations.approval,
             spec,
-            accepted: document.status.accepted_names.unwrap_or_default(),
-            stored_versions: document.status.stored_versions.unwrap_or_default(),
-            conditions: document.status.conditions.unwrap_or_default(),
-        })
+            accepted: status.accepted_names.unwrap_or_default(),
+            stored_versions: status.stored_versions.unwrap_or_default(),
+            conditions: status.conditions.unwrap_or_default(),
+        }
     }
 
     /// Returns the condition of a type.
@@ -242,10 +261,9 @@ impl Definition {
 }
 
 impl Spec {
-    fn read(text: &RawValue) -> Result<Spec, serde_json::Error> {
-        let text: SpecText<'_> = serde_json::from_str(text.get())?;
+    fn of(text: SpecText<'_>) -> Spec {
         let client = text.conversion.webhook.and_then(|hook| hook.client_config);
-        Ok(Spec {
+        Spec {
             group: text.group,
             is_namespaced: text.scope == "Namespaced",
             names: text.names,
@@ -253,7 +271,7 @@ impl Spec {
             has_webhook: text.conversion.strategy == "Webhook",
             ca_bundle: client.and_then(|client| client.ca_bundle),
             keeps_unknown: text.preserve_unknown_fields == Some(true),
-        })
+        }
     }
 
     /// Returns the version in which objects are stored.

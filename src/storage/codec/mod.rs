@@ -222,7 +222,8 @@ impl Codec {
         former.copied_member.filter(|known| *known == member)?;
         let object = former.read(members, &self.definition).ok()?;
         let filled = skeleton.fill_in(&self.canonical_form(&object))?;
-        self.canonical(key, revision, &filled)
+        let attributes = self.attributes_of(&object)?;
+        self.with_attributes(key, revision, &filled, &attributes)
     }
 
     fn decode_whole(
