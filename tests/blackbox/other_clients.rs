@@ -75,6 +75,19 @@ async fn helm_installs_upgrades_rolls_back_and_uninstalls_by_patches_of_its_own(
     is_as_recorded("helm_releases-client").await;
 }
 
+/// CRD-60, CRD-220: definitions in a chart's folder `crds`, and objects of them, by server-side
+/// apply.
+#[tokio::test]
+async fn helm_installs_definitions_and_their_objects_by_server_side_apply_crd_60_crd_220() {
+    is_as_recorded("helm_definitions-server").await;
+}
+
+/// CRD-60, CRD-86.
+#[tokio::test]
+async fn helm_installs_definitions_and_their_objects_by_patches_of_its_own_crd_60_crd_86() {
+    is_as_recorded("helm_definitions-client").await;
+}
+
 #[tokio::test]
 async fn lightkube_creates_applies_patches_watches_and_deletes() {
     is_as_recorded("lightkube_objects").await;
@@ -89,4 +102,11 @@ async fn kr8s_creates_applies_patches_watches_and_deletes() {
 #[tokio::test]
 async fn an_operator_of_kopf_makes_changes_and_releases_objects() {
     is_as_recorded("kopf_operator").await;
+}
+
+/// CRD-69, CRD-101, CRD-185: an operator of a kind that is defined while it runs, with handlers of
+/// fields, a daemon, a timer, a status, and a second start.
+#[tokio::test]
+async fn an_operator_of_kopf_works_on_a_kind_of_its_own_crd_69_crd_185() {
+    is_as_recorded("kopf_custom").await;
 }
