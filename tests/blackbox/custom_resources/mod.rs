@@ -2,12 +2,14 @@
 
 mod applies;
 mod changes;
+mod client_go;
 mod data;
 mod deletion;
 mod edges;
 mod first_use;
 mod hostile;
 mod killed;
+mod kube_rs;
 mod kubectl;
 mod life;
 mod openapi;
