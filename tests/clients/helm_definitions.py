@@ -21,6 +21,8 @@ BULBS = "/apis/helm.example.com/v1alpha1/bulbs"
 PATHS = [DEFINITIONS, LAMPS, BULBS, f"/api/v1{NAMESPACE}configmaps", f"/api/v1{NAMESPACE}secrets"]
 SECONDS = 60
 MERGE = "application/merge-patch+json"
+# Without it Helm 4 goes on before a definition is established.
+WAIT = {"wait": "watcher"}
 
 
 def held(server):
@@ -63,7 +65,7 @@ def main():
     def holds(step):
         transcript.holds(step, held(server))
 
-    transcript.add("install", helm.install({}))
+    transcript.add("install", helm.install({}, **WAIT))
     holds("installed")
     blue = {"colour": "blue", "watts": 7, "cellar": True, "notes": {"a": "1"}}
     transcript.add("upgrade", helm.upgrade(blue))
@@ -92,7 +94,7 @@ def main():
     server.call("PATCH", f"{DEFINITIONS}/lamps.helm.example.com", {"metadata": {"labels": {"a": "b"}}}, MERGE)
     helm.config.uninstall(NAME)
     holds("uninstalled")
-    transcript.add("install once more", helm.install(blue))
+    transcript.add("install once more", helm.install(blue, **WAIT))
     holds("installed once more")
     helm.config.uninstall(NAME)
     for name in ("lamps", "bulbs"):

@@ -16,6 +16,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -67,6 +68,7 @@ type custom struct {
 	dynamic   dynamic.Interface
 	bare      dynamic.Interface
 	metadata  metadata.Interface
+	packed    metadata.Interface
 	mapper    meta.ResettableRESTMapper
 	scales    scale.ScalesGetter
 	informers map[string][]followed
@@ -83,12 +85,14 @@ func newCustom(config *rest.Config) *custom {
 	bare, err := dynamic.NewForConfig(config)
 	must(err, "the client of the dynamic informer")
 	only, err := metadata.NewForConfig(config)
+	must(err, "the client of the metadata informer")
+	packed, err := metadata.NewForConfig(answered(config, asProtobuf))
 	must(err, "the metadata client")
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(asked))
 	kinds := scale.NewDiscoveryScaleKindResolver(asked)
 	scales, err := scale.NewForConfig(config, mapper, dynamic.LegacyAPIPathResolverFunc, kinds)
 	must(err, "the scale client")
-	return &custom{plain, bare, only, mapper, scales, map[string][]followed{}}
+	return &custom{plain, bare, only, packed, mapper, scales, map[string][]followed{}}
 }
 
 func customResource(served string) schema.GroupVersionResource {
@@ -190,6 +194,24 @@ func (c changed) is(verb string, answer *unstructured.Unstructured, err error) *
 	return now
 }
 
+// The metadata client, which asks for protobuf, is answered with the metadata of an object.
+func (c *custom) parts(served string, object *unstructured.Unstructured) {
+	text, err := object.MarshalJSON()
+	must(err, "the object")
+	var expected metav1.PartialObjectMetadata
+	must(json.Unmarshal(text, &expected), "the object")
+	client := c.packed.Resource(customResource(served)).Namespace(namespace)
+	got, err := client.Get(background, object.GetName(), metav1.GetOptions{})
+	must(err, "the metadata")
+	same("the metadata", got.ObjectMeta, expected.ObjectMeta)
+	list, err := client.List(background, metav1.ListOptions{LabelSelector: "by=verbs"})
+	must(err, "the list of metadata")
+	if len(list.Items) != 1 {
+		fail("the list of metadata has %d items", len(list.Items))
+	}
+	same("the list of metadata", list.Items[0].ObjectMeta, expected.ObjectMeta)
+}
+
 func (c *custom) verbs(served string) {
 	client := c.lamps(served)
 	created, err := client.Create(background, newLamp(served, "verbs", "red"), metav1.CreateOptions{})
@@ -197,6 +219,7 @@ func (c *custom) verbs(served string) {
 	if at(created, "spec", "watts") != int64(5) {
 		fail("Create: the default is absent: %v", created)
 	}
+	c.parts(served, created)
 	_, err = client.Create(background, newLamp(served, "verbs", "red"), metav1.CreateOptions{})
 	if !apierrors.IsAlreadyExists(err) {
 		fail("Create: the second is answered by %v", err)

@@ -97,6 +97,13 @@ impl Watched {
         }
     }
 
+    /// Has the RESTMappers forget discovery, and find the kind in its preferred version.
+    async fn maps_to(&mut self, version: &str) {
+        self.each_does("reset", "reset").await;
+        let mapped = format!("mapping example.com/{version} lamps namespace");
+        self.each_does("mapping", &mapped).await;
+    }
+
     async fn set_versions(&self, versions: &[Value]) {
         let patch = json!({"spec": {"versions": versions}});
         let patch = Call::merge_patch(&path_of(&lamps(versions)), &patch);
@@ -137,8 +144,7 @@ async fn informers_of_client_go_follow_custom_objects_crd_91_crd_100_crd_215() {
         let mut schema = schema();
         let mut v1 = with_subresources("v1", true, &schema);
         establish(&watched.client, &lamps(std::slice::from_ref(&v1))).await;
-        let mapped = "mapping example.com/v1 lamps namespace";
-        watched.each_does("mapping", mapped).await;
+        watched.maps_to("v1").await;
         watched.each_does("start v1", "synced v1").await;
         watched.follow("v1", &["v1"]).await;
         daemon.kill().await;
@@ -154,9 +160,7 @@ async fn informers_of_client_go_follow_custom_objects_crd_91_crd_100_crd_215() {
         let v2 = with_subresources("v2", false, &schema);
         watched.set_versions(&[v1.clone(), v2.clone()]).await;
         watched.served("v2", 200).await;
-        watched.each_does("reset", "reset").await;
-        let mapped = "mapping example.com/v2 lamps namespace";
-        watched.each_does("mapping", mapped).await;
+        watched.maps_to("v2").await;
         watched.each_does("start v2", "synced v2").await;
         watched.follow("v2", &["v1", "v2"]).await;
 

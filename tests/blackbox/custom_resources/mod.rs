@@ -74,7 +74,7 @@ fn path_of(definition: &Value) -> String {
 }
 
 /// Runs a test over the embedded engine, and over etcd where there is one.
-async fn over_each(test: impl AsyncFn(&Daemon)) {
+pub async fn over_each(test: impl AsyncFn(&Daemon)) {
     over_each_killed(async |daemon: &mut Daemon| test(daemon).await).await;
 }
 

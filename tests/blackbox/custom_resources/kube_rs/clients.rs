@@ -201,7 +201,7 @@ async fn appliers_share_a_derived_kind_crd_220_crd_221() {
         let api = bakeries(&client).await;
         let with = |shelf: &str, loaves: i32| {
             Patch::Apply(json!({
-                "apiVersion": "example.com/v1", "kind": "Bakery",
+                "apiVersion": "example.com/v1", "kind": "Bakery", "metadata": {"name": "a"},
                 "spec": {"flour": "Rye", "loaves": loaves, "shelves": [{"name": shelf}]},
             }))
         };
