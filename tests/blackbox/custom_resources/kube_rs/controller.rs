@@ -1,7 +1,7 @@
 //! A controller of kube-rs' runtime for a kind of its own: it installs the definition, holds
 //! Bakeries by a finalizer, applies a ConfigMap for each, writes the status and posts events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,8 +32,9 @@ const FINALIZER: &str = "example.com/ovens";
 struct Context {
     client: Client,
     recorder: Recorder,
-    /// The names of those that were cleaned up.
-    cleaned: Mutex<Vec<String>>,
+    /// The names of those that were cleaned up, which may happen twice: a cleanup is repeated if its
+    /// object has changed meanwhile.
+    cleaned: Mutex<BTreeSet<String>>,
 }
 
 type Failure = finalizer::Error<kube::Error>;
@@ -43,7 +44,7 @@ async fn reconcile(bakery: Arc<Bakery>, context: Arc<Context>) -> Result<Action,
     finalizer(&api, FINALIZER, bakery, async |event| match event {
         Event::Apply(bakery) => bakes(&bakery, &api, &context).await,
         Event::Cleanup(bakery) => {
-            context.cleaned.lock().push(bakery.name_any());
+            context.cleaned.lock().insert(bakery.name_any());
             Ok(Action::await_change())
         }
     })
@@ -211,6 +212,11 @@ async fn restores(shop: &Shop, name: &str) {
     .await;
 }
 
+/// The names of a set.
+fn cleaned(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
 /// The end of one Bakery, and then of the definition with what is left of it.
 async fn ends(shop: &Shop, client: &Client, context: &Context) {
     let parameters = DeleteParams::foreground();
@@ -220,7 +226,7 @@ async fn ends(shop: &Shop, client: &Client, context: &Context) {
             && shop.children.get_opt("a").await.unwrap().is_none()
     })
     .await;
-    assert_eq!(*context.cleaned.lock(), ["a"]);
+    assert_eq!(*context.cleaned.lock(), cleaned(&["a"]));
     // The definition waits for the finalizer of the other, which the controller takes away.
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let uid = definitions.get(NAME).await.unwrap().uid().unwrap();
@@ -229,7 +235,7 @@ async fn ends(shop: &Shop, client: &Client, context: &Context) {
     let deleted = await_condition(definitions, NAME, conditions::is_deleted(&uid));
     let deleted = tokio::time::timeout(PATIENCE, deleted).await;
     deleted.expect("its definition goes").unwrap();
-    assert_eq!(*context.cleaned.lock(), ["a", "b"]);
+    assert_eq!(*context.cleaned.lock(), cleaned(&["a", "b"]));
     until("the end of the other's child", async || {
         shop.children.get_opt("b").await.unwrap().is_none()
     })
