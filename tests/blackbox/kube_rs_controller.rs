@@ -26,8 +26,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// What reconciliations share.
 struct Context {
     client: Client,
-    /// The names of those that were cleaned up, which may happen twice: a cleanup is repeated if its
-    /// object has changed meanwhile.
+    /// The names of those that were cleaned up. A cleanup is repeated if its object has changed
+    /// meanwhile.
     cleaned: Mutex<BTreeSet<String>>,
 }
 

@@ -85,7 +85,7 @@ async fn a_typed_client_works_on_a_derived_kind_crd_83_crd_86_crd_185() {
         let wheat = create(&api, "b", Flour::Wheat).await;
         let fields = ListParams::default().fields("spec.flour=Wheat");
         let list = api.list(&fields).await.unwrap();
-        assert_eq!(list.items, [wheat.clone()]);
+        assert_eq!(list.items, std::slice::from_ref(&wheat));
         let metadata = api.get_metadata("b").await.unwrap();
         assert_eq!(metadata.metadata, wheat.metadata);
         let metadata = api.list_metadata(&ListParams::default()).await.unwrap();

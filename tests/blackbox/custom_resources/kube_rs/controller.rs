@@ -32,8 +32,8 @@ const FINALIZER: &str = "example.com/ovens";
 struct Context {
     client: Client,
     recorder: Recorder,
-    /// The names of those that were cleaned up, which may happen twice: a cleanup is repeated if its
-    /// object has changed meanwhile.
+    /// The names of those that were cleaned up. A cleanup is repeated if its object has changed
+    /// meanwhile.
     cleaned: Mutex<BTreeSet<String>>,
 }
 
