@@ -184,6 +184,73 @@ async fn informers_of_client_go_follow_custom_objects_crd_91_crd_100_crd_215() {
     .await;
 }
 
+/// Creates, patches and deletes custom objects until stopped, and ignores errors.
+async fn churn(client: Client, writer: u64, stop: tokio::sync::watch::Receiver<bool>) {
+    let mut number = 0_u64;
+    while !*stop.borrow() {
+        number += 1;
+        let name = format!("w{writer}-{}", number % 20);
+        let path = format!("{LAMPS}/{name}");
+        let call = match number % 5 {
+            0 => Call::delete(&path),
+            1 | 2 => Call::post(LAMPS, &lamp(&name, json!({"colour": "red"}))),
+            _ => Call::merge_patch(&path, &json!({"spec": {"watts": number}})),
+        };
+        let _ = client.attempt(call).await;
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+}
+
+/// CRD-91, CRD-205, CRD-215: schemas change, versions come, become the stored one and go, and the
+/// daemon is killed, all while others write.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn informers_of_client_go_end_equal_to_a_list_while_a_definition_changes_crd_91_crd_215() {
+    over_each_killed(async |daemon: &mut Daemon| {
+        let mut watched = Watched {
+            programs: ["true", "false"].map(|mode| Program::start(daemon, mode)),
+            client: daemon.client(),
+            written: 0,
+        };
+        let plain = schema();
+        let mut larger = schema();
+        larger["properties"]["spec"]["properties"]["size"] = json!({"type": "string"});
+        let v1 = |is_storage, schema| with_subresources("v1", is_storage, schema);
+        let v2 = |is_storage, schema| with_subresources("v2", is_storage, schema);
+        establish(&watched.client, &lamps(&[v1(true, &plain)])).await;
+        watched.each_does("start v1", "synced v1").await;
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let writers = (0..3).map(|writer| churn(daemon.client(), writer, stopped.clone()));
+        let writers: Vec<_> = writers.map(tokio::spawn).collect();
+        for versions in [
+            vec![v1(true, &larger)],
+            vec![v1(true, &plain), v2(false, &larger)],
+            vec![v1(false, &larger), v2(true, &plain)],
+            vec![v1(true, &plain), v2(false, &plain)],
+        ] {
+            watched.set_versions(&versions).await;
+            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+            daemon.kill().await;
+            daemon.restart().await;
+            watched.client = daemon.client();
+        }
+        watched.served("v2", 200).await;
+        watched.each_does("start v2", "synced v2").await;
+        stop.send(true).unwrap();
+        for writer in writers {
+            writer.await.unwrap();
+        }
+        let list = watched.client.call(Call::get(LAMPS)).await.expect(200);
+        let number = list["items"].as_array().unwrap().len();
+        assert!(number > 5, "hardly anything was written: {list}");
+        for version in ["v1", "v2"] {
+            let command = format!("equal {version}");
+            let equal = format!("equal {version} {number}");
+            watched.each_does(&command, &equal).await;
+        }
+    })
+    .await;
+}
+
 /// CRD-83, CRD-86, CRD-185, CRD-188, CRD-220: the dynamic client, and the scale client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_dynamic_and_the_scale_client_of_client_go_work_crd_83_crd_188_crd_220() {
