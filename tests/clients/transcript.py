@@ -11,6 +11,9 @@ The scripts of this folder print it. tests/clients/recorded has what they print 
     python3 kr8s_objects.py KUBECONFIG > recorded/kr8s_objects.jsonl
     python3 kopf_operator.py KUBECONFIG > recorded/kopf_operator.jsonl
     python3 kopf_custom.py KUBECONFIG > recorded/kopf_custom.jsonl
+
+helm_definitions was recorded with Helm's option disable_openapi_validation, because that kube-apiserver was built
+without a readable OpenAPI v2. The daemon's is read and used.
 """
 
 import json
