@@ -15,6 +15,7 @@ from transcript import Server, Transcript, plain
 GROUP, PLURAL = "kopf.example.com", "lamps"
 NAME = "clients-hall"
 LABELS = {"by": "clients-kopf"}
+OTHER = {"by": "clients-other"}
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DEFINITION = f"{DEFINITIONS}/{PLURAL}.{GROUP}"
 LAMPS = f"/apis/{GROUP}/v1/namespaces/default/{PLURAL}"
@@ -27,8 +28,8 @@ server = Server(sys.argv[1])
 registry = kopf.OperatorRegistry()
 selected = {"registry": registry, "labels": LABELS}
 is_released = threading.Event()
-# What daemons and timers note.
-lit, ended, ticks = threading.Event(), threading.Event(), []
+# What daemons, timers and handlers of events note.
+lit, ended, ticks, seen = threading.Event(), threading.Event(), [], threading.Event()
 
 
 @kopf.on.login(registry=registry)
@@ -87,6 +88,11 @@ def shine(stopped, **_):
 @kopf.timer(GROUP, "v1", PLURAL, interval=0.2, **selected)
 def tick(name, **_):
     ticks.append(name)
+
+
+@kopf.on.event(GROUP, "v1", PLURAL, registry=registry, labels=OTHER)
+def see(**_):
+    seen.set()
 
 
 @kopf.on.delete(GROUP, "v1", PLURAL, **selected)
@@ -207,10 +213,16 @@ class Steps:
         self.transcript.add(step, plain(found))
         self.transcript.add("its child", owned(server.call("GET", self.child)))
 
+    def is_served(self):
+        """kopf looks for kinds when a definition changes, and may not have watched them at first."""
+        server.call("PATCH", DEFINITION, {"metadata": {"annotations": {"at": str(time.time())}}}, MERGE)
+        return seen.wait(1)
+
     def define_and_create(self):
         server.call("POST", DEFINITIONS, definition())
         until("the resource", lambda: server.call("GET", LAMPS), lambda list: "items" in list)
-        server.call("POST", LAMPS, lamp("clients-other", {}))
+        server.call("POST", LAMPS, lamp("clients-other", OTHER))
+        until("kopf", self.is_served, bool)
         server.call("POST", LAMPS, lamp(NAME, LABELS))
         self.add_handled("created", lit=True, watts=5, make={"child": NAME})
         look = lambda: server.call("GET", f"{EVENTS}?fieldSelector=involvedObject.name={NAME}")
