@@ -1,7 +1,7 @@
 //! A controller that uses kube-rs' runtime: it protects ConfigMaps by a finalizer, creates a Secret
 //! for each, recreates the Secret when it is deleted, and cleans up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,8 +26,9 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// What reconciliations share.
 struct Context {
     client: Client,
-    /// The names of those that were cleaned up.
-    cleaned: Mutex<Vec<String>>,
+    /// The names of those that were cleaned up. A cleanup is repeated if its object has changed
+    /// meanwhile.
+    cleaned: Mutex<BTreeSet<String>>,
 }
 
 type Failure = finalizer::Error<kube::Error>;
@@ -37,7 +38,7 @@ async fn reconcile(object: Arc<ConfigMap>, context: Arc<Context>) -> Result<Acti
     finalizer(&api, FINALIZER, object, async |event| match event {
         Event::Apply(object) => has_secret(&object, &context).await,
         Event::Cleanup(object) => {
-            context.cleaned.lock().push(object.name_any());
+            context.cleaned.lock().insert(object.name_any());
             Ok(Action::await_change())
         }
     })
@@ -64,6 +65,11 @@ async fn has_secret(object: &ConfigMap, context: &Context) -> Result<Action, kub
     api.patch(&object.name_any(), &parameters, &Patch::Apply(&secret))
         .await?;
     Ok(Action::await_change())
+}
+
+/// The names of a set.
+fn cleaned(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 /// Waits until something is the case.
@@ -148,7 +154,7 @@ async fn a_controller_owns_restores_and_cleans_up() {
             && secrets.get_opt("a").await.unwrap().is_none()
     })
     .await;
-    assert_eq!(*context.cleaned.lock(), ["a"]);
+    assert_eq!(*context.cleaned.lock(), cleaned(&["a"]));
     assert!(configmaps.get_opt("b").await.unwrap().is_some());
     running.abort();
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
+use crate::custom_resources::over_each;
 use crate::harness::Daemon;
 use crate::harness::not_run::not_run;
 
@@ -34,8 +35,12 @@ fn packages() -> Option<PathBuf> {
 /// Runs a script and compares what it prints with what was recorded. `name` is the script's, with
 /// what it is told after a dash.
 async fn is_as_recorded(name: &str) {
-    let Some(packages) = packages() else { return };
     let daemon = Daemon::start().await;
+    is_as_recorded_with(&daemon, name).await;
+}
+
+async fn is_as_recorded_with(daemon: &Daemon, name: &str) {
+    let Some(packages) = packages() else { return };
     let home = tempfile::tempdir().unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
     let (script, mode) = name.split_once('-').unwrap_or((name, ""));
@@ -75,6 +80,19 @@ async fn helm_installs_upgrades_rolls_back_and_uninstalls_by_patches_of_its_own(
     is_as_recorded("helm_releases-client").await;
 }
 
+/// CRD-60, CRD-220: definitions in a chart's folder `crds`, and objects of them, by server-side
+/// apply.
+#[tokio::test]
+async fn helm_installs_definitions_and_their_objects_by_server_side_apply_crd_60_crd_220() {
+    over_each(async |daemon| is_as_recorded_with(daemon, "helm_definitions-server").await).await;
+}
+
+/// CRD-60, CRD-86.
+#[tokio::test]
+async fn helm_installs_definitions_and_their_objects_by_patches_of_its_own_crd_60_crd_86() {
+    over_each(async |daemon| is_as_recorded_with(daemon, "helm_definitions-client").await).await;
+}
+
 #[tokio::test]
 async fn lightkube_creates_applies_patches_watches_and_deletes() {
     is_as_recorded("lightkube_objects").await;
@@ -89,4 +107,11 @@ async fn kr8s_creates_applies_patches_watches_and_deletes() {
 #[tokio::test]
 async fn an_operator_of_kopf_makes_changes_and_releases_objects() {
     is_as_recorded("kopf_operator").await;
+}
+
+/// CRD-69, CRD-101, CRD-185: an operator of a kind that is defined while it runs, with handlers of
+/// fields, a daemon, a timer, a status, and a second start.
+#[tokio::test]
+async fn an_operator_of_kopf_works_on_a_kind_of_its_own_crd_69_crd_185() {
+    over_each(async |daemon| is_as_recorded_with(daemon, "kopf_custom").await).await;
 }

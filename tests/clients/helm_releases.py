@@ -5,13 +5,11 @@
 The last word says who merges: the server (server-side apply) or Helm by three-way patches.
 """
 
-import json
-import pathlib
 import sys
 
-from helm_python import Config, _native
 from helm_python.errors import HelmError
 
+from helm_actions import Helm, summary, without_times
 from transcript import Server, Transcript, plain
 
 NAME = "clients-till"
@@ -43,42 +41,6 @@ STRICT = {
 }
 
 
-class Helm:
-    """The actions of Helm with the options that its Python has no words for."""
-
-    def __init__(self, kubeconfig, is_server):
-        self.config = Config(kubeconfig_path=kubeconfig, namespace="default")
-        self.chart = str(pathlib.Path(__file__).parent / "chart")
-        self.is_server = is_server
-
-    def _release(self, action, values, **options):
-        none = _native.HANDLE(0)
-        options = json.dumps({**self.merging(action), **options})
-        raw = self.config._raw()
-        values = json.dumps(values)
-        answer = _native.call_string(f"helm_{action}", raw, none, none, self.chart, NAME, values, options)
-        return summary(json.loads(answer))
-
-    def merging(self, action):
-        if action == "install":
-            return {"server_side_apply": self.is_server}
-        return {"server_side_apply": "true" if self.is_server else "false"}
-
-    def install(self, values, **options):
-        return self._release("install", values, **options)
-
-    def upgrade(self, values, **options):
-        return self._release("upgrade", values, **options)
-
-    def rollback(self, version, **options):
-        options = json.dumps({"version": version, **self.merging("rollback"), **options})
-        _native.call_status("helm_rollback", self.config._raw(), NAME, options)
-
-
-def summary(release):
-    return {name: release.get(name) for name in ("name", "namespace", "revision", "status")}
-
-
 def held(server):
     """All objects of the chart and its releases, without what releases say."""
     objects = []
@@ -90,15 +52,14 @@ def held(server):
                 continue
             item = plain({"apiVersion": items["apiVersion"], "kind": kind, **item})
             if item.get("type", "").startswith("helm.sh/"):
-                item["data"] = sorted(item["data"])
-                item["metadata"]["labels"].pop("modifiedAt", None)
+                without_times(item)
             objects.append(item)
     return objects
 
 
 def main():
     kubeconfig, merging = sys.argv[1:]
-    helm = Helm(kubeconfig, merging == "server")
+    helm = Helm(kubeconfig, "chart", NAME, merging == "server")
     server = Server(kubeconfig)
     transcript = Transcript()
     deployment = f"/apis/apps/v1{NAMESPACE}deployments/{NAME}"

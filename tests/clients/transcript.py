@@ -5,9 +5,15 @@ The scripts of this folder print it. tests/clients/recorded has what they print 
     export PYTHONPATH=~/.cache/taffrail/python-clients
     python3 helm_releases.py KUBECONFIG server > recorded/helm_releases-server.jsonl
     python3 helm_releases.py KUBECONFIG client > recorded/helm_releases-client.jsonl
+    python3 helm_definitions.py KUBECONFIG server > recorded/helm_definitions-server.jsonl
+    python3 helm_definitions.py KUBECONFIG client > recorded/helm_definitions-client.jsonl
     python3 lightkube_objects.py KUBECONFIG > recorded/lightkube_objects.jsonl
     python3 kr8s_objects.py KUBECONFIG > recorded/kr8s_objects.jsonl
     python3 kopf_operator.py KUBECONFIG > recorded/kopf_operator.jsonl
+    python3 kopf_custom.py KUBECONFIG > recorded/kopf_custom.jsonl
+
+helm_definitions was recorded with Helm's option disable_openapi_validation, because that kube-apiserver was built
+without a readable OpenAPI v2. The daemon's is read and used.
 """
 
 import json
@@ -44,7 +50,10 @@ class Server:
             with urllib.request.urlopen(request, context=self.context, timeout=30) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as refused:
-            return json.load(refused)
+            if refused.headers.get_content_type() == "application/json":
+                return json.load(refused)
+            # Paths that are not served.
+            return {"code": refused.code, "text": refused.read().decode().strip()}
 
 
 def plain(thing):

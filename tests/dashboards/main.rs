@@ -14,6 +14,7 @@ mod process;
 mod servers;
 
 mod board;
+mod custom;
 mod evaluated;
 mod expressions;
 mod faults;

@@ -99,6 +99,25 @@ async fn ask_each(
     asked
 }
 
+/// A line for each query that finds no series with this label now.
+pub async fn without(
+    prometheus: &Prometheus,
+    targets: &[Target],
+    label: &str,
+    value: &str,
+) -> Vec<String> {
+    let mut missing = Vec::new();
+    for target in targets {
+        let (place, text) = (&target.expression.place, &target.expression.text);
+        let samples = prometheus.query(&filled_in(text)).await.unwrap();
+        // linear: a query finds ten series
+        if !samples.iter().any(|sample| sample.labels[label] == value) {
+            missing.push(format!("{place}: no series of {value}: {text}"));
+        }
+    }
+    missing
+}
+
 /// The queries that find something on a daemon in trouble alone.
 pub fn of_trouble() -> BTreeSet<Name> {
     let names = OF_TROUBLE.iter();

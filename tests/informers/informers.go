@@ -108,11 +108,8 @@ func informer(config *rest.Config, form, namespace string) (cache.SharedIndexInf
 	return factory.Core().V1().ConfigMaps().Informer(), factory.Start
 }
 
-func informersMain() {
-	namespace := flag.String("namespace", "default", "whose ConfigMaps")
-	form := flag.String("over", "json", "json, protobuf or metadata")
-	flag.Parse()
-	informer, start := informer(configured(), *form, *namespace)
+// Adds handlers that note the events.
+func handled(informer cache.SharedIndexInformer) (*told, cache.ResourceEventHandlerRegistration) {
 	told := &told{versions: map[string]uint64{}}
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    told.added,
@@ -120,6 +117,15 @@ func informersMain() {
 		DeleteFunc: told.deleted,
 	})
 	must(err, "the handlers")
+	return told, registration
+}
+
+func informersMain() {
+	namespace := flag.String("namespace", "default", "whose ConfigMaps")
+	form := flag.String("over", "json", "json, protobuf or metadata")
+	flag.Parse()
+	informer, start := informer(configured(), *form, *namespace)
+	told, registration := handled(informer)
 	stop := make(chan struct{})
 	start(stop)
 	if !cache.WaitForCacheSync(stop, registration.HasSynced) {

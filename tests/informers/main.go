@@ -3,6 +3,7 @@
 //	informers            shared informers of one namespace's ConfigMaps (informers.go)
 //	informers typed      the typed clients of all kinds, over protobuf (typed.go)
 //	informers metadata   the metadata client for all kinds (metadata.go)
+//	informers custom     clients and informers of a custom resource (custom.go)
 //
 // Whatever must not be ends it with exit code 1, after a line "failed: REASON".
 package main
@@ -101,6 +102,8 @@ func main() {
 		typedMain()
 	case "metadata":
 		metadataMain()
+	case "custom":
+		customMain()
 	default:
 		fail("there is no %q", mode)
 	}

@@ -2,12 +2,14 @@
 
 mod applies;
 mod changes;
+mod client_go;
 mod data;
 mod deletion;
 mod edges;
 mod first_use;
 mod hostile;
 mod killed;
+mod kube_rs;
 mod kubectl;
 mod life;
 mod openapi;
@@ -73,7 +75,7 @@ fn path_of(definition: &Value) -> String {
 }
 
 /// Runs a test over the embedded engine, and over etcd where there is one.
-async fn over_each(test: impl AsyncFn(&Daemon)) {
+pub async fn over_each(test: impl AsyncFn(&Daemon)) {
     over_each_killed(async |daemon: &mut Daemon| test(daemon).await).await;
 }
 
