@@ -1,6 +1,7 @@
 //! Measures custom resources: many definitions, a restart with them, the first object of a new one,
 //! and the cost of objects compared with ConfigMaps of the same size.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -350,6 +351,15 @@ async fn cost_of(path: &str, object: fn(usize, &str) -> Value) -> Cost {
     let gzip = |_| Call::get(path).header("accept-encoding", "gzip");
     let gzip = micros(LISTS, &gzip).await;
     let from = version(&list);
+    // An update of a custom object must name its version.
+    let items = list["items"].as_array().unwrap().iter();
+    let versions: HashMap<String, Value> = items
+        .map(|item| {
+            let metadata = &item["metadata"];
+            let name = metadata["name"].as_str().unwrap().to_owned();
+            (name, metadata["resourceVersion"].clone())
+        })
+        .collect();
     let clients: Vec<Client> = (0..WATCHES / STREAMS).map(|_| daemon.client()).collect();
     let watching = (0..WATCHES).map(|number| {
         let client = &clients[number % clients.len()];
@@ -368,7 +378,8 @@ async fn cost_of(path: &str, object: fn(usize, &str) -> Value) -> Cost {
     let before = Sample::take(daemon.pid());
     for number in 0..UPDATES {
         let name = load::name(number as u64);
-        let update = object(number, "second");
+        let mut update = object(number, "second");
+        update["metadata"]["resourceVersion"] = versions[&name].clone();
         client
             .call(Call::put(&format!("{path}/{name}"), &update))
             .await
