@@ -3,6 +3,7 @@
 mod applies;
 mod changes;
 mod data;
+mod definitions;
 mod deletion;
 mod edges;
 mod first_use;
@@ -13,8 +14,10 @@ mod life;
 mod openapi;
 mod operators;
 mod owners;
+mod serving;
 mod several_daemons;
 mod shows;
+mod values;
 mod writes;
 
 use std::time::{Duration, Instant};
