@@ -76,6 +76,17 @@ impl Current {
     }
 }
 
+/// Whether the schemas of a definition are structural.
+#[derive(Clone, Copy)]
+pub(super) enum Structural<'e> {
+    /// They were not checked yet.
+    Unknown,
+    /// They are.
+    Yes,
+    /// They are not, as this condition says.
+    No(&'e Condition),
+}
+
 /// The next step of serving.
 pub(super) enum Step {
     /// Nothing, or only a newer text of the same spec.
@@ -201,13 +212,16 @@ impl Entry {
         }
     }
 
-    /// Returns the condition about schemas that are not structural, if it is known whether there is
-    /// one.
-    pub fn structural(&self) -> Option<Option<&Condition>> {
-        let Current { definition, .. } = self.current.as_ref()?;
-        let known = self.structural.as_ref();
-        let known = known.filter(|known| known.is_about(definition));
-        known.map(|known| known.condition.as_ref())
+    /// Returns whether the schemas of the current definition are structural.
+    pub fn structural(&self) -> Structural<'_> {
+        let (Some(current), Some(known)) = (&self.current, &self.structural) else {
+            return Structural::Unknown;
+        };
+        match &known.condition {
+            _ if !known.is_about(&current.definition) => Structural::Unknown,
+            Some(condition) => Structural::No(condition),
+            None => Structural::Yes,
+        }
     }
 
     /// Takes the result of a check of the schemas.

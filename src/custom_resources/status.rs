@@ -6,11 +6,10 @@ use serde_json::{Map, Value, json};
 use super::definition::{Definition, Names};
 use super::names::Taken;
 use crate::api::object::{Object, put};
-use crate::api::pem::pem_blocks;
 use crate::kinds::strategies::definition_conditions::{
     Condition, approval_condition, remove_condition, set_condition,
 };
-use crate::x509::Certificate;
+use crate::kinds::validation::apiextensions::bundle_fault;
 
 /// The message of a definition whose names are accepted.
 const INITIAL_NAMES: &str = "the initial names have been accepted";
@@ -165,25 +164,6 @@ fn json_of(names: &Names) -> Value {
 
 /// Returns whether the certificates of a conversion webhook can't be read (CRD-66).
 pub(super) fn has_bad_bundle(definition: &Definition) -> bool {
-    let bundle = definition.spec.ca_bundle.as_deref().unwrap_or_default();
-    !bundle.is_empty() && !is_bundle(bundle)
-}
-
-fn is_bundle(base64: &str) -> bool {
-    use base64::Engine as _;
-    let decoded = base64::engine::general_purpose::STANDARD.decode(base64);
-    let Ok(text) = decoded.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()) else {
-        return false;
-    };
-    if text.trim().is_empty() {
-        return true;
-    }
-    let mut certificates = 0;
-    for block in pem_blocks(&text).filter(|block| block.kind == "CERTIFICATE") {
-        if Certificate::read(&block.bytes).is_err() {
-            return false;
-        }
-        certificates += 1;
-    }
-    certificates > 0
+    let bundle = definition.spec.ca_bundle.as_deref();
+    bundle.is_some_and(|bundle| bundle_fault(bundle).is_some())
 }

@@ -340,6 +340,7 @@ fn assemble(
     let network = service_network::of(config, &unserved.range_allocations, actor_system);
     let plans = plans.iter();
     let versions = plans.flat_map(|plan| plan.build_versions(actor_system));
+    let versions: Vec<_> = versions.collect();
     let root = Root::from(config.etcd_prefix.as_str());
     let collector = match config.enable_garbage_collector.0 {
         true => Collector::Running,
@@ -365,8 +366,9 @@ fn assemble(
             count: config.max_definitions,
             bytes: config.max_definition_bytes.0 as usize,
         },
+        definition_cache: actor_system.cacher(custom::DEFINITIONS),
     };
-    let registry = Registry::with_parts(root, ttl, collector, versions.collect(), parts);
+    let registry = Registry::with_parts(root, ttl, collector, versions, parts);
     (registry, authorizer)
 }
 

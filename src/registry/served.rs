@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use actors::cacher::CacherHandle;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -52,6 +53,8 @@ pub struct ClusterParts {
     pub policies: ClusterPolicies,
     /// The limits on definitions of custom resources.
     pub definitions: DefinitionLimits,
+    /// The cache of these definitions, if they have one.
+    pub definition_cache: Option<CacherHandle>,
 }
 
 /// The number of removed resources that are remembered. The garbage collector needs them for a
@@ -86,6 +89,7 @@ impl Registry {
             authorizer: None,
             policies: ClusterPolicies::default(),
             definitions: DefinitionLimits::default(),
+            definition_cache: None,
         };
         Registry::with_parts(root, event_ttl, collector, resources, parts)
     }
@@ -103,6 +107,7 @@ impl Registry {
             authorizer,
             policies,
             definitions,
+            definition_cache,
         }: ClusterParts,
     ) -> Registry {
         let mut options = StoreOptions {
@@ -116,7 +121,7 @@ impl Registry {
         options.admission = admission(
             &admission_plugins,
             authorizer.as_ref(),
-            definitions,
+            (definitions, definition_cache),
             &resources,
             &options,
         );
@@ -270,7 +275,7 @@ fn store(
 fn admission(
     names: &[&'static str],
     authorizer: Option<&Arc<dyn Authorizer>>,
-    definitions: DefinitionLimits,
+    definitions: (DefinitionLimits, Option<CacherHandle>),
     resources: &[StoredVersion],
     options: &StoreOptions,
 ) -> Admission {
@@ -301,7 +306,8 @@ fn admission(
     let stored = find("apiextensions.k8s.io", "customresourcedefinitions");
     plugins.extend(stored.map(|stored| {
         let store = store(stored.clone(), options, None);
-        let plugin: Arc<dyn Plugin> = Arc::new(DefinitionLimit::new(store, definitions));
+        let (limits, cache) = definitions;
+        let plugin: Arc<dyn Plugin> = Arc::new(DefinitionLimit::new(store, limits, cache));
         plugin
     }));
     Admission::new(plugins)

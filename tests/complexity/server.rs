@@ -92,6 +92,7 @@ impl Server {
         let plugins = ADMISSION_PLUGINS.iter();
         let plugins = plugins.filter(|plugin| plugin.is_built && plugin.is_usual);
         let parts = ClusterParts {
+            definition_cache: None,
             network: Some(network),
             admission_plugins: plugins
                 .map(|plugin| plugin.name)

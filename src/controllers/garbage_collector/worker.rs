@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use actors::object::CachedObject;
 use serde_json::{Value, json};
 
 use super::graph::{Claim, Place, Standing, Task};
@@ -174,10 +175,11 @@ async fn look_up(collection: &Collection, claim: &Claim) -> Result<Owner, Box<St
         .api_version
         .split_once('/')
         .unwrap_or(("", &claim.api_version));
-    let store = catalog.of_kind(group, version, &claim.kind);
+    let served = catalog.of_kind(group, version, &claim.kind);
+    let is_served = served.is_some();
     // A definition goes with its last object, and dependents may be read later than that.
     let former = || collection.registry.former(group, version, &claim.kind);
-    let Some(store) = store.or_else(former) else {
+    let Some(store) = served.or_else(former) else {
         return Ok(Owner::Unknown);
     };
     let name = &*claim.name;
@@ -188,16 +190,47 @@ async fn look_up(collection: &Collection, claim: &Claim) -> Result<Owner, Box<St
         (true, namespace) => NamespacedName::in_namespace(namespace, name),
     };
     let found = match store.get(owner, "").await {
-        Ok(found) => Metadata::of(&found),
-        Err(status) if status.code == 404 => return Ok(Owner::Absent),
+        Ok(found) => {
+            let found = Metadata::of(&found);
+            let unreadable = || Box::new(Status::internal("the owner has no metadata"));
+            Some(found.ok_or_else(unreadable)?)
+        }
+        Err(status) if status.code == 404 => None,
         Err(status) => return Err(status),
     };
-    let found = found.ok_or_else(|| Box::new(Status::internal("the owner has no metadata")))?;
-    Ok(match found.deletion() {
-        _ if Uid::of(&found.uid) != claim.uid => Owner::Absent,
-        Deletion::Foreground => Owner::Waiting,
-        Deletion::None | Deletion::Begun | Deletion::Orphan => Owner::Solid,
-    })
+    match found.filter(|found| Uid::of(&found.uid) == claim.uid) {
+        Some(found) => Ok(match found.deletion() {
+            Deletion::Foreground => Owner::Waiting,
+            Deletion::None | Deletion::Begun | Deletion::Orphan => Owner::Solid,
+        }),
+        None if is_served || existed(&store, owner, &claim.uid).await? => Ok(Owner::Absent),
+        // Nobody can say that an object of an unknown kind is absent.
+        None => Ok(Owner::Unknown),
+    }
+}
+
+/// Returns whether the history of a name has an object with this uid.
+async fn existed(
+    store: &RegistryStore,
+    owner: NamespacedName<'_>,
+    uid: &Uid,
+) -> Result<bool, Box<Status>> {
+    let mut span = None;
+    loop {
+        let history = store.history(owner, span).await?;
+        let objects = history.changes.iter();
+        let mut objects = objects.filter_map(|change| change.object.as_ref()?.as_ref().ok());
+        let is_it = |object: &Arc<CachedObject>| {
+            Metadata::of(object).is_some_and(|found| Uid::of(&found.uid) == *uid)
+        };
+        if objects.any(is_it) {
+            return Ok(true);
+        }
+        span = history.rest;
+        if span.is_none() {
+            return Ok(false);
+        }
+    }
 }
 
 /// Decides about an object that is not being deleted.

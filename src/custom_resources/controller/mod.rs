@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::api::deep::Roomy;
 use crate::api::status::{Status, StatusReason};
 use crate::clock;
-use crate::custom_resources::entry::{Checked, Entry, Step};
+use crate::custom_resources::entry::{Checked, Entry, Step, Structural};
 use crate::custom_resources::gate::Gate;
 use crate::custom_resources::life::Leftovers;
 use crate::custom_resources::made::Made;
@@ -307,7 +307,7 @@ impl Controller {
         let current = names.filter_map(|name| {
             let entry = self.entries.get(&name)?;
             // It may have been queued twice.
-            let is_unknown = entry.structural().is_none();
+            let is_unknown = matches!(entry.structural(), Structural::Unknown);
             Some((name, entry.current.clone().filter(|_| is_unknown)?))
         });
         let current: Vec<_> = current.collect();
@@ -380,10 +380,14 @@ impl Controller {
         let Some(current) = entry.current.as_ref() else {
             return true;
         };
-        let Some(structural) = entry.structural() else {
-            // It is looked at again when its schemas were checked.
-            self.unchecked.push(name.to_owned());
-            return true;
+        let structural = match entry.structural() {
+            Structural::Yes => None,
+            Structural::No(condition) => Some(condition),
+            Structural::Unknown => {
+                // It is looked at again when its schemas were checked.
+                self.unchecked.push(name.to_owned());
+                return true;
+            }
         };
         let definition = &current.definition;
         let peers = self

@@ -127,6 +127,7 @@ impl Fixture {
             authorizer: None,
             policies: Default::default(),
             definitions: Default::default(),
+            definition_cache: None,
         };
         let storages = storages(engine, wrap);
         let registry = Registry::with_parts(ROOT, EVENT_TTL, Collector::Absent, storages, parts);

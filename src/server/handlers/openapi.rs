@@ -14,11 +14,9 @@ use crate::server::respond::Answer;
 /// # Errors
 /// 429 if it has to be written and too many large requests are running.
 pub async fn openapi_v2(scope: &RequestScope<'_>) -> Answered {
+    let is_written = documents(scope).has_v2(scope.headers);
     let headers = scope.headers.clone();
-    if !documents(scope).has_v2(scope.headers) {
-        written(scope, move |documents| drop(documents.v2(&headers))).await?;
-    }
-    Ok(documents(scope).v2(scope.headers))
+    answered(scope, is_written, move |documents| documents.v2(&headers)).await
 }
 
 /// Returns `/openapi/v3`, the list of documents.
@@ -26,11 +24,10 @@ pub async fn openapi_v2(scope: &RequestScope<'_>) -> Answered {
 /// # Errors
 /// 429 if documents have to be written and too many large requests are running.
 pub async fn openapi_v3_index(scope: &RequestScope<'_>) -> Answered {
+    let is_written = documents(scope).has_v3_index();
     let headers = scope.headers.clone();
-    if !documents(scope).has_v3_index() {
-        written(scope, move |documents| drop(documents.v3_index(&headers))).await?;
-    }
-    Ok(documents(scope).v3_index(scope.headers))
+    let answer = move |documents: &OpenApi| documents.v3_index(&headers);
+    answered(scope, is_written, answer).await
 }
 
 /// Returns `/openapi/v3/{key}`, or `None` if the document does not exist.
@@ -41,27 +38,30 @@ pub async fn openapi_v3(
     scope: &RequestScope<'_>,
     key: String,
 ) -> Result<Option<Answer>, Box<Status>> {
-    if !documents(scope).has_v3(&key, scope.headers) {
-        let (key, query, headers) = (key.clone(), scope.query.clone(), scope.headers.clone());
-        let write = move |documents: &OpenApi| drop(documents.v3(&key, &query, &headers));
-        written(scope, write).await?;
-    }
-    Ok(documents(scope).v3(&key, &scope.query, scope.headers))
+    let is_written = documents(scope).has_v3(&key, scope.headers);
+    let (query, headers) = (scope.query.clone(), scope.headers.clone());
+    let answer = move |documents: &OpenApi| documents.v3(&key, &query, &headers);
+    answered(scope, is_written, answer).await
 }
 
 fn documents<'r>(scope: &RequestScope<'r>) -> &'r OpenApi {
     &scope.generation.openapi
 }
 
-/// Has a document written, which the generation then keeps.
-async fn written(
+/// Answers with documents. Those that are not written yet are written on another thread, and the
+/// generation keeps them.
+async fn answered<A>(
     scope: &RequestScope<'_>,
-    write: impl FnOnce(&OpenApi) + Send + 'static,
-) -> Result<(), Box<Status>> {
-    let generation = Arc::clone(scope.generation);
-    let work = async move {
-        write(&generation.openapi);
-        Ok(())
-    };
-    scope.carry_out(true, work).await
+    is_written: bool,
+    answer: impl Fn(&OpenApi) -> A + Clone + Send + 'static,
+) -> Result<A, Box<Status>> {
+    if !is_written {
+        let (generation, write) = (Arc::clone(scope.generation), answer.clone());
+        let work = async move {
+            write(&generation.openapi);
+            Ok(())
+        };
+        scope.carry_out(true, work).await?;
+    }
+    Ok(answer(documents(scope)))
 }

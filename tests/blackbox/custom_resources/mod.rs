@@ -4,6 +4,7 @@ mod applies;
 mod changes;
 mod client_go;
 mod data;
+mod definitions;
 mod deletion;
 mod edges;
 mod first_use;
@@ -16,8 +17,10 @@ mod openapi;
 mod operators;
 mod owners;
 mod restart;
+mod serving;
 mod several_daemons;
 mod shows;
+mod values;
 mod writes;
 
 use std::time::{Duration, Instant};

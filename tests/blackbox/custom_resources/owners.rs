@@ -162,6 +162,40 @@ async fn dependents_go_with_a_definition_and_wait_for_one_api_114() {
     .await;
 }
 
+/// After its definition is removed, a kind is unknown as it is to kube-controller-manager: dependents
+/// of an object that it had are collected, and those of one that nobody has seen wait until the
+/// kind is known again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_owner_of_a_removed_kind_is_absent_only_if_it_existed_api_114() {
+    over_each(async |daemon: &Daemon| {
+        let client = daemon.client();
+        establish(&client, &lamps()).await;
+        let owner = new_lamp(&client, "owner", &[]).await;
+        let path = path_of(&lamps());
+        client.call(Call::delete(&path)).await.expect(200);
+        gone(&client, &path).await;
+        gone(&client, LAMPS).await;
+        let mut unseen = owner.clone();
+        unseen["metadata"]["uid"] = json!("11111111-2222-3333-4444-555555555555");
+        let mut never = unseen.clone();
+        never["metadata"]["name"] = json!("never");
+        new_map(&client, "unseen", &[&unseen]).await;
+        new_map(&client, "never", &[&never]).await;
+        new_map(&client, "both", &[&owner, &never]).await;
+        new_map(&client, "late", &[&owner]).await;
+        gone(&client, &configmap("late")).await;
+        tokio::time::sleep(WHILE).await;
+        for map in ["unseen", "never", "both"] {
+            stays(&client, &configmap(map)).await;
+        }
+        establish(&client, &lamps()).await;
+        for map in ["unseen", "never", "both"] {
+            gone(&client, &configmap(map)).await;
+        }
+    })
+    .await;
+}
+
 /// No deletion is missed while another cache takes over, with a watch cache or without one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deletions_during_a_change_of_the_definition_are_seen_api_114() {

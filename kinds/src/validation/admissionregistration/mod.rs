@@ -17,9 +17,9 @@ pub use policies::{
     validate_validatingadmissionpolicy_update,
 };
 pub use webhooks::{
-    validate_mutatingwebhookconfiguration, validate_mutatingwebhookconfiguration_update,
-    validate_review_versions, validate_validatingwebhookconfiguration,
-    validate_validatingwebhookconfiguration_update,
+    knows_review, validate_mutatingwebhookconfiguration,
+    validate_mutatingwebhookconfiguration_update, validate_review_versions,
+    validate_validatingwebhookconfiguration, validate_validatingwebhookconfiguration_update,
 };
 
 use std::collections::HashSet;

@@ -57,7 +57,7 @@ fn validate_webhooks(object: &Object, errors: &mut ErrorList) {
         validate_webhook(&hook, errors);
         let versions = hook.member("admissionReviewVersions");
         let missing = "must specify one of v1, v1beta1";
-        validate_review_versions(&versions, missing, errors);
+        validate_review_versions(&versions, missing, true, errors);
         let name = value.get("name").and_then(|name| name.as_str());
         let name = name.unwrap_or_default();
         if !name.is_empty() && !seen.insert(name) {
@@ -116,24 +116,33 @@ fn validate_name(name: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
+/// Reports whether one of these versions of a review is known, or there are none.
+pub fn knows_review(versions: &Field<'_>) -> bool {
+    let is_known = |version: Field<'_>| REVIEW_VERSIONS.contains(&version.text());
+    versions.is_empty() || versions.items().any(is_known)
+}
+
 /// Validates the AdmissionReview versions of a webhook. `missing` is the message if the list is
 /// empty.
-pub fn validate_review_versions(versions: &Field<'_>, missing: &str, errors: &mut ErrorList) {
+pub fn validate_review_versions(
+    versions: &Field<'_>,
+    missing: &str,
+    must_be_known: bool,
+    errors: &mut ErrorList,
+) {
     if versions.is_empty() {
         errors.push(versions.required(missing));
         return;
     }
     let mut seen = HashSet::new();
-    let mut is_recognized = false;
     for (version, value) in versions.items().zip(versions.list()) {
         if !seen.insert(value) {
             errors.push(version.invalid("duplicate version"));
             continue;
         }
         report(&version, dns1035_label(version.text()), errors);
-        is_recognized |= REVIEW_VERSIONS.contains(&version.text());
     }
-    if !is_recognized {
+    if must_be_known && !knows_review(versions) {
         errors.push(versions.invalid("must include at least one of v1, v1beta1"));
     }
 }

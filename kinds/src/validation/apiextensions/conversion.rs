@@ -2,6 +2,8 @@
 
 use api::field::Field;
 
+use super::certificates::bundle_fault;
+use super::options::Options;
 use crate::validation::admissionregistration::{
     validate_review_versions, validate_webhook_service, validate_webhook_url,
 };
@@ -9,7 +11,12 @@ use crate::validation::enums::require_one_of;
 use api::error_list::ErrorList;
 
 /// Validates a conversion.
-pub fn validate_conversion(conversion: &Field<'_>, preserves: bool, errors: &mut ErrorList) {
+pub fn validate_conversion(
+    conversion: &Field<'_>,
+    preserves: bool,
+    options: Options,
+    errors: &mut ErrorList,
+) {
     if !conversion.is_set() {
         return;
     }
@@ -33,8 +40,9 @@ pub fn validate_conversion(conversion: &Field<'_>, preserves: bool, errors: &mut
         None => versions_place,
     };
     if strategy.text() == "Webhook" {
-        validate_client(&client_place, errors);
-        validate_review_versions(&versions_place, "", errors);
+        validate_client(&client_place, options, errors);
+        let must_be_known = options.require_known_reviews;
+        validate_review_versions(&versions_place, "", must_be_known, errors);
         return;
     }
     let detail = "should not be set when strategy is not set to Webhook";
@@ -46,7 +54,7 @@ pub fn validate_conversion(conversion: &Field<'_>, preserves: bool, errors: &mut
     }
 }
 
-fn validate_client(client: &Field<'_>, errors: &mut ErrorList) {
+fn validate_client(client: &Field<'_>, options: Options, errors: &mut ErrorList) {
     if !client.is_set() {
         errors.push(client.required("required when strategy is set to Webhook"));
         return;
@@ -56,5 +64,11 @@ fn validate_client(client: &Field<'_>, errors: &mut ErrorList) {
         (true, false) => validate_webhook_url(&url, errors),
         (false, true) => validate_webhook_service(&service, errors),
         _ => errors.push(client.required("exactly one of url or service is required")),
+    }
+    let bundle = client.member("caBundle");
+    if options.require_certificates
+        && let Some(fault) = bundle_fault(bundle.text())
+    {
+        errors.push(bundle.invalid(format!("unable to load root certificates: {fault}")));
     }
 }

@@ -1,5 +1,6 @@
 //! Validation of CustomResourceDefinitions (API-236, crd.md 2).
 
+mod certificates;
 mod conversion;
 mod defaults;
 mod dialect;
@@ -22,6 +23,7 @@ use api::structural::Budget;
 use api::text::quoting::go_quote;
 use serde_json::Value;
 
+pub use self::certificates::bundle_fault;
 use self::options::Options;
 use self::update_options::options_after;
 use super::enums::require_one_of;
@@ -43,7 +45,7 @@ const APPROVAL_PAGE: &str = "https://github.com/kubernetes/enhancements/pull/111
 pub fn validate_customresourcedefinition(object: &Object, errors: &mut ErrorList) {
     let spec = Field::of(object, "spec");
     validate_name(object, &spec, errors);
-    validate_spec(&spec, None, options::ALL, &budget(&spec), errors);
+    validate_spec(&spec, None, options::NEW, &budget(&spec), errors);
     validate_status(object, None, errors);
 }
 
@@ -207,13 +209,15 @@ fn validate_spec(
         }
     }
     require_one_of(&spec.member("scope"), &SCOPES, errors);
+    let preserves = spec.member("preserveUnknownFields").is_true();
+    let options = versions::strict_options(options, spec.member("versions").list(), preserves);
     let before = before.map(|before| before.member("versions"));
     let shared = versions::Shared::of(&spec.member("versions"), before.as_ref());
     versions::validate_versions(spec, &shared, options, budget, errors);
     validate_names(&spec.member("names"), errors);
     versions::validate_shared(spec, &shared, options, budget, errors);
-    let preserves = spec.member("preserveUnknownFields").is_true();
-    conversion::validate_conversion(&spec.member("conversion"), preserves, errors);
+    let conversion = spec.member("conversion");
+    conversion::validate_conversion(&conversion, preserves, options, errors);
 }
 
 fn validate_names(names: &Field<'_>, errors: &mut ErrorList) {
@@ -321,6 +325,8 @@ fn is_address(text: &str) -> bool {
 
 #[cfg(test)]
 mod costs_tests;
+#[cfg(test)]
+mod updates_tests;
 #[cfg(test)]
 mod tests {
     use serde_json::{Map, json};

@@ -21,9 +21,13 @@ pub struct Options {
     pub limit_expression_costs: bool,
     /// The depth of schemas is limited (D-96).
     pub limit_depth: bool,
+    /// The certificates of a conversion webhook must be readable (CRD-30).
+    pub require_certificates: bool,
+    /// A conversion webhook must take a review of a version that servers know (CRD-29).
+    pub require_known_reviews: bool,
 }
 
-/// The options of a new definition.
+/// The options that enforce everything.
 pub const ALL: Options = Options {
     require_schema: true,
     require_known_types: true,
@@ -34,4 +38,13 @@ pub const ALL: Options = Options {
     limit_selectable_fields: true,
     limit_expression_costs: true,
     limit_depth: true,
+    require_certificates: true,
+    require_known_reviews: true,
+};
+
+/// The options of a new definition. One whose certificates can't be read is not established
+/// (CRD-66).
+pub const NEW: Options = Options {
+    require_certificates: false,
+    ..ALL
 };

@@ -225,6 +225,14 @@ fn children(schema: &Value) -> impl Iterator<Item = &Value> {
         .chain(maps.flat_map(|members| members.values()))
 }
 
+/// Reports whether a schema has any extensions of Kubernetes.
+pub fn has_extension(schema: &Value) -> bool {
+    let members = schema.as_object().into_iter().flatten();
+    let is_set = |value: &Value| !matches!(value, Value::Null | Value::Bool(false));
+    let mut said = members.filter(|(name, _)| name.starts_with("x-kubernetes-"));
+    said.any(|(_, value)| is_set(value)) || children(schema).any(has_extension)
+}
+
 /// Reports whether a schema has any defaults.
 pub fn has_default(schema: &Value) -> bool {
     let is_said = schema.get("default").is_some_and(|value| !value.is_null());

@@ -6,8 +6,10 @@ use api::field::Field;
 use api::object::Object;
 use serde_json::Value;
 
+use super::certificates::bundle_fault;
 use super::options::Options;
 use super::{paths, schemas};
+use crate::validation::admissionregistration::knows_review;
 
 /// Options that enforce nothing.
 const NONE: Options = Options {
@@ -20,6 +22,8 @@ const NONE: Options = Options {
     limit_selectable_fields: false,
     limit_expression_costs: false,
     limit_depth: false,
+    require_certificates: false,
+    require_known_reviews: false,
 };
 
 /// Returns the options for an update of this definition. One budget covers the check of all
@@ -52,6 +56,10 @@ pub fn options_after(stored: &Object) -> Options {
         let root = version.pointer("/schema/openAPIV3Schema");
         !root.is_some_and(schemas::is_too_deep)
     };
+    let conversion = spec.member("conversion");
+    let webhook = conversion.member("webhook");
+    let client = webhook.member("clientConfig");
+    let bundle = client.member("caBundle");
     Options {
         require_schema: versions.list().iter().all(has_schema),
         require_known_types: keeps(Options {
@@ -74,5 +82,8 @@ pub fn options_after(stored: &Object) -> Options {
         limit_selectable_fields: versions.list().iter().all(is_few),
         limit_expression_costs: true,
         limit_depth: versions.list().iter().all(is_shallow),
+        require_certificates: super::is_established(stored)
+            && bundle_fault(bundle.text()).is_none(),
+        require_known_reviews: knows_review(&webhook.member("conversionReviewVersions")),
     }
 }

@@ -80,6 +80,17 @@ impl<'v> Shared<'v> {
     }
 }
 
+/// Returns options that require structural schemas where something needs them: pruning, defaults,
+/// or extensions.
+pub fn strict_options(options: Options, versions: &[Value], preserves: bool) -> Options {
+    let needs = |schema: &Value| schemas::has_default(schema) || schemas::has_extension(schema);
+    let is_needed = || !preserves || versions.iter().filter_map(root_schema).any(needs);
+    Options {
+        require_structural: options.require_structural || is_needed(),
+        ..options
+    }
+}
+
 /// Validates the versions.
 pub fn validate_versions(
     spec: &Field<'_>,
@@ -89,16 +100,19 @@ pub fn validate_versions(
     errors: &mut ErrorList,
 ) {
     let versions = spec.member("versions");
-    if options.require_schema {
-        for version in versions.items() {
-            let schema = version.member("schema");
-            let root = schema.member("openAPIV3Schema");
-            if !root.is_set() {
-                errors.push(root.required(""));
-            }
+    let preserves = spec.member("preserveUnknownFields");
+    for version in versions.items() {
+        let schema = version.member("schema");
+        let root = schema.member("openAPIV3Schema");
+        if root.is_set() {
+            continue;
+        }
+        if options.require_schema {
+            errors.push(root.required(""));
+        } else if !preserves.is_true() && version.member("served").is_true() {
+            errors.push(root.required("because otherwise all fields are pruned"));
         }
     }
-    let preserves = spec.member("preserveUnknownFields");
     if preserves.is_true()
         && versions
             .list()
