@@ -104,7 +104,7 @@ impl Time {
     }
 
     /// Formats the time as Go does, in the zone in which it was written.
-    pub(in super::super) fn printed(self) -> String {
+    pub fn printed(self) -> String {
         let civil = self.civil(self.zone);
         let mut out = format!(
             "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",

@@ -362,7 +362,7 @@ impl<'v> List<'v> {
     }
 
     /// Returns the items in order.
-    pub(in super::super) fn iter(&self) -> Items<'_, 'v> {
+    pub fn iter(&self) -> Items<'_, 'v> {
         Items {
             open: vec![(self, 0)],
         }
@@ -409,7 +409,8 @@ impl<'v> JsonList<'v> {
 }
 
 /// The items of a list.
-pub(in super::super) struct Items<'l, 'v> {
+#[derive(Debug)]
+pub struct Items<'l, 'v> {
     /// The parts of the list that are not finished, the next one last, with their next positions.
     open: Vec<(&'l List<'v>, usize)>,
 }
@@ -466,7 +467,7 @@ impl<'v> Map<'v> {
     }
 
     /// Returns the keys and values.
-    pub(in super::super) fn entries(&self) -> Vec<(Value<'v>, Outcome<Value<'v>>)> {
+    pub fn entries(&self) -> Vec<(Value<'v>, Outcome<Value<'v>>)> {
         match self {
             Map::Json(map) => {
                 let keys = map.keys().into_iter();
