@@ -347,8 +347,6 @@ google.protobuf.Int64Value{value: 5} == 5
 google.protobuf.BoolValue{value: 1}
 google.protobuf.Nope{}
 k8s.io.Foo{}
-object{}
-object{i: 1}
 self{}
 authorizer.path('/').check('get').allowed()
 oldSelf
@@ -544,7 +542,6 @@ dyn
 list == type([])
 null_type
 optional_type
-timestamp
 google
 google.protobuf
 google.protobuf.Timestamp
@@ -824,16 +821,11 @@ timestamp('9999-12-31T23:59:59Z').getFullYear('Asia/Tokyo')
 timestamp('9999-12-31T23:59:59Z').getFullYear('+14:00')
 timestamp('0001-01-01T00:00:00Z').getFullYear('-01:00')
 timestamp('0001-01-01T00:00:00Z').getFullYear('America/New_York')
-timestamp('2020-01-01T00:00:00Z').getHours('Local')
 timestamp('2020-01-01T00:00:00Z').getHours('utc')
 timestamp('2020-01-01T00:00:00Z').getHours('Utc')
 timestamp('2020-01-01T00:00:00Z').getHours('europe/berlin')
 timestamp('2020-01-01T00:00:00Z').getHours('Europe/Berlin ')
-timestamp('2020-01-01T00:00:00Z').getHours('Europe')
-timestamp('2020-01-01T00:00:00Z').getHours('posix/UTC')
 timestamp('2020-01-01T00:00:00Z').getHours('Europe\\Berlin')
-timestamp('2020-01-01T00:00:00Z').getHours('zone.tab')
-timestamp('2020-01-01T00:00:00Z').getHours('Factory')
 timestamp('2020-01-01T00:00:00Z').getHours('100000:00')
 timestamp('2020-01-01T00:00:00Z').getFullYear('100000:00')
 timestamp('2020-01-01T00:00:00Z').getFullYear('-100000:00')
@@ -1066,6 +1058,42 @@ lists.range(100) == lists.range(100)
 sets.contains(lists.range(100), lists.range(50))
 sets.equivalent(lists.range(100), lists.range(100))
 lists.range(1000).sum()
+'%.1000001f'.format([2.0])
+'%.256f'.format([2.5])
+'%.20e'.format([2.5])
+'%.3e'.format([-0.0])
+quantity('3') == quantity('1').add(quantity('2'))
+quantity('1').add(quantity('2')) == quantity('3')
+[quantity('1').add(1)] == [quantity('2')]
+dyn([1])[1.0 / 0.0]
+dyn([1])[1e18]
+self.l[dyn(1.0)]
+(self.l + [1])[dyn(2u)]
+(self.set + [1])[dyn(2u)]
+dyn(ip('1.2.3.4')).size()
+size(dyn(duration('1s')))
+-dyn('a')
+-dyn(true)
+-dyn(timestamp(0))
+dyn('a') * dyn('a')
+dyn(null) - dyn(1)
+dyn(timestamp(0)) % dyn(1)
+ip('1:2')
+ip('1:2:3:4:5:6:7:8:9')
+ip('1:2:3:4:5:6:7::8')
+ip('1::2::3')
+ip('12345::')
+ip('1:2:')
+ip('::g')
+ip('::1.2.3')
+ip('1:2:3:4:5:6:7:1.2.3.4')
+ip('1:1.2.3.4')
+ip('1.2.3.4.5')
+ip('1.2..4')
+ip('.1.2.3')
+ip('1.2.3.x')
+ip('fe80::%')
+ip('1%2')
 """.strip("\n").split("\n")
 
 PART = re.compile("«([A-Z]+)(?:\\|([^»]*))?»")

@@ -12,9 +12,6 @@ use crate::text::quoting::GoQuoted;
 /// The decimals without a precision.
 const DECIMALS: usize = 6;
 
-/// The most decimals. No number has more of them.
-const MOST_DECIMALS: usize = 1_100;
-
 /// Returns the result of `format`.
 pub(in super::super) fn call<'v>(
     _: &'static str,
@@ -110,13 +107,12 @@ fn formatted(
                 },
                 _ => return wrong(),
             };
-            let decimals = precision.unwrap_or(DECIMALS);
-            if decimals > MOST_DECIMALS {
-                return Err(Why::Other("precision out of range".to_owned()));
-            }
+            let precision = precision.unwrap_or(DECIMALS);
             Ok(match letter {
-                b'f' => fixed(number, decimals),
-                _ => scientific(number, decimals),
+                // Go keeps the precision in 8 bits.
+                b'f' => fixed(number, precision & 0xff),
+                // What is written as the precision is the width, in 16 bits.
+                _ => format!("{:>1$}", scientific(number), precision & 0xffff),
             })
         }
         _ => wrong(),
@@ -153,12 +149,17 @@ fn special(number: f64) -> Option<String> {
     number.is_infinite().then(|| text.to_owned())
 }
 
+/// Returns a number without the sign of a zero.
+fn unsigned_zero(number: f64) -> f64 {
+    if number == 0.0 { 0.0 } else { number }
+}
+
 /// Formats a number as in English: with commas between groups of three digits.
 fn fixed(number: f64, decimals: usize) -> String {
     if let Some(text) = special(number) {
         return text;
     }
-    let text = format!("{number:.decimals$}");
+    let text = format!("{:.decimals$}", unsigned_zero(number));
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => ("-", digits),
         None => ("", text.as_str()),
@@ -179,11 +180,11 @@ fn fixed(number: f64, decimals: usize) -> String {
 }
 
 /// Formats a number with a power of ten as in English: `1.5×10⁰³`.
-fn scientific(number: f64, decimals: usize) -> String {
+fn scientific(number: f64) -> String {
     if let Some(text) = special(number) {
         return text;
     }
-    let text = format!("{number:.decimals$e}");
+    let text = format!("{:.DECIMALS$e}", unsigned_zero(number));
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let (sign, exponent) = match exponent.strip_prefix('-') {
         Some(exponent) => ("⁻", exponent),

@@ -31,6 +31,7 @@ pub(super) fn parse(text: &[char]) -> Result<Node, Refused> {
         words,
         next: 0,
         depth: 0,
+        open: Vec::new(),
         too_deep: None,
     };
     let read = parser.whole();
@@ -49,6 +50,8 @@ struct Parser<'t> {
     next: usize,
     faults: Faults,
     depth: usize,
+    /// For each open bracket or conditional, the marks that may follow a value in it.
+    open: Vec<&'static [&'static str]>,
     /// The error if the expression is too deep.
     too_deep: Option<String>,
 }
@@ -106,6 +109,20 @@ impl Parser<'_> {
         written(self.text, token)
     }
 
+    /// Returns the text between two positions.
+    fn between(&self, from: usize, to: usize) -> String {
+        let letters = self.text.get(from..to).unwrap_or_default();
+        letters.iter().collect()
+    }
+
+    /// Returns the end of the token before the current one.
+    fn last_end(&self) -> usize {
+        let before = self.next.checked_sub(1);
+        before
+            .and_then(|at| self.words.tokens.get(at))
+            .map_or(0, |token| token.end)
+    }
+
     /// Records an error at a token. `what` formats it with the token's text.
     fn fault(&mut self, token: &Token, what: impl FnOnce(&str) -> String) {
         let text = self.text;
@@ -117,7 +134,7 @@ impl Parser<'_> {
 
     /// Reads a mark that is required here. Recovers from an error as ANTLR does: inserts a missing
     /// mark before a token that may follow it, or skips one token before the mark.
-    fn expect(&mut self, mark: &str, follows: fn(&Token) -> bool) -> Read<()> {
+    fn expect(&mut self, mark: &str) -> Read<()> {
         if self.accept(mark) {
             return Some(());
         }
@@ -129,7 +146,11 @@ impl Parser<'_> {
             self.next += 2;
             return Some(());
         }
-        if follows(&token) {
+        let is_missing = match mark {
+            ":" => starts_expression(&token),
+            _ => self.follows_value(&token),
+        };
+        if is_missing {
             self.fault(&token, |text| format!("missing '{mark}' at '{text}'"));
             return Some(());
         }
@@ -160,6 +181,28 @@ impl Parser<'_> {
         self.inside(|parser| parser.conditional(also))
     }
 
+    /// Reads an expression that these marks may follow.
+    fn enclosed(&mut self, marks: &'static [&'static str], also: &[&str]) -> Read {
+        self.open.push(marks);
+        let node = self.expression(also);
+        self.open.pop();
+        node
+    }
+
+    /// Returns whether a token can follow a complete value here.
+    fn follows_value(&self, token: &Token) -> bool {
+        match (token.kind, self.open.last()) {
+            (Kind::End, open) => open.is_none(),
+            (Kind::Mark(mark), open) => {
+                let is_operator = matches!(mark, "." | "[" | "?" | "&&" | "||")
+                    || strength(mark).is_some();
+                // linear: at most two marks.
+                is_operator || open.is_some_and(|open| open.contains(&mark))
+            }
+            _ => false,
+        }
+    }
+
     /// Reads a nested expression. All recursion passes through here, so the depth is limited here.
     fn inside(&mut self, read: impl FnOnce(&mut Self) -> Read) -> Read {
         if self.depth >= MAX_DEPTH {
@@ -188,8 +231,11 @@ impl Parser<'_> {
         if !self.accept("?") {
             return Some(condition);
         }
-        let yes = self.or(&[])?;
-        self.expect(":", starts_expression)?;
+        self.open.push(&[":"]);
+        let yes = self.or(&[]);
+        self.open.pop();
+        let yes = yes?;
+        self.expect(":")?;
         let no = self.expression(&[])?;
         let parts = Box::new([condition, yes, no]);
         Some(Node::new(at, Expression::Conditional(parts)))
@@ -223,15 +269,9 @@ impl Parser<'_> {
             let Kind::Mark(mark) = token.kind else {
                 return Some(left);
             };
-            let strength = match mark {
-                "<" | "<=" | ">=" | ">" | "==" | "!=" | "in" => 0,
-                "+" | "-" => 1,
-                "*" | "/" | "%" => 2,
-                _ => return Some(left),
-            };
-            if strength < least {
+            let Some(strength) = strength(mark).filter(|strength| *strength >= least) else {
                 return Some(left);
-            }
+            };
             self.next += 1;
             let name = match mark {
                 "in" => "@in".to_owned(),
@@ -266,6 +306,15 @@ impl Parser<'_> {
             });
             return None;
         }
+        let operand = self.token();
+        if mark == "-" && !starts_primary(&operand) {
+            let end = if is_end { self.last_end() } else { operand.end };
+            let input = self.between(token.at, end);
+            self.fault(&operand, |_| format!("no viable alternative at input '{input}'"));
+            if operand.is("!") {
+                return None;
+            }
+        }
         let of = self.member(&[])?;
         // Two negations cancel each other.
         match count % 2 == 0 {
@@ -283,8 +332,8 @@ impl Parser<'_> {
                 node = self.select(node, &token)?;
             } else if self.accept("[") {
                 let is_optional = self.accept("?");
-                let key = self.expression(if is_optional { &[] } else { &["?"] })?;
-                self.expect("]", follows_value)?;
+                let key = self.enclosed(&["]"], if is_optional { &[] } else { &["?"] })?;
+                self.expect("]")?;
                 node = Node::new(
                     token.at,
                     Expression::Index {
@@ -321,10 +370,19 @@ impl Parser<'_> {
                 });
                 return None;
             }
-            kind => {
+            _ if is_optional => {
                 self.fault(&token, |text| {
-                    let found = if kind == Kind::End { "" } else { text };
-                    format!("no viable alternative at input '.{found}'")
+                    format!("mismatched input '{text}' expecting {{IDENTIFIER, ESC_IDENTIFIER}}")
+                });
+                self.faults
+                    .add(token.at, || "unsupported ident kind".to_owned());
+                return None;
+            }
+            kind => {
+                let end = if kind == Kind::End { dot.end } else { token.end };
+                let input = self.between(dot.at, end);
+                self.fault(&token, |_| {
+                    format!("no viable alternative at input '{input}'")
                 });
                 return None;
             }
@@ -369,11 +427,11 @@ impl Parser<'_> {
         if self.accept(")") {
             return Some(arguments);
         }
-        arguments.push(self.expression(&[")"])?);
+        arguments.push(self.enclosed(&[")", ","], &[")"])?);
         while self.accept(",") {
-            arguments.push(self.expression(&[])?);
+            arguments.push(self.enclosed(&[")", ","], &[])?);
         }
-        self.expect(")", follows_value)?;
+        self.expect(")")?;
         Some(arguments)
     }
 
@@ -425,8 +483,8 @@ impl Parser<'_> {
                 self.name(name.at, format!(".{written}"))
             }
             Kind::Mark("(") => {
-                let inner = self.expression(&[])?;
-                self.expect(")", follows_value)?;
+                let inner = self.enclosed(&[")"], &[])?;
+                self.expect(")")?;
                 Some(inner)
             }
             Kind::Mark("[") => self.list(token.at),
@@ -508,15 +566,16 @@ fn starts_primary(token: &Token) -> bool {
     }
 }
 
-fn starts_expression(token: &Token) -> bool {
-    starts_primary(token) || token.is("-") || token.is("!")
+/// Returns the strength of a binary operator.
+fn strength(mark: &str) -> Option<usize> {
+    match mark {
+        "<" | "<=" | ">=" | ">" | "==" | "!=" | "in" => Some(0),
+        "+" | "-" => Some(1),
+        "*" | "/" | "%" => Some(2),
+        _ => None,
+    }
 }
 
-/// Returns whether a token can follow a complete value.
-fn follows_value(token: &Token) -> bool {
-    match token.kind {
-        Kind::End => true,
-        Kind::Mark(mark) => !matches!(mark, "(" | "!" | "true" | "false" | "null"),
-        _ => false,
-    }
+fn starts_expression(token: &Token) -> bool {
+    starts_primary(token) || token.is("-") || token.is("!")
 }

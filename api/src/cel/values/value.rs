@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map as Members, Value as Json};
 
+use super::super::library::conversions::go_double;
 use super::super::shape::{ListShape, ObjectShape, Order, Shape};
 use super::amounts::Amount;
 use super::authorizer::{Authorized, Decision};
@@ -16,7 +17,6 @@ use super::json::{map_of, member_of, value_of};
 use super::semver::Semver;
 use super::times::Time;
 use super::urls::Url;
-use crate::text::quoting::go_number;
 
 /// A value.
 #[derive(Clone, Debug)]
@@ -327,7 +327,7 @@ impl fmt::Display for Value<'_> {
             Value::Bool(of) => of.fmt(f),
             Value::Int(of) => of.fmt(f),
             Value::Uint(of) => of.fmt(f),
-            Value::Double(of) => f.write_str(&go_number(*of)),
+            Value::Double(of) => f.write_str(&go_double(*of)),
             Value::String(of) | Value::Type(of) => f.write_str(of),
             other => f.write_str(other.type_name()),
         }
@@ -365,6 +365,20 @@ impl<'v> List<'v> {
     pub fn iter(&self) -> Items<'_, 'v> {
         Items {
             open: vec![(self, 0)],
+        }
+    }
+
+    /// Returns whether the item at this position is one of an object's own list, which takes only
+    /// signed integers.
+    pub(in super::super) fn is_own(&self, at: usize) -> bool {
+        match self {
+            List::Json(_) | List::Merged(..) => true,
+            List::Items(_) => false,
+            List::Joined(of) => match at.checked_sub(of.first.len()) {
+                None => of.first.is_own(at),
+                // The position in the second list is computed.
+                Some(_) => false,
+            },
         }
     }
 
