@@ -8,8 +8,9 @@ The result is api/tests/recorded/cel.json.gz: a line about all (how it was recor
 of `self`), then a case a line: the expression and its answer, whose form cel_reference.go documents.
 api/tests/cel.rs compares with it.
 
-cel.py --server URL --token TOKEN checks a sample of the recorded answers against a kube-apiserver: definitions whose
-rules fail with a messageExpression, and rules that are padded to the unit below and above the limit on cost.
+cel.py --evaluator PROGRAM --server URL --token TOKEN compares a sample of the recorded answers with a kube-apiserver's:
+errors about definitions, the errors and values of a hundred rules of one definition, which fail with a
+messageExpression, and costs, by loops that may just run and those with one item more.
 """
 import argparse
 import gzip
@@ -20,6 +21,7 @@ import random
 import re
 import ssl
 import subprocess
+import time
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -27,8 +29,10 @@ FIXTURE = ROOT / "api/tests/recorded/cel.json.gz"
 SEED = 37
 COUNT = 10_000
 RUNS = 12
+# The most that an expression may cost.
+LIMIT = 1_000_000
 
-ITEM = {"type": "object", "properties": {"k": {"type": "string", "maxLength": 5}, "v": {"type": "integer"}}}
+ITEM = {"type": "object", "required": ["k"], "properties": {"k": {"type": "string", "maxLength": 5}, "v": {"type": "integer"}}}
 KEYED = {"type": "array", "maxItems": 4, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": ITEM}
 SCHEMA = {
     "type": "object",
@@ -1196,22 +1200,135 @@ def expressions(seed, count):
 
 def recorded(evaluator, texts):
     """Returns each expression with its answer, without those whose answers vary."""
+    runs = [asked(evaluator, texts) for _ in range(RUNS)]
+    return [(text, first) for text, first, *others in zip(texts, *runs) if all(other == first for other in others)]
+
+
+
+class Server:
+    """A kube-apiserver, and definitions with rules about one expression each."""
+
+    def __init__(self, url, token):
+        parts = urllib.parse.urlsplit(url)
+        context = ssl._create_unverified_context()
+        self.connection = http.client.HTTPSConnection(parts.hostname, parts.port, context=context, timeout=60)
+        self.headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self.count = 0
+
+    def send(self, method, path, body=None):
+        self.connection.request(method, path, body and json.dumps(body), self.headers)
+        answer = self.connection.getresponse()
+        return answer.status, json.loads(answer.read())
+
+    def definition(self, rules):
+        """Creates a definition, and returns its name and what the server says to it."""
+        self.count += 1
+        plural = f"sample{self.count}s"
+        names = {"plural": plural, "singular": plural[:-1], "kind": plural.capitalize()}
+        spec = {**SCHEMA, "x-kubernetes-validations": rules}
+        schema = {"type": "object", "properties": {"spec": spec}}
+        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+        crd = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.cel.example"},
+            "spec": {"group": "cel.example", "scope": "Cluster", "names": names, "versions": [version]},
+        }
+        return plural, *self.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+
+    def verdicts(self, plural):
+        """Returns the messages about an object, once the definition is served."""
+        body = {"apiVersion": "cel.example/v1", "kind": plural.capitalize(), "metadata": {"name": "a"}, "spec": OBJECT}
+        for _ in range(100):
+            status, answer = self.send("POST", f"/apis/cel.example/v1/{plural}?dryRun=All", body)
+            if status != 404:
+                return [cause["message"] for cause in answer.get("details", {}).get("causes", [])]
+            time.sleep(0.1)
+        raise SystemExit(f"{plural} is not served")
+
+
+def checked(evaluator, server, cases, count):
+    """Compares a sample of the recorded answers with a server's. Returns how many agree, and the others."""
+    chosen = random.Random(SEED)
+    agreed, differences = {"faults": 0, "errors": 0, "values": 0, "costs": 0}, []
+
+    def note(kind, text, is_same, found):
+        agreed[kind] += is_same
+        if not is_same:
+            differences.append((kind, text, found))
+
+    def sample(key, fits):
+        found = [case for case in cases if key in case[1] and fits(case)]
+        return chosen.sample(found, min(count, len(found)))
+
+    # The server names the type of self after the time.
+    plain = re.compile("selfType[0-9]+")
+    for text, answer in sample("f", lambda case: case[0].strip() and "object" not in case[1]["f"]):
+        _, _, said = server.definition([{"rule": text, "message": "m"}])
+        note("faults", text, answer["f"] in plain.sub("object", said.get("message", "")), said.get("message"))
+    one_line = lambda case: "\n" not in case[0] and case[0].strip() and case[1]["s"][1] < 100_000
+    # Errors and values: a hundred rules of one definition, whose messages tell them apart.
+    errors = sample("x", lambda case: one_line(case) and "internal error" not in case[1]["x"])
+    values = sample("v", lambda case: one_line(case) and re.match('(-?[0-9]+u?|true|false|"[ -~]+")$', case[1]["v"]))
+    for kind, part in (("errors", errors), ("values", values)):
+        for at in range(0, len(part), 100):
+            some = part[at : at + 100]
+            rules = [{"rule": f"[{text}].size() == 0", "messageExpression": f"'{n}=' + string({text})"} for n, (text, _) in enumerate(some)]
+            if kind == "errors":
+                rules = [{"rule": f"[{text}].size() == 0", "message": f"{n}="} for n, (text, _) in enumerate(some)]
+            plural, status, said = server.definition(rules)
+            if status != 201:
+                differences.append((kind, plural, said.get("message")))
+                continue
+            messages = server.verdicts(plural)
+            for n, (text, answer) in enumerate(some):
+                if kind == "errors":
+                    wanted = {answer["x"] + f" evaluating rule: {n}=", f"'{answer['x']}': call arguments did not match a supported operator, function or macro signature for rule: {n}="}
+                    is_same = any(message.split(": ", 2)[-1] in wanted or any(message.endswith(one) for one in wanted) for message in messages)
+                else:
+                    value = answer["v"].strip('"').replace('\\"', '"').replace("\\\\", "\\")
+                    value = value[:-1] if re.fullmatch("[0-9]+u", answer["v"]) else value
+                    is_same = any(message.endswith(f"{n}={value}".strip()) for message in messages)
+                note(kind, text, is_same, [message for message in messages if f"{n}=" in message])
+    # Costs: a loop that costs as much as it may, and one with one item more. The evaluator says how long it may be.
+    loops = [text for text, answer in sample("v", one_line) if answer["c"] > 0]
+    for text in loops:
+        loop = lambda length: f"lists.range({length}).all(i, [{text}].size() == 1)"
+        [few, more] = asked(evaluator, [loop(10), loop(20)])
+        [few, more] = few["c"], more["c"]
+        low = 10 + (LIMIT - few) * 10 // (more - few)
+        found = []
+        for length in (low, low + 1):
+            plural, status, said = server.definition([{"rule": loop(length), "message": "m"}])
+            found.append(server.verdicts(plural) if status == 201 else [said.get("message")])
+        note("costs", text, found[0] == [] and "cost exceeds limit" in "".join(found[1]), found)
+    return agreed, differences
+
+
+def asked(evaluator, texts):
     request = json.dumps({"schema": SCHEMA, "object": OBJECT, "expressions": texts})
-    runs = []
-    for _ in range(RUNS):
-        done = subprocess.run([evaluator], input=request, timeout=300, capture_output=True, text=True, check=True)
-        runs.append(done.stdout.splitlines())
-    return [(text, json.loads(answers[0])) for text, *answers in zip(texts, *runs) if len(set(answers)) == 1]
+    done = subprocess.run([evaluator], input=request, capture_output=True, text=True, timeout=300, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--evaluator")
     parser.add_argument("--print", action="store_true")
+    parser.add_argument("--server")
+    parser.add_argument("--token")
+    parser.add_argument("--sample", type=int, default=60)
     args = parser.parse_args()
     texts = expressions(SEED, COUNT)
     if args.print:
         print("\n".join(map(repr, texts)))
+        return
+    if args.server:
+        lines = gzip.decompress(FIXTURE.read_bytes()).decode().splitlines()
+        agreed, differences = checked(args.evaluator, Server(args.server, args.token), [json.loads(line) for line in lines[1:]], args.sample)
+        for difference in differences:
+            print(*difference, sep="\n   ")
+        print(agreed)
         return
     cases = recorded(args.evaluator, texts)
     how = "cel_reference.go in Kubernetes 1.36.2 with cel-go 0.26.0"

@@ -95,7 +95,7 @@ impl Checker<'_> {
                 let result = match (name, range) {
                     ("optMap", _) => Type::optional(found),
                     ("optFlatMap", _) => self.flat(of.at, found),
-                    ("transformMapEntry", _) => found,
+                    ("transformMapEntry", _) => self.entries(of.at, found),
                     ("transformMap", Type::Map(of)) => Type::map(of.0.clone(), found),
                     ("transformMap", Type::List(_)) => Type::map(Type::Int, found),
                     ("transformMap", _) => Type::map(item_of(range), found),
@@ -115,6 +115,15 @@ impl Checker<'_> {
         match joined(&none, &found) {
             Some(_) => found,
             None => self.no_overload(at, "_?_:_", None, &[Type::Bool, found, none]),
+        }
+    }
+
+    /// Returns the type of `transformMapEntry`: a result that is a map.
+    fn entries(&mut self, at: usize, found: Type) -> Type {
+        let map = Type::map(Type::Dyn, Type::Dyn);
+        match joined(&map, &found) {
+            Some(_) => found,
+            None => self.no_overload(at, "cel.@mapInsert", None, &[map, found]),
         }
     }
 

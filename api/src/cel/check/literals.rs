@@ -58,7 +58,6 @@ impl Items {
     }
 }
 
-
 impl Checker<'_> {
     /// Returns the type of an item that is present. One that may be absent has to be optional.
     fn present(&mut self, is_optional: bool, at: usize, found: Type) -> Type {

@@ -111,7 +111,11 @@ fn double(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if let Some(digits) = digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
         let number = hexadecimal(digits)?;
-        return Some(if text.starts_with('-') { -number } else { number });
+        return Some(if text.starts_with('-') {
+            -number
+        } else {
+            number
+        });
     }
     let number: f64 = text.parse().ok()?;
     let is_named = text.contains(['n', 'N']);

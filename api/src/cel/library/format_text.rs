@@ -12,6 +12,9 @@ use crate::text::quoting::GoQuoted;
 /// The decimals without a precision.
 const DECIMALS: usize = 6;
 
+/// The greatest precision that Go reads.
+const MOST_PRECISION: usize = 10_000_009;
+
 /// Returns the result of `format`.
 pub(in super::super) fn call<'v>(
     _: &'static str,
@@ -108,8 +111,12 @@ fn formatted(
                 _ => return wrong(),
             };
             let precision = precision.unwrap_or(DECIMALS);
+            if precision > MOST_PRECISION {
+                return Ok("%!(NOVERB)".to_owned());
+            }
             Ok(match letter {
-                // Go keeps the precision in 8 bits.
+                // Go keeps the precision in 8 bits. If they are zero, there is none.
+                b'f' if precision > 0 && precision & 0xff == 0 => in_full(number),
                 b'f' => fixed(number, precision & 0xff),
                 // What is written as the precision is the width, in 16 bits.
                 _ => format!("{:>1$}", scientific(number), precision & 0xffff),
@@ -159,10 +166,19 @@ fn fixed(number: f64, decimals: usize) -> String {
     if let Some(text) = special(number) {
         return text;
     }
-    let text = format!("{:.decimals$}", unsigned_zero(number));
+    grouped(&format!("{:.decimals$}", unsigned_zero(number)))
+}
+
+/// Formats a number as [`fixed`], with as many decimals as it has.
+fn in_full(number: f64) -> String {
+    special(number).unwrap_or_else(|| grouped(&unsigned_zero(number).to_string()))
+}
+
+/// Puts commas between groups of three digits before the point.
+fn grouped(text: &str) -> String {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => ("-", digits),
-        None => ("", text.as_str()),
+        None => ("", text),
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let mut out = sign.to_owned();

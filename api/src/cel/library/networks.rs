@@ -197,7 +197,7 @@ fn v6_fault(text: &str) -> Option<(&'static str, &str)> {
         let following = rest.get(digits..).unwrap_or_default();
         if following.starts_with('.') {
             return match bytes {
-                0..=11 if !has_gap => Some((
+                _ if !has_gap && bytes != 12 => Some((
                     "embedded IPv4 address must replace the final 2 fields of the address",
                     rest,
                 )),

@@ -71,7 +71,7 @@ fn named_zone(name: &str, time: Time) -> Outcome<i64> {
         return Ok(0);
     }
     let is_path = name.split('/').any(|part| part == "..");
-    if is_path || name.starts_with('/') || name.contains('\\') {
+    if is_path || name.starts_with(['/', '\\']) {
         return error("time: invalid location name");
     }
     let zone = TimeZoneDatabase::bundled().get(name).ok();
@@ -83,10 +83,7 @@ fn named_zone(name: &str, time: Time) -> Outcome<i64> {
     let seconds = time.seconds();
     let known = jiff::Timestamp::new(seconds, 0);
     let known = known.or_else(|_| jiff::Timestamp::new(seconds - 146_097 * 86_400, 0));
-    Ok(zone
-        .to_offset(known.unwrap_or_default())
-        .seconds()
-        .into())
+    Ok(zone.to_offset(known.unwrap_or_default()).seconds().into())
 }
 
 /// Returns the result of a method of times and durations.

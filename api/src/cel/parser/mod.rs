@@ -194,8 +194,8 @@ impl Parser<'_> {
         match (token.kind, self.open.last()) {
             (Kind::End, open) => open.is_none(),
             (Kind::Mark(mark), open) => {
-                let is_operator = matches!(mark, "." | "[" | "?" | "&&" | "||")
-                    || strength(mark).is_some();
+                let is_operator =
+                    matches!(mark, "." | "[" | "?" | "&&" | "||") || strength(mark).is_some();
                 // linear: at most two marks.
                 is_operator || open.is_some_and(|open| open.contains(&mark))
             }
@@ -310,7 +310,9 @@ impl Parser<'_> {
         if mark == "-" && !starts_primary(&operand) {
             let end = if is_end { self.last_end() } else { operand.end };
             let input = self.between(token.at, end);
-            self.fault(&operand, |_| format!("no viable alternative at input '{input}'"));
+            self.fault(&operand, |_| {
+                format!("no viable alternative at input '{input}'")
+            });
             if operand.is("!") {
                 return None;
             }
@@ -379,7 +381,11 @@ impl Parser<'_> {
                 return None;
             }
             kind => {
-                let end = if kind == Kind::End { dot.end } else { token.end };
+                let end = if kind == Kind::End {
+                    dot.end
+                } else {
+                    token.end
+                };
                 let input = self.between(dot.at, end);
                 self.fault(&token, |_| {
                     format!("no viable alternative at input '{input}'")
