@@ -4,6 +4,8 @@
 //! makes of them, and documents the form of the answers: errors of the text, values, errors of the
 //! evaluation, costs, and estimates of costs.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read as _;

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::definition::schema_of;
 use crate::api::cel::rules::{Checking, Rules};
-use crate::api::deep;
 use crate::api::custom::{CustomSchema, ScalePaths, Structure, prevents_rules, rules_not_checked};
+use crate::api::deep;
 use crate::api::error_list::ErrorList;
 use crate::api::object::Object;
 use crate::api::structural::{Budget, StructuralSchema};

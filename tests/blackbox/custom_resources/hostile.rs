@@ -140,11 +140,7 @@ async fn deep_broad_and_costly_schemas_are_answered_crd_13_crd_51() {
     };
     let schemas = [
         ("deep", nested(800, &object), &[422][..]),
-        (
-            "lists in lists",
-            object(nested(500, &list)),
-            &[422],
-        ),
+        ("lists in lists", object(nested(500, &list)), &[422]),
         ("a bomb", object(lists), &[422]),
         ("rules", many(300, &ruled), &[422]),
         (
@@ -206,9 +202,7 @@ async fn schemas_are_as_deep_as_all_threads_can_follow_crd_13() {
     let client = daemon.client();
     let nested = |depth: usize| {
         let inside = json!({"type": "string", "default": "found"});
-        let wrap = |inside: Value, _| {
-            json!({"type": "object", "default": {}, "properties": {"a": inside}})
-        };
+        let wrap = |inside: Value, _| json!({"type": "object", "default": {}, "properties": {"a": inside}});
         let mut schema = (0..depth).fold(inside, wrap);
         schema.as_object_mut().unwrap().remove("default");
         schema
