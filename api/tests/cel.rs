@@ -1,8 +1,8 @@
 //! CEL expressions by the recorded answers of Kubernetes 1.36.2 (CRD-50, CRD-51, CRD-176, CRD-177).
 //!
-//! `tools/facts/cel.py` generates the expressions of `recorded/cel.json.gz`, records what Kubernetes
-//! makes of them, and documents the form of the answers: errors of the text, values, errors of the
-//! evaluation, costs, and estimates of costs.
+//! `tools/facts/cel.py` generates the expressions of `recorded/cel.json.gz`, records what
+//! Kubernetes makes of them, and documents the form of the answers: errors of the text, values,
+//! errors of the evaluation, costs, and estimates of costs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -114,7 +114,7 @@ fn answer(text: &str, environment: &Environment, shape: &Shape, object: &Json) -
 /// How our answer may differ from a recorded one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Known {
-    /// cel-go panics, and the error says so. Ours is the error that it met, or that of the function.
+    /// cel-go panics, and the error says so. Ours is the error that it met.
     Panic,
     /// Messages of protobuf and keys that no other value equals are refused (D-97).
     Refused,

@@ -22,7 +22,7 @@ impl Checker<'_> {
         let is_about_optional = matches!(of.name, "optMap" | "optFlatMap");
         let (first, second) = match &range {
             _ if is_about_optional => {
-                // The macro calls `hasValue` and `value` on the optional, so its errors occur twice.
+                // The macro calls `hasValue` and `value` on it, so its errors occur twice.
                 let again = self.faults.get(before.0..).unwrap_or_default().to_vec();
                 self.faults.extend(again);
                 let again = self.later.get(before.1..).unwrap_or_default().to_vec();

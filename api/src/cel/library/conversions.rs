@@ -7,7 +7,7 @@ use super::super::values::value::{Opaque, Outcome, Value, error, no_overload};
 use super::super::values::work_limit::Work;
 use super::networks::printed_cidr;
 use crate::text::go_duration;
-use crate::text::quoting::go_number;
+use crate::text::quoting::go_double;
 
 /// Converts a value to the type with the name of the function.
 pub(in super::super) fn convert<'v>(
@@ -55,17 +55,6 @@ fn string<'v>(value: &Value<'v>, work: &Work) -> Outcome<Value<'v>> {
         _ => return no_overload(),
     };
     Ok(Value::text(text))
-}
-
-/// Formats a float as Go does.
-pub(in super::super) fn go_double(number: f64) -> String {
-    if number.is_nan() {
-        return "NaN".to_owned();
-    }
-    if number.is_infinite() {
-        return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    go_number(number)
 }
 
 /// Returns the name of a type by the function that converts to it.

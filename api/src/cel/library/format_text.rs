@@ -6,8 +6,8 @@ use super::super::format_clauses::{clause, requirement};
 use super::super::values::times::printed_duration;
 use super::super::values::value::{List, Map, Outcome, Value, error, no_overload};
 use super::super::values::work_limit::Work;
-use super::conversions::{convert, go_double};
-use crate::text::quoting::GoQuoted;
+use super::conversions::convert;
+use crate::text::quoting::{GoQuoted, go_double};
 
 /// The decimals without a precision.
 const DECIMALS: usize = 6;
@@ -118,7 +118,7 @@ fn formatted(
                 // Go keeps the precision in 8 bits. If they are zero, there is none.
                 b'f' if precision > 0 && precision & 0xff == 0 => in_full(number),
                 b'f' => fixed(number, precision & 0xff),
-                // What is written as the precision is the width, in 16 bits.
+                // The precision is taken for the width, in 16 bits.
                 _ => format!("{:>1$}", scientific(number), precision & 0xffff),
             })
         }

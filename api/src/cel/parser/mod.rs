@@ -1,8 +1,10 @@
 //! The parser, with the errors of cel-go's parser.
 
 mod collections;
+mod marks;
 mod numbers;
 
+use self::marks::{expected_start, starts_expression, starts_primary, strength};
 use super::Faults;
 use super::lexer::{Kind, Token, Words, words};
 use super::macros;
@@ -58,24 +60,6 @@ struct Parser<'t> {
 
 /// `None` stops parsing after an error from which the parser cannot recover.
 type Read<T = Node> = Option<T>;
-
-/// Returns the tokens that may begin an expression, as errors list them. `also` has further marks
-/// that are possible at the position.
-fn expected_start(also: &[&str]) -> String {
-    let all = [
-        "[", "]", "{", "}", "(", ")", ".", ",", "-", "!", "?", "true", "false", "null",
-    ];
-    let never = ["]", "}", ")", ",", "?"];
-    let marks = all
-        .into_iter()
-        // linear: both lists are short constants.
-        .filter(|mark| !never.contains(mark) || also.contains(mark));
-    let marks: Vec<String> = marks.map(|mark| format!("'{mark}'")).collect();
-    format!(
-        "{{{}, NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}}",
-        marks.join(", ")
-    )
-}
 
 impl Parser<'_> {
     fn token(&self) -> Token {
@@ -561,27 +545,4 @@ fn call(at: usize, name: &str, arguments: Vec<Node>) -> Node {
             arguments,
         },
     )
-}
-
-/// Returns whether a token can begin a primary expression.
-fn starts_primary(token: &Token) -> bool {
-    match token.kind {
-        Kind::Mark(mark) => matches!(mark, "[" | "{" | "(" | "." | "true" | "false" | "null"),
-        Kind::EscapedName | Kind::End => false,
-        _ => true,
-    }
-}
-
-/// Returns the strength of a binary operator.
-fn strength(mark: &str) -> Option<usize> {
-    match mark {
-        "<" | "<=" | ">=" | ">" | "==" | "!=" | "in" => Some(0),
-        "+" | "-" => Some(1),
-        "*" | "/" | "%" => Some(2),
-        _ => None,
-    }
-}
-
-fn starts_expression(token: &Token) -> bool {
-    starts_primary(token) || token.is("-") || token.is("!")
 }

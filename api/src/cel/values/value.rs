@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use serde_json::{Map as Members, Value as Json};
 
-use super::super::library::conversions::go_double;
 use super::super::shape::{ListShape, ObjectShape, Order, Shape};
 use super::amounts::Amount;
 use super::authorizer::{Authorized, Decision};
@@ -17,6 +16,7 @@ use super::json::{map_of, member_of, value_of};
 use super::semver::Semver;
 use super::times::Time;
 use super::urls::Url;
+use crate::text::quoting::go_double;
 
 /// A value.
 #[derive(Clone, Debug)]
