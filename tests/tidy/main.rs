@@ -673,7 +673,7 @@ fn every_test_that_a_deviation_names_exists() {
     let deviations = std::fs::read_to_string(root().join("tests/deviations.md")).unwrap();
     let tests: String = CRATES
         .iter()
-        .chain(&["tests", "kinds/tests"])
+        .chain(&["tests", "api/tests", "kinds/tests"])
         .flat_map(|folder| files(folder, ".rs"))
         .map(|path| std::fs::read_to_string(path).unwrap())
         .collect();

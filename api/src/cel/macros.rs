@@ -50,18 +50,39 @@ pub(super) fn fault(name: &str, target: Option<&Node>, arguments: &[Node]) -> Op
                 .to_owned(),
         });
     }
-    let mut names = arguments.iter().take(found.names);
-    let wrong = names.find(|name| match &name.what {
-        Expression::Name(name) => name.starts_with('.'),
-        _ => true,
-    })?;
-    Some(Fault {
-        at: wrong.at,
-        what: match is_sort {
-            true => "argument is not an identifier".to_owned(),
-            false => "argument must be a simple name".to_owned(),
-        },
-    })
+    names_fault(name, arguments.get(..found.names)?)
+}
+
+/// Returns the error in the names that a macro binds, if any.
+fn names_fault(name: &str, arguments: &[Node]) -> Option<Fault> {
+    let mut before = None;
+    for argument in arguments {
+        let named = match &argument.what {
+            Expression::Name(name) if !name.starts_with('.') => Some(name.as_str()),
+            _ => None,
+        };
+        let what = match (name, named) {
+            ("sortBy", None) => "argument is not an identifier".to_owned(),
+            ("optMap" | "optFlatMap", None) => {
+                format!("{name}() variable name must be a simple identifier")
+            }
+            (_, None) => "argument must be a simple name".to_owned(),
+            (_, Some(of)) if before == named => format!("duplicate variable name: {of}"),
+            ("optMap" | "optFlatMap" | "sortBy", Some(_)) => continue,
+            (_, Some("__result__" | "@result")) => {
+                "iteration variable overwrites accumulator variable".to_owned()
+            }
+            _ => {
+                before = named;
+                continue;
+            }
+        };
+        return Some(Fault {
+            at: argument.at,
+            what,
+        });
+    }
+    None
 }
 
 /// Returns whether this is not a literal of another type.

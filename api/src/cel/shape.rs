@@ -183,13 +183,16 @@ impl Shape {
             Kind::Bytes => Type::Bytes,
             Kind::Duration => Type::Duration,
             Kind::Date | Kind::DateTime => Type::Timestamp,
-            Kind::List(of) => Type::list(below(&of.as_ref()?.items, name, budget)?),
-            Kind::Map(of) => Type::map(Type::String, below(of, name, budget)?),
+            Kind::List(of) => {
+                let item = Arc::from("@idx");
+                Type::list(name.part(&item, &of.as_ref()?.items, budget)?)
+            }
+            Kind::Map(of) => {
+                let value = Arc::from("@elem");
+                Type::map(Type::String, name.part(&value, of, budget)?)
+            }
             Kind::Object(of) => {
-                let own_name = match name.above {
-                    Some(above) => above.member(Arc::clone(name.name)),
-                    None => ObjectName::new(name.name),
-                };
+                let own_name = name.whole();
                 let members = of.fields.iter().filter_map(|field| {
                     let named = Named {
                         above: Some(&own_name),
@@ -243,6 +246,25 @@ impl Shape {
 struct Named<'n> {
     above: Option<&'n ObjectName>,
     name: &'n Arc<str>,
+}
+
+impl Named<'_> {
+    fn whole(&self) -> ObjectName {
+        match self.above {
+            Some(above) => above.member(Arc::clone(self.name)),
+            None => ObjectName::new(self.name),
+        }
+    }
+
+    /// Returns the type of the items of a list, or of the values of a map.
+    fn part(&self, name: &Arc<str>, of: &Shape, budget: &Budget) -> Option<Type> {
+        let whole = self.whole();
+        let name = Named {
+            above: Some(&whole),
+            name,
+        };
+        below(of, &name, budget)
+    }
 }
 
 fn below(of: &Shape, name: &Named<'_>, budget: &Budget) -> Option<Type> {

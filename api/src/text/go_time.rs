@@ -143,7 +143,7 @@ pub(crate) fn canonical(text: &str, decimals: Decimals) -> Result<Option<String>
 
 /// Returns the days since 1970 of a date, in a calendar whose years begin in March, so that leap
 /// days come last.
-fn days_of(year: i64, month: i64, day: i64) -> i64 {
+pub(crate) fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     let in_era = year.rem_euclid(400);
@@ -151,8 +151,8 @@ fn days_of(year: i64, month: i64, day: i64) -> i64 {
     year.div_euclid(400) * 146_097 + of_era - 719_468
 }
 
-/// Returns year, month and day.
-fn civil(days: i64) -> (i64, i64, i64) {
+/// Returns year, month and day of a day, by the days since 1970.
+pub(crate) fn civil(days: i64) -> (i64, i64, i64) {
     let days = days.saturating_add(719_468);
     let of_era = days.rem_euclid(146_097);
     let in_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

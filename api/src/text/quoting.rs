@@ -21,6 +21,16 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
+/// Formats a float as Go does, also one without digits.
+pub fn go_double(number: f64) -> String {
+    match number {
+        of if of.is_nan() => "NaN".to_owned(),
+        f64::INFINITY => "+Inf".to_owned(),
+        f64::NEG_INFINITY => "-Inf".to_owned(),
+        of => go_number(of),
+    }
+}
+
 /// Formats a floating-point number as Go does: `3`, `1.5`, `1e+06`.
 pub fn go_number(number: f64) -> String {
     let magnitude = number.abs();

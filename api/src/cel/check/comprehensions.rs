@@ -2,7 +2,7 @@
 
 use super::super::tree::Node;
 use super::super::types::{Type, joined};
-use super::Checker;
+use super::{Checker, MAX_FAULTS};
 
 /// A call of a macro, with the position for its errors.
 pub(super) struct Comprehension<'n> {
@@ -17,11 +17,18 @@ pub(super) struct Comprehension<'n> {
 impl Checker<'_> {
     /// Returns the type of a macro over the items of a value.
     pub(super) fn comprehension(&mut self, of: &Comprehension<'_>) -> Type {
+        let before = (self.faults.len(), self.later.len());
         let range = self.type_of(of.target);
         let is_about_optional = matches!(of.name, "optMap" | "optFlatMap");
         let (first, second) = match &range {
             _ if is_about_optional => {
-                // The macro calls `hasValue` and `value` on the optional.
+                // The macro calls `hasValue` and `value` on it, so its errors occur twice.
+                let again = self.faults.get(before.0..).unwrap_or_default().to_vec();
+                self.faults.extend(again);
+                let again = self.later.get(before.1..).unwrap_or_default().to_vec();
+                self.later.extend(again);
+                self.faults.truncate(MAX_FAULTS);
+                self.later.truncate(MAX_FAULTS);
                 let types = [range.clone()];
                 self.apply(of.at, "hasValue", true, &types);
                 (self.apply(of.at, "value", true, &types), Type::Dyn)
@@ -87,7 +94,8 @@ impl Checker<'_> {
                 let found = self.type_of(last);
                 let result = match (name, range) {
                     ("optMap", _) => Type::optional(found),
-                    ("optFlatMap" | "transformMapEntry", _) => found,
+                    ("optFlatMap", _) => self.flat(of.at, found),
+                    ("transformMapEntry", _) => self.entries(of.at, found),
                     ("transformMap", Type::Map(of)) => Type::map(of.0.clone(), found),
                     ("transformMap", Type::List(_)) => Type::map(Type::Int, found),
                     ("transformMap", _) => Type::map(item_of(range), found),
@@ -98,6 +106,24 @@ impl Checker<'_> {
                 }
                 result
             }
+        }
+    }
+
+    /// Returns the type of `optFlatMap`: a result that is optional.
+    fn flat(&mut self, at: usize, found: Type) -> Type {
+        let none = Type::optional(Type::Dyn);
+        match joined(&none, &found) {
+            Some(_) => found,
+            None => self.no_overload(at, "_?_:_", None, &[Type::Bool, found, none]),
+        }
+    }
+
+    /// Returns the type of `transformMapEntry`: a result that is a map.
+    fn entries(&mut self, at: usize, found: Type) -> Type {
+        let map = Type::map(Type::Dyn, Type::Dyn);
+        match joined(&map, &found) {
+            Some(_) => found,
+            None => self.no_overload(at, "cel.@mapInsert", None, &[map, found]),
         }
     }
 

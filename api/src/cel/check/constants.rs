@@ -4,34 +4,34 @@ use super::super::format_clauses::{clause, requirement};
 use super::super::notes::key;
 use super::super::tree::{Expression, Item, Literal, Node};
 use super::super::types::Type;
-use super::super::values::times::RANGE;
+use super::super::values::times::{RANGE, read_time};
 use super::{Checker, MORE_STACK, RED_ZONE};
 use crate::structural::pattern::Pattern;
+use crate::text::go_duration;
 
 impl Checker<'_> {
     /// Checks the constant arguments of a function. Errors are reported only without type
     /// errors.
     pub(super) fn constants(&mut self, name: &str, arguments: &[Node]) {
-        let Some(last) = arguments.last() else { return };
-        let text = match &last.what {
-            Expression::Literal(Literal::String(text)) => text,
-            Expression::Literal(Literal::Int(seconds)) => {
-                if name == "timestamp" && !RANGE.contains(seconds) {
-                    self.wrong_later(last.at, "invalid timestamp argument");
-                }
-                return;
-            }
-            _ => return,
+        let Some(first) = arguments.first() else {
+            return;
         };
-        let is_valid = match name {
+        let Expression::Literal(literal) = &first.what else {
+            return;
+        };
+        let is_valid = match (name, literal) {
             // A spent budget refuses the expression anyway.
-            "matches" => !self.budget.take(Pattern::read_steps(text)) || Pattern::new(text).is_ok(),
-            "duration" => is_duration(text),
-            "timestamp" => text.parse::<jiff::Timestamp>().is_ok(),
+            ("matches", Literal::String(text)) => {
+                !self.budget.take(Pattern::read_steps(text)) || Pattern::new(text).is_ok()
+            }
+            ("duration", Literal::String(text)) => go_duration::parse(text).is_ok(),
+            ("duration", Literal::Int(_)) => false,
+            ("timestamp", Literal::String(text)) => read_time(text).is_ok(),
+            ("timestamp", Literal::Int(seconds)) => RANGE.contains(seconds),
             _ => true,
         };
         if !is_valid {
-            self.wrong_later(last.at, format_args!("invalid {name} argument"));
+            self.wrong_later(first.at, format_args!("invalid {name} argument"));
         }
     }
 
@@ -142,28 +142,4 @@ fn plain_name(of: &Type) -> String {
         Some((plain, _)) => plain.to_owned(),
         None => name,
     }
-}
-
-fn is_duration(text: &str) -> bool {
-    let rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    let mut rest = rest;
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let following = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-        let (number, following) = rest
-            .split_at_checked(rest.len() - following.len())
-            .unwrap_or((rest, ""));
-        let units = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
-        let unit = units.into_iter().find(|unit| following.starts_with(unit));
-        let Some(unit) = unit.filter(|_| number.parse::<f64>().is_ok()) else {
-            return false;
-        };
-        rest = following.get(unit.len()..).unwrap_or_default();
-    }
-    true
 }

@@ -58,21 +58,28 @@ impl Items {
     }
 }
 
-/// Returns the type of an item that is present.
-fn present(is_optional: bool, found: Type) -> Type {
-    match (is_optional, found) {
-        (true, Type::Optional(of)) => (*of).clone(),
-        (_, of) => of,
-    }
-}
-
 impl Checker<'_> {
+    /// Returns the type of an item that is present. One that may be absent has to be optional.
+    fn present(&mut self, is_optional: bool, at: usize, found: Type) -> Type {
+        match found {
+            Type::Optional(of) if is_optional => (*of).clone(),
+            Type::Dyn | Type::Any | Type::Parameter(_) => found,
+            found if is_optional => {
+                let of = found.as_argument();
+                let what = format_args!("expected type 'optional_type({of})' but found '{of}'");
+                self.wrong(at, what);
+                found
+            }
+            found => found,
+        }
+    }
+
     pub(super) fn list(&mut self, items: &[Item]) -> Type {
         let mut all = Items::default();
         let mut is_reported = false;
         for item in items {
             let found = self.type_of(&item.node);
-            let fault = all.add(present(item.is_optional, found));
+            let fault = all.add(self.present(item.is_optional, item.node.at, found));
             // Only the first item of another type is reported.
             if let Some(types) = fault.filter(|_| !is_reported) {
                 is_reported = true;
@@ -90,7 +97,7 @@ impl Checker<'_> {
                 self.differs(item.node.at, &types);
             }
             let found = self.type_of(value);
-            if let Some(types) = values.add(present(item.is_optional, found)) {
+            if let Some(types) = values.add(self.present(item.is_optional, value.at, found)) {
                 self.differs(value.at, &types);
             }
         }
@@ -129,6 +136,10 @@ impl Checker<'_> {
                 }
             }
             return of;
+        }
+        if let Some(of) = self.environment.names.get(name) {
+            let of = of.as_argument().to_string();
+            return self.wrong(at, format_args!("'{of}' is not a type"));
         }
         if named_type(name).is_some() {
             return self.wrong(at, format_args!("'{name}' is not a message type"));

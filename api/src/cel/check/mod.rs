@@ -465,7 +465,7 @@ struct NoOverload<'c> {
 
 impl fmt::Display for NoOverload<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.name;
+        let name = self.name.trim_start_matches('.');
         write!(f, "found no matching overload for '{name}' applied to '")?;
         if let Some(target) = self.target {
             write!(f, "{}.", target.as_argument())?;

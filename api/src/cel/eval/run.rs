@@ -446,7 +446,13 @@ fn item<'v>(of: &Value<'v>, key: &Value<'_>, may: bool) -> Outcome<Option<Value<
         Value::Map(map) => map.find(key)?,
         Value::List(list) => {
             let at = position(key)?;
-            match usize::try_from(at).ok().and_then(|at| list.get(at)) {
+            let at = usize::try_from(at).ok();
+            match at.and_then(|at| list.get(at)) {
+                Some(_)
+                    if !matches!(key, Value::Int(_)) && at.is_some_and(|at| list.is_own(at)) =>
+                {
+                    return error(format!("unsupported index: {key}"));
+                }
                 Some(item) => Some(item?),
                 None if may => None,
                 None => return error(format!("index out of bounds: {key}")),

@@ -7,7 +7,7 @@ use super::super::values::value::{Opaque, Outcome, Value, error, no_overload};
 use super::super::values::work_limit::Work;
 use super::networks::printed_cidr;
 use crate::text::go_duration;
-use crate::text::quoting::go_number;
+use crate::text::quoting::go_double;
 
 /// Converts a value to the type with the name of the function.
 pub(in super::super) fn convert<'v>(
@@ -57,14 +57,6 @@ fn string<'v>(value: &Value<'v>, work: &Work) -> Outcome<Value<'v>> {
     Ok(Value::text(text))
 }
 
-/// Formats a float as Go does.
-pub(in super::super) fn go_double(number: f64) -> String {
-    if number.is_infinite() {
-        return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    go_number(number)
-}
-
 /// Returns the name of a type by the function that converts to it.
 fn type_of(name: &str) -> &str {
     match name {
@@ -105,9 +97,45 @@ fn of_text<'v>(name: &str, text: &str, work: &Work) -> Outcome<Value<'v>> {
 }
 
 fn double(text: &str) -> Option<f64> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if let Some(digits) = digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
+        let number = hexadecimal(digits)?;
+        return Some(if text.starts_with('-') {
+            -number
+        } else {
+            number
+        });
+    }
     let number: f64 = text.parse().ok()?;
     let is_named = text.contains(['n', 'N']);
     (number.is_finite() || is_named).then_some(number)
+}
+
+/// Parses a hexadecimal float after its prefix: digits, perhaps with a point, and a power of two.
+fn hexadecimal(text: &str) -> Option<f64> {
+    let (digits, power) = text.split_once(['p', 'P'])?;
+    let mut power: i32 = power.parse().ok()?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let mut mantissa: u64 = 0;
+    let letters = whole.chars().map(|digit| (digit, 0));
+    for (digit, scale) in letters.chain(fraction.chars().map(|digit| (digit, 4))) {
+        let digit = u64::from(digit.to_digit(16)?);
+        power = power.checked_sub(scale)?;
+        match mantissa >> 60 {
+            0 => mantissa = mantissa << 4 | digit,
+            // Digits past these only decide how the last bit is rounded.
+            _ => {
+                mantissa |= u64::from(digit > 0);
+                power = power.checked_add(4)?;
+            }
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "it is rounded")]
+    let number = mantissa as f64 * f64::from(power).exp2();
+    number.is_finite().then_some(number)
 }
 
 fn of_number<'v>(name: &str, value: &Value<'v>) -> Outcome<Value<'v>> {

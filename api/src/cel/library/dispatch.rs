@@ -117,7 +117,7 @@ fn is_unguarded(name: &str, arguments: &[Value<'_>]) -> bool {
         || name.starts_with(['_', '!', '-', '@'])
         || matches!(
             name,
-            "contains" | "startsWith" | "endsWith" | "matches" | "dyn" | "type"
+            "contains" | "startsWith" | "endsWith" | "matches" | "dyn" | "type" | "size"
         )
 }
 
@@ -143,9 +143,12 @@ fn size<'v>(_: &'static str, arguments: &[Value<'v>], work: &Work) -> Outcome<Va
             if let Value::String(text) = value {
                 work.take_bytes(text.len())?;
             }
-            match value.measured() {
-                Some(size) => Ok(Value::Int(i64::try_from(size).unwrap_or(i64::MAX))),
-                None => error("no such overload: size"),
+            match (value, value.measured()) {
+                // Addresses have a size only for the cost.
+                (Value::Opaque(_), _) => error("no such overload: size"),
+                (_, Some(size)) => Ok(Value::Int(i64::try_from(size).unwrap_or(i64::MAX))),
+                (Value::Duration(_) | Value::Timestamp(_), None) => no_overload(),
+                (_, None) => error("no such overload: size"),
             }
         }
         _ => no_overload(),

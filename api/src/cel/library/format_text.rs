@@ -6,14 +6,14 @@ use super::super::format_clauses::{clause, requirement};
 use super::super::values::times::printed_duration;
 use super::super::values::value::{List, Map, Outcome, Value, error, no_overload};
 use super::super::values::work_limit::Work;
-use super::conversions::{convert, go_double};
-use crate::text::quoting::GoQuoted;
+use super::conversions::convert;
+use crate::text::quoting::{GoQuoted, go_double};
 
 /// The decimals without a precision.
 const DECIMALS: usize = 6;
 
-/// The most decimals. No number has more of them.
-const MOST_DECIMALS: usize = 1_100;
+/// The greatest precision that Go reads.
+const MOST_PRECISION: usize = 10_000_009;
 
 /// Returns the result of `format`.
 pub(in super::super) fn call<'v>(
@@ -110,13 +110,16 @@ fn formatted(
                 },
                 _ => return wrong(),
             };
-            let decimals = precision.unwrap_or(DECIMALS);
-            if decimals > MOST_DECIMALS {
-                return Err(Why::Other("precision out of range".to_owned()));
+            let precision = precision.unwrap_or(DECIMALS);
+            if precision > MOST_PRECISION {
+                return Ok("%!(NOVERB)".to_owned());
             }
             Ok(match letter {
-                b'f' => fixed(number, decimals),
-                _ => scientific(number, decimals),
+                // Go keeps the precision in 8 bits. If they are zero, there is none.
+                b'f' if precision > 0 && precision & 0xff == 0 => in_full(number),
+                b'f' => fixed(number, precision & 0xff),
+                // The precision is taken for the width, in 16 bits.
+                _ => format!("{:>1$}", scientific(number), precision & 0xffff),
             })
         }
         _ => wrong(),
@@ -153,15 +156,29 @@ fn special(number: f64) -> Option<String> {
     number.is_infinite().then(|| text.to_owned())
 }
 
+/// Returns a number without the sign of a zero.
+fn unsigned_zero(number: f64) -> f64 {
+    if number == 0.0 { 0.0 } else { number }
+}
+
 /// Formats a number as in English: with commas between groups of three digits.
 fn fixed(number: f64, decimals: usize) -> String {
     if let Some(text) = special(number) {
         return text;
     }
-    let text = format!("{number:.decimals$}");
+    grouped(&format!("{:.decimals$}", unsigned_zero(number)))
+}
+
+/// Formats a number as [`fixed`], with as many decimals as it has.
+fn in_full(number: f64) -> String {
+    special(number).unwrap_or_else(|| grouped(&unsigned_zero(number).to_string()))
+}
+
+/// Puts commas between groups of three digits before the point.
+fn grouped(text: &str) -> String {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => ("-", digits),
-        None => ("", text.as_str()),
+        None => ("", text),
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let mut out = sign.to_owned();
@@ -179,11 +196,11 @@ fn fixed(number: f64, decimals: usize) -> String {
 }
 
 /// Formats a number with a power of ten as in English: `1.5×10⁰³`.
-fn scientific(number: f64, decimals: usize) -> String {
+fn scientific(number: f64) -> String {
     if let Some(text) = special(number) {
         return text;
     }
-    let text = format!("{number:.decimals$e}");
+    let text = format!("{:.DECIMALS$e}", unsigned_zero(number));
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let (sign, exponent) = match exponent.strip_prefix('-') {
         Some(exponent) => ("⁻", exponent),

@@ -120,82 +120,117 @@ pub(in super::super) fn printed_cidr(of: IpAddr, bits: u8) -> String {
 
 /// Parses an address as Go's netip does. Returns it with its zone.
 fn parse(text: &str) -> Result<(IpAddr, &str), String> {
-    let wrong = |why: &str| {
+    let wrong = |(why, at): (&str, &str)| {
         let text = go_quote(text);
-        Err(format!("ParseAddr({text}): {why}"))
+        match at {
+            "" => format!("ParseAddr({text}): {why}"),
+            at => format!("ParseAddr({text}): {why} (at {})", go_quote(at)),
+        }
     };
     let kind = text
         .find(['.', ':', '%'])
         .and_then(|at| text.as_bytes().get(at));
-    match kind {
-        Some(b'.') => match v4_fault(text) {
-            Some(why) => wrong(why),
-            None => text.parse().map_or_else(
-                |_| wrong("unexpected character"),
-                |of| Ok((IpAddr::V4(of), "")),
-            ),
-        },
-        Some(b':') => {
-            let (address, zone) = text.split_once('%').unwrap_or((text, ""));
-            if text.contains('%') && zone.is_empty() {
-                return wrong("zone must be a non-empty string");
-            }
-            match address.parse() {
-                Ok(of) => Ok((IpAddr::V6(of), zone)),
-                Err(_) => wrong(v6_fault(address)),
-            }
-        }
-        Some(_) => wrong("missing IPv6 address"),
-        None => wrong("unable to parse IP"),
+    let (address, zone) = match kind {
+        Some(b'.') => (text, ""),
+        Some(b':') => text.split_once('%').unwrap_or((text, "")),
+        Some(_) => return Err(wrong(("missing IPv6 address", ""))),
+        None => return Err(wrong(("unable to parse IP", ""))),
+    };
+    let fault = match kind {
+        Some(b'.') => v4_fault(text),
+        _ if text.contains('%') && zone.is_empty() => Some(("zone must be a non-empty string", "")),
+        _ => v6_fault(address),
+    };
+    match (fault, address.parse()) {
+        (None, Ok(of)) => Ok((of, zone)),
+        (fault, _) => Err(wrong(fault.unwrap_or(("unexpected character", "")))),
     }
 }
 
-fn v4_fault(text: &str) -> Option<&'static str> {
-    let fields: Vec<&str> = text.split('.').collect();
-    for (at, field) in fields.iter().enumerate() {
-        if at == 4 {
-            return Some("IPv4 address too long");
-        }
-        if field.bytes().any(|byte| !byte.is_ascii_digit()) {
-            return Some("unexpected character");
-        }
-        if field.is_empty() {
-            return Some("IPv4 field must have at least one digit");
-        }
-        if field.len() > 1 && field.starts_with('0') {
-            return Some("IPv4 field has octet with leading zero");
-        }
-        if field.parse::<u8>().is_err() {
-            return Some("IPv4 field has value >255");
+/// Returns the error in an address of version 4, with the text from its place on, if Go shows it.
+fn v4_fault(text: &str) -> Option<(&'static str, &str)> {
+    let (mut fields, mut digits, mut number) = (0, 0, 0_u32);
+    for (at, byte) in text.bytes().enumerate() {
+        let rest = text.get(at..).unwrap_or_default();
+        match byte {
+            b'0'..=b'9' if digits == 1 && number == 0 => {
+                return Some(("IPv4 field has octet with leading zero", ""));
+            }
+            b'0'..=b'9' => {
+                number = 10 * number + u32::from(byte - b'0');
+                digits += 1;
+                if number > 255 {
+                    return Some(("IPv4 field has value >255", ""));
+                }
+            }
+            b'.' if digits == 0 || rest.len() == 1 => {
+                return Some(("IPv4 field must have at least one digit", rest));
+            }
+            b'.' if fields == 3 => return Some(("IPv4 address too long", "")),
+            b'.' => {
+                fields += 1;
+                (digits, number) = (0, 0);
+            }
+            _ => return Some(("unexpected character", rest)),
         }
     }
-    (fields.len() < 4).then_some("IPv4 address too short")
+    (fields < 3).then_some(("IPv4 address too short", ""))
 }
 
-fn v6_fault(text: &str) -> &'static str {
-    let fields = text.split(':');
-    let is_hex = |field: &str| field.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if fields
-        .clone()
-        .any(|field| !field.contains('.') && field.len() > 4 && is_hex(field))
-    {
-        return "IPv6 field has value >=2^16";
-    }
-    if fields
-        .clone()
-        .any(|field| !field.contains('.') && !is_hex(field))
-    {
-        return "unexpected character";
-    }
-    if text.contains("::") && text.matches("::").count() > 1 {
-        return "multiple :: in address";
-    }
-    match fields.count() {
-        count if count > 8 => "trailing garbage after address",
-        _ if text.ends_with(':') && !text.ends_with("::") => {
-            "colon must be followed by more characters"
+/// Returns the error in an address of version 6 without its zone, as [`v4_fault`].
+fn v6_fault(text: &str) -> Option<(&'static str, &str)> {
+    let (mut rest, mut has_gap) = match text.strip_prefix("::") {
+        Some("") => return None,
+        Some(rest) => (rest, true),
+        None => (text, false),
+    };
+    let mut bytes = 0;
+    while bytes < 16 {
+        let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+        if digits > 4 {
+            return Some(("each group must have 4 or less digits", rest));
         }
-        _ => "address string too short",
+        if digits == 0 {
+            let why = "each colon-separated field must have at least one digit";
+            return Some((why, rest));
+        }
+        let following = rest.get(digits..).unwrap_or_default();
+        if following.starts_with('.') {
+            return match bytes {
+                _ if !has_gap && bytes != 12 => Some((
+                    "embedded IPv4 address must replace the final 2 fields of the address",
+                    rest,
+                )),
+                14.. => Some((
+                    "too many hex fields to fit an embedded IPv4 at the end of the address",
+                    rest,
+                )),
+                _ => v4_fault(rest),
+            };
+        }
+        bytes += 2;
+        rest = match following.strip_prefix(':') {
+            None if following.is_empty() => "",
+            None => return Some(("unexpected character, want colon", following)),
+            Some("") => return Some(("colon must be followed by more characters", following)),
+            Some(after) => after,
+        };
+        if let Some(after) = rest.strip_prefix(':') {
+            if has_gap {
+                return Some(("multiple :: in address", rest));
+            }
+            has_gap = true;
+            rest = after;
+        }
+        if rest.is_empty() {
+            break;
+        }
+    }
+    match (rest, bytes, has_gap) {
+        ("", 16.., true) => Some(("the :: must expand to at least one field of zeros", "")),
+        ("", 16.., _) | ("", _, true) => None,
+        ("", ..) => Some(("address string too short", "")),
+        (rest, ..) => Some(("trailing garbage after address", rest)),
     }
 }
 

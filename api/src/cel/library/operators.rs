@@ -65,7 +65,10 @@ fn deeper<T>(step: impl FnOnce() -> T) -> T {
 
 fn equal_opaque(one: &Opaque, other: &Value<'_>) -> Outcome<bool> {
     Ok(match (one, other) {
-        (Opaque::Quantity(one), Value::Opaque(Opaque::Quantity(other))) => one == other,
+        // Kubernetes does not compare with a sum, which it keeps in another form.
+        (Opaque::Quantity(one), Value::Opaque(Opaque::Quantity(other))) if !other.is_computed => {
+            one == other
+        }
         (Opaque::Ip(one), Value::Opaque(Opaque::Ip(other))) => one == other,
         (Opaque::Cidr(one, bits), Value::Opaque(Opaque::Cidr(other, others))) => {
             one == other && bits == others
@@ -417,14 +420,15 @@ pub(in super::super) fn sum<'v>(
     }
 }
 
-/// Returns the error for an operator. If values of the first type have none, it is named.
+/// Returns the error for an operator. If values of the first type have none, it is named, but for
+/// those that take calls of any name.
 fn missing<T>(name: &str, one: &Value<'_>) -> Outcome<T> {
     let has_operator = match (name, one) {
         (_, Value::Int(_) | Value::Uint(_)) => true,
+        (_, Value::String(_) | Value::Duration(_) | Value::Timestamp(_)) => true,
         ("_%_", _) => false,
         (_, Value::Double(_)) => true,
-        ("_+_", Value::String(_) | Value::Bytes(_) | Value::List(_)) => true,
-        ("_+_" | "_-_", Value::Duration(_) | Value::Timestamp(_)) => true,
+        ("_+_", Value::Bytes(_) | Value::List(_)) => true,
         _ => false,
     };
     match has_operator {
@@ -519,6 +523,7 @@ pub(in super::super) fn negated<'v>(name: &str, value: &Value<'v>) -> Outcome<Va
         (_, Value::Int(of)) => int(of.checked_neg()),
         (_, Value::Double(of)) => Ok(Value::Double(-of)),
         (_, Value::Duration(of)) => duration(of.checked_neg()),
+        (_, Value::String(_) | Value::Bool(_) | Value::Timestamp(_)) => no_overload(),
         _ => error("no such overload: -_"),
     }
 }

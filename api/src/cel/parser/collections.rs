@@ -2,7 +2,7 @@
 
 use super::super::lexer::Kind;
 use super::super::tree::{Expression, Item, Node};
-use super::{Parser, Read, follows_value, starts_expression};
+use super::{Parser, Read};
 
 impl Parser<'_> {
     pub(super) fn list(&mut self, at: usize) -> Read {
@@ -13,11 +13,11 @@ impl Parser<'_> {
             }
             if items.is_empty() && self.is(",") {
                 self.next += 1;
-                self.expect("]", follows_value)?;
+                self.expect("]")?;
                 return Some(Node::new(at, Expression::List(items)));
             }
-            if !items.is_empty() && self.token().kind == Kind::End {
-                self.expect("]", follows_value)?;
+            if !items.is_empty() && (self.is(",") || self.token().kind == Kind::End) {
+                self.expect("]")?;
                 return Some(Node::new(at, Expression::List(items)));
             }
             let is_optional = self.accept("?");
@@ -25,7 +25,7 @@ impl Parser<'_> {
                 true => &["]", ",", "?"],
                 false => &[],
             };
-            let node = self.expression(also)?;
+            let node = self.enclosed(&["]", ","], also)?;
             items.push(Item { is_optional, node });
             self.separated("]")?;
         }
@@ -54,9 +54,9 @@ impl Parser<'_> {
                 return Some(Node::new(at, Expression::Map(entries)));
             }
             if entries.is_empty() && self.accept(",")
-                || self.token().kind == Kind::End && !entries.is_empty()
+                || !entries.is_empty() && (self.is(",") || self.token().kind == Kind::End)
             {
-                self.expect("}", follows_value)?;
+                self.expect("}")?;
                 return Some(Node::new(at, Expression::Map(entries)));
             }
             let is_optional = self.accept("?");
@@ -64,9 +64,9 @@ impl Parser<'_> {
                 true => &["}", ",", "?"],
                 false => &[],
             };
-            let node = self.expression(also)?;
-            self.expect(":", starts_expression)?;
-            let value = self.expression(&[])?;
+            let node = self.enclosed(&[":"], also)?;
+            self.expect(":")?;
+            let value = self.enclosed(&["}", ","], &[])?;
             entries.push((Item { is_optional, node }, value));
             self.separated("}")?;
         }
@@ -80,7 +80,7 @@ impl Parser<'_> {
                 return Some(Node::new(at, Expression::Message { name, fields }));
             }
             if self.accept(",") {
-                self.expect("}", follows_value)?;
+                self.expect("}")?;
                 return Some(Node::new(at, Expression::Message { name, fields }));
             }
             self.accept("?");
@@ -96,12 +96,12 @@ impl Parser<'_> {
             }
             self.next += 1;
             let colon = self.token().at;
-            self.expect(":", starts_expression)?;
+            self.expect(":")?;
             if token.kind == Kind::EscapedName {
                 self.escaped(first);
             }
             let name = self.written(&token);
-            fields.push((colon, name, self.expression(&[])?));
+            fields.push((colon, name, self.enclosed(&["}", ","], &[])?));
             self.separated("}")?;
         }
     }

@@ -1,8 +1,10 @@
 //! The parser, with the errors of cel-go's parser.
 
 mod collections;
+mod marks;
 mod numbers;
 
+use self::marks::{expected_start, starts_expression, starts_primary, strength};
 use super::Faults;
 use super::lexer::{Kind, Token, Words, words};
 use super::macros;
@@ -31,6 +33,7 @@ pub(super) fn parse(text: &[char]) -> Result<Node, Refused> {
         words,
         next: 0,
         depth: 0,
+        open: Vec::new(),
         too_deep: None,
     };
     let read = parser.whole();
@@ -49,30 +52,14 @@ struct Parser<'t> {
     next: usize,
     faults: Faults,
     depth: usize,
+    /// For each open bracket or conditional, the marks that may follow a value in it.
+    open: Vec<&'static [&'static str]>,
     /// The error if the expression is too deep.
     too_deep: Option<String>,
 }
 
 /// `None` stops parsing after an error from which the parser cannot recover.
 type Read<T = Node> = Option<T>;
-
-/// Returns the tokens that may begin an expression, as errors list them. `also` has further marks
-/// that are possible at the position.
-fn expected_start(also: &[&str]) -> String {
-    let all = [
-        "[", "]", "{", "}", "(", ")", ".", ",", "-", "!", "?", "true", "false", "null",
-    ];
-    let never = ["]", "}", ")", ",", "?"];
-    let marks = all
-        .into_iter()
-        // linear: both lists are short constants.
-        .filter(|mark| !never.contains(mark) || also.contains(mark));
-    let marks: Vec<String> = marks.map(|mark| format!("'{mark}'")).collect();
-    format!(
-        "{{{}, NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}}",
-        marks.join(", ")
-    )
-}
 
 impl Parser<'_> {
     fn token(&self) -> Token {
@@ -106,6 +93,20 @@ impl Parser<'_> {
         written(self.text, token)
     }
 
+    /// Returns the text between two positions.
+    fn between(&self, from: usize, to: usize) -> String {
+        let letters = self.text.get(from..to).unwrap_or_default();
+        letters.iter().collect()
+    }
+
+    /// Returns the end of the token before the current one.
+    fn last_end(&self) -> usize {
+        let before = self.next.checked_sub(1);
+        before
+            .and_then(|at| self.words.tokens.get(at))
+            .map_or(0, |token| token.end)
+    }
+
     /// Records an error at a token. `what` formats it with the token's text.
     fn fault(&mut self, token: &Token, what: impl FnOnce(&str) -> String) {
         let text = self.text;
@@ -117,7 +118,7 @@ impl Parser<'_> {
 
     /// Reads a mark that is required here. Recovers from an error as ANTLR does: inserts a missing
     /// mark before a token that may follow it, or skips one token before the mark.
-    fn expect(&mut self, mark: &str, follows: fn(&Token) -> bool) -> Read<()> {
+    fn expect(&mut self, mark: &str) -> Read<()> {
         if self.accept(mark) {
             return Some(());
         }
@@ -129,7 +130,11 @@ impl Parser<'_> {
             self.next += 2;
             return Some(());
         }
-        if follows(&token) {
+        let is_missing = match mark {
+            ":" => starts_expression(&token),
+            _ => self.follows_value(&token),
+        };
+        if is_missing {
             self.fault(&token, |text| format!("missing '{mark}' at '{text}'"));
             return Some(());
         }
@@ -160,6 +165,28 @@ impl Parser<'_> {
         self.inside(|parser| parser.conditional(also))
     }
 
+    /// Reads an expression that these marks may follow.
+    fn enclosed(&mut self, marks: &'static [&'static str], also: &[&str]) -> Read {
+        self.open.push(marks);
+        let node = self.expression(also);
+        self.open.pop();
+        node
+    }
+
+    /// Returns whether a token can follow a complete value here.
+    fn follows_value(&self, token: &Token) -> bool {
+        match (token.kind, self.open.last()) {
+            (Kind::End, open) => open.is_none(),
+            (Kind::Mark(mark), open) => {
+                let is_operator =
+                    matches!(mark, "." | "[" | "?" | "&&" | "||") || strength(mark).is_some();
+                // linear: at most two marks.
+                is_operator || open.is_some_and(|open| open.contains(&mark))
+            }
+            _ => false,
+        }
+    }
+
     /// Reads a nested expression. All recursion passes through here, so the depth is limited here.
     fn inside(&mut self, read: impl FnOnce(&mut Self) -> Read) -> Read {
         if self.depth >= MAX_DEPTH {
@@ -188,8 +215,11 @@ impl Parser<'_> {
         if !self.accept("?") {
             return Some(condition);
         }
-        let yes = self.or(&[])?;
-        self.expect(":", starts_expression)?;
+        self.open.push(&[":"]);
+        let yes = self.or(&[]);
+        self.open.pop();
+        let yes = yes?;
+        self.expect(":")?;
         let no = self.expression(&[])?;
         let parts = Box::new([condition, yes, no]);
         Some(Node::new(at, Expression::Conditional(parts)))
@@ -223,15 +253,9 @@ impl Parser<'_> {
             let Kind::Mark(mark) = token.kind else {
                 return Some(left);
             };
-            let strength = match mark {
-                "<" | "<=" | ">=" | ">" | "==" | "!=" | "in" => 0,
-                "+" | "-" => 1,
-                "*" | "/" | "%" => 2,
-                _ => return Some(left),
-            };
-            if strength < least {
+            let Some(strength) = strength(mark).filter(|strength| *strength >= least) else {
                 return Some(left);
-            }
+            };
             self.next += 1;
             let name = match mark {
                 "in" => "@in".to_owned(),
@@ -266,6 +290,17 @@ impl Parser<'_> {
             });
             return None;
         }
+        let operand = self.token();
+        if mark == "-" && !starts_primary(&operand) {
+            let end = if is_end { self.last_end() } else { operand.end };
+            let input = self.between(token.at, end);
+            self.fault(&operand, |_| {
+                format!("no viable alternative at input '{input}'")
+            });
+            if operand.is("!") {
+                return None;
+            }
+        }
         let of = self.member(&[])?;
         // Two negations cancel each other.
         match count % 2 == 0 {
@@ -283,8 +318,8 @@ impl Parser<'_> {
                 node = self.select(node, &token)?;
             } else if self.accept("[") {
                 let is_optional = self.accept("?");
-                let key = self.expression(if is_optional { &[] } else { &["?"] })?;
-                self.expect("]", follows_value)?;
+                let key = self.enclosed(&["]"], if is_optional { &[] } else { &["?"] })?;
+                self.expect("]")?;
                 node = Node::new(
                     token.at,
                     Expression::Index {
@@ -321,10 +356,23 @@ impl Parser<'_> {
                 });
                 return None;
             }
-            kind => {
+            _ if is_optional => {
                 self.fault(&token, |text| {
-                    let found = if kind == Kind::End { "" } else { text };
-                    format!("no viable alternative at input '.{found}'")
+                    format!("mismatched input '{text}' expecting {{IDENTIFIER, ESC_IDENTIFIER}}")
+                });
+                self.faults
+                    .add(token.at, || "unsupported ident kind".to_owned());
+                return None;
+            }
+            kind => {
+                let end = if kind == Kind::End {
+                    dot.end
+                } else {
+                    token.end
+                };
+                let input = self.between(dot.at, end);
+                self.fault(&token, |_| {
+                    format!("no viable alternative at input '{input}'")
                 });
                 return None;
             }
@@ -369,11 +417,11 @@ impl Parser<'_> {
         if self.accept(")") {
             return Some(arguments);
         }
-        arguments.push(self.expression(&[")"])?);
+        arguments.push(self.enclosed(&[")", ","], &[")"])?);
         while self.accept(",") {
-            arguments.push(self.expression(&[])?);
+            arguments.push(self.enclosed(&[")", ","], &[])?);
         }
-        self.expect(")", follows_value)?;
+        self.expect(")")?;
         Some(arguments)
     }
 
@@ -425,8 +473,8 @@ impl Parser<'_> {
                 self.name(name.at, format!(".{written}"))
             }
             Kind::Mark("(") => {
-                let inner = self.expression(&[])?;
-                self.expect(")", follows_value)?;
+                let inner = self.enclosed(&[")"], &[])?;
+                self.expect(")")?;
                 Some(inner)
             }
             Kind::Mark("[") => self.list(token.at),
@@ -497,26 +545,4 @@ fn call(at: usize, name: &str, arguments: Vec<Node>) -> Node {
             arguments,
         },
     )
-}
-
-/// Returns whether a token can begin a primary expression.
-fn starts_primary(token: &Token) -> bool {
-    match token.kind {
-        Kind::Mark(mark) => matches!(mark, "[" | "{" | "(" | "." | "true" | "false" | "null"),
-        Kind::EscapedName | Kind::End => false,
-        _ => true,
-    }
-}
-
-fn starts_expression(token: &Token) -> bool {
-    starts_primary(token) || token.is("-") || token.is("!")
-}
-
-/// Returns whether a token can follow a complete value.
-fn follows_value(token: &Token) -> bool {
-    match token.kind {
-        Kind::End => true,
-        Kind::Mark(mark) => !matches!(mark, "(" | "!" | "true" | "false" | "null"),
-        _ => false,
-    }
 }

@@ -11,6 +11,8 @@ pub struct Amount {
     pub(in super::super) quantity: Quantity,
     /// Whether Kubernetes keeps it as an integer. It takes `1000m` for a fraction.
     pub(in super::super) is_integer: bool,
+    /// Whether it is a sum or a difference.
+    pub(in super::super) is_computed: bool,
     /// The number in floating point, as Kubernetes computes it from the text.
     pub(in super::super) float: f64,
 }
@@ -27,6 +29,7 @@ impl Amount {
         Ok(Amount {
             quantity: text.parse()?,
             is_integer: is_integer(text),
+            is_computed: false,
             float: float(text),
         })
     }
@@ -37,6 +40,7 @@ impl Amount {
         Amount {
             quantity: Quantity::whole(number),
             is_integer: true,
+            is_computed: false,
             float: number as f64,
         }
     }
@@ -53,6 +57,7 @@ impl Amount {
         Amount {
             quantity,
             is_integer,
+            is_computed: true,
             float,
         }
     }

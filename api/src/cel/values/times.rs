@@ -8,13 +8,30 @@ use jiff::tz::Offset;
 
 use super::{Failure, Outcome, error};
 use crate::text::go_duration;
-use crate::text::go_time::{Decimals, GoTime};
+use crate::text::go_time::{Decimals, GoTime, civil, days_of};
 
 /// The seconds of the years 1 to 9999.
 pub(in super::super) const RANGE: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// The nanoseconds of a second.
 pub(in super::super) const SECOND: i64 = 1_000_000_000;
+
+/// The seconds of a day.
+const DAY: i64 = 86_400;
+
+/// A date and a time of day in some zone.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Civil {
+    pub year: i64,
+    pub month: i64,
+    pub day: i64,
+    /// The days since the first one of the year.
+    pub day_of_year: i64,
+    /// The days since Sunday.
+    pub weekday: i64,
+    /// The seconds since midnight.
+    pub second: i64,
+}
 
 /// A point in time, and the zone in which it was written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,24 +113,33 @@ impl Time {
         total.ok_or(Failure::Error("integer overflow".into()))
     }
 
-    /// Returns date and time in a zone.
-    pub(in super::super) fn civil(self, zone: i32) -> DateTime {
-        let time = jiff::Timestamp::new(self.seconds, 0).unwrap_or_default();
-        let offset = Offset::from_seconds(zone).unwrap_or(Offset::UTC);
-        offset.to_datetime(time)
+    /// Returns date and time in a zone, by its seconds east of UTC.
+    pub(in super::super) fn civil(self, zone: i64) -> Civil {
+        let seconds = self.seconds.saturating_add(zone);
+        let days = seconds.div_euclid(DAY);
+        let (year, month, day) = civil(days);
+        Civil {
+            year,
+            month,
+            day,
+            day_of_year: days - days_of(year, 1, 1),
+            // The first day of 1970 was a Thursday.
+            weekday: (days + 4).rem_euclid(7),
+            second: seconds.rem_euclid(DAY),
+        }
     }
 
     /// Formats the time as Go does, in the zone in which it was written.
-    pub(in super::super) fn printed(self) -> String {
-        let civil = self.civil(self.zone);
+    pub fn printed(self) -> String {
+        let civil = self.civil(self.zone.into());
         let mut out = format!(
             "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
-            civil.year(),
-            civil.month(),
-            civil.day(),
-            civil.hour(),
-            civil.minute(),
-            civil.second()
+            civil.year,
+            civil.month,
+            civil.day,
+            civil.second / 3600,
+            civil.second / 60 % 60,
+            civil.second % 60
         );
         if self.nanos > 0 {
             let digits = format!("{:09}", self.nanos);
@@ -259,12 +285,9 @@ pub(in super::super) fn read_span(text: &str) -> Option<i64> {
     found.then_some(total)
 }
 
-/// Formats a duration as the function `string` does, in seconds.
+/// Formats a duration as the function `string` does, in seconds as a float.
 pub(in super::super) fn printed_duration(nanos: i64) -> String {
-    let sign = if nanos < 0 { "-" } else { "" };
-    let nanos = nanos.unsigned_abs();
-    let digits = format!("{:09}", nanos % SECOND.unsigned_abs());
-    let digits = digits.trim_end_matches('0');
-    let point = if digits.is_empty() { "" } else { "." };
-    format!("{sign}{}{point}{digits}s", nanos / SECOND.unsigned_abs())
+    #[expect(clippy::cast_precision_loss, reason = "as Go computes it")]
+    let seconds = (nanos / SECOND) as f64 + (nanos % SECOND) as f64 / 1e9;
+    format!("{seconds}s")
 }

@@ -16,7 +16,7 @@ use super::json::{map_of, member_of, value_of};
 use super::semver::Semver;
 use super::times::Time;
 use super::urls::Url;
-use crate::text::quoting::go_number;
+use crate::text::quoting::go_double;
 
 /// A value.
 #[derive(Clone, Debug)]
@@ -327,7 +327,7 @@ impl fmt::Display for Value<'_> {
             Value::Bool(of) => of.fmt(f),
             Value::Int(of) => of.fmt(f),
             Value::Uint(of) => of.fmt(f),
-            Value::Double(of) => f.write_str(&go_number(*of)),
+            Value::Double(of) => f.write_str(&go_double(*of)),
             Value::String(of) | Value::Type(of) => f.write_str(of),
             other => f.write_str(other.type_name()),
         }
@@ -362,9 +362,23 @@ impl<'v> List<'v> {
     }
 
     /// Returns the items in order.
-    pub(in super::super) fn iter(&self) -> Items<'_, 'v> {
+    pub fn iter(&self) -> Items<'_, 'v> {
         Items {
             open: vec![(self, 0)],
+        }
+    }
+
+    /// Returns whether the item at this position is one of an object's own list, which takes only
+    /// signed integers.
+    pub(in super::super) fn is_own(&self, at: usize) -> bool {
+        match self {
+            List::Json(_) | List::Merged(..) => true,
+            List::Items(_) => false,
+            List::Joined(of) => match at.checked_sub(of.first.len()) {
+                None => of.first.is_own(at),
+                // The position in the second list is computed.
+                Some(_) => false,
+            },
         }
     }
 
@@ -409,7 +423,8 @@ impl<'v> JsonList<'v> {
 }
 
 /// The items of a list.
-pub(in super::super) struct Items<'l, 'v> {
+#[derive(Debug)]
+pub struct Items<'l, 'v> {
     /// The parts of the list that are not finished, the next one last, with their next positions.
     open: Vec<(&'l List<'v>, usize)>,
 }
@@ -466,7 +481,7 @@ impl<'v> Map<'v> {
     }
 
     /// Returns the keys and values.
-    pub(in super::super) fn entries(&self) -> Vec<(Value<'v>, Outcome<Value<'v>>)> {
+    pub fn entries(&self) -> Vec<(Value<'v>, Outcome<Value<'v>>)> {
         match self {
             Map::Json(map) => {
                 let keys = map.keys().into_iter();
