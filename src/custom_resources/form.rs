@@ -66,7 +66,8 @@ impl Form {
         &self.compiled().schema
     }
 
-    /// Returns the JSON of the schema, if it is structural and not nested too deeply for a document.
+    /// Returns the JSON of the schema, if it is structural and not nested too deeply for a
+    /// document.
     pub fn json(&self) -> Option<Value> {
         let definition = Arc::clone(&self.source.0.read());
         schema_of(&definition, &self.version).filter(is_structural)

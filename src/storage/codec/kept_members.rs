@@ -5,13 +5,39 @@
 //! converted, and the texts of the schemas are put back. This requires a value in the form that
 //! this program writes, whose texts would not change.
 
+use actors::engine::{Key, Revision};
+use actors::object::CachedObject;
 use memchr::memmem;
 use serde::de::IgnoredAny;
 
+use super::form::TypeName;
+use super::{Codec, MediaType, recognise};
+
+impl Codec {
+    /// Decodes an object of a former version without the members that conversion copies.
+    pub(super) fn decode_skeleton(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &[u8],
+    ) -> Option<CachedObject> {
+        let mut formers = self.definition.behaviour.former_versions().iter();
+        let member = formers.find_map(|former| former.copied_member)?;
+        let skeleton = Skeleton::of(value, member)?;
+        let members = recognise::recognise(&skeleton.json, MediaType::Json).ok()?;
+        let former = self.former(&TypeName::said(&members))?;
+        former.copied_member.filter(|known| *known == member)?;
+        let object = former.read(members, &self.definition).ok()?;
+        let filled = skeleton.fill_in(&self.canonical_form(&object))?;
+        let attributes = self.attributes_of(&object)?;
+        self.with_attributes(key, revision, &filled, &attributes)
+    }
+}
+
 /// A value without the texts of some members.
-pub(super) struct Skeleton<'v> {
+struct Skeleton<'v> {
     /// The JSON of the value with stand-ins.
-    pub json: Vec<u8>,
+    json: Vec<u8>,
     member: &'static str,
     /// The beginning of the description in each stand-in. It does not occur in the value.
     mark: String,
@@ -21,7 +47,7 @@ pub(super) struct Skeleton<'v> {
 impl<'v> Skeleton<'v> {
     /// Replaces the objects that are members of this name. Returns `None` if the value has none of
     /// them or is not JSON as this program writes it.
-    pub fn of(value: &'v [u8], member: &'static str) -> Option<Skeleton<'v>> {
+    fn of(value: &'v [u8], member: &'static str) -> Option<Skeleton<'v>> {
         let mut skeleton = Skeleton {
             json: Vec::new(),
             member,
@@ -53,7 +79,7 @@ impl<'v> Skeleton<'v> {
     }
 
     /// Puts the texts back into JSON that was made from the skeleton.
-    pub fn fill_in(&self, json: &[u8]) -> Option<Vec<u8>> {
+    fn fill_in(&self, json: &[u8]) -> Option<Vec<u8>> {
         let opening = format!("\"{}\":{}", self.member, self.opening());
         let of_name = opening.len() - self.opening().len();
         let mut filled = Vec::new();

@@ -29,7 +29,6 @@ use crate::api::go_json::{write_text, write_value};
 use crate::api::object::Object;
 use crate::api::resource::{FormerVersion, ResourceDefinition};
 use fields::FieldCollector;
-use kept_members::Skeleton;
 
 mod checks;
 mod fields;
@@ -210,20 +209,6 @@ impl Codec {
             return Ok((object, true));
         }
         deep::retry_with_room(|| self.decode_whole(key, revision, value))
-    }
-
-    /// Decodes an object of a former version without the members that conversion copies.
-    fn decode_skeleton(&self, key: &Key, revision: Revision, value: &[u8]) -> Option<CachedObject> {
-        let mut formers = self.definition.behaviour.former_versions().iter();
-        let member = formers.find_map(|former| former.copied_member)?;
-        let skeleton = Skeleton::of(value, member)?;
-        let members = recognise::recognise(&skeleton.json, MediaType::Json).ok()?;
-        let former = self.former(&TypeName::said(&members))?;
-        former.copied_member.filter(|known| *known == member)?;
-        let object = former.read(members, &self.definition).ok()?;
-        let filled = skeleton.fill_in(&self.canonical_form(&object))?;
-        let attributes = self.attributes_of(&object)?;
-        self.with_attributes(key, revision, &filled, &attributes)
     }
 
     fn decode_whole(

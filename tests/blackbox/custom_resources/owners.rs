@@ -162,9 +162,9 @@ async fn dependents_go_with_a_definition_and_wait_for_one_api_114() {
     .await;
 }
 
-/// After its definition is removed, a kind is unknown as it is to kube-controller-manager: dependents
-/// of an object that it had are collected, and those of one that nobody has seen wait until the
-/// kind is known again.
+/// After its definition is removed, a kind is unknown as it is to kube-controller-manager:
+/// dependents of an object that it had are collected, and those of one that nobody has seen wait
+/// until the kind is known again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_owner_of_a_removed_kind_is_absent_only_if_it_existed_api_114() {
     over_each(async |daemon: &Daemon| {
