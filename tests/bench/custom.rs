@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const FIELDS: usize = 40;
 /// The number of objects of each kind whose cost is compared.
 const COMPARED: usize = 4_000;
-const LISTS: usize = 10;
+const LISTS: usize = 100;
 const WATCHES: usize = 1_000;
 const UPDATES: usize = 200;
 
@@ -424,6 +424,7 @@ async fn compared() {
         maps.delivery,
         "<= 1.1",
     );
+    figure("memory / JSON, ConfigMaps", maps.memory, "", "");
     figure("memory / JSON, custom objects", things.memory, "", "<= 1.4");
 }
 

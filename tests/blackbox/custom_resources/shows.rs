@@ -1,5 +1,8 @@
 //! Tables, field selectors and collections of custom resources (crd.md 11 and 13).
 
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
 use super::{LAMPS, definition, establish, gone, lamp, lamps, over_each, path_of, until, version};
@@ -336,6 +339,63 @@ async fn lists_have_pages_and_one_version_crd_202() {
                 let of = format!("example.com/{version}");
                 assert_eq!(event["object"]["apiVersion"], of);
             }
+        }
+    })
+    .await;
+}
+
+/// Returns the text of a list that was sent compressed.
+async fn unpacked(client: &Client, path: &str, accept: &str) -> String {
+    let call = Call::get(path).header("accept-encoding", "gzip");
+    let packed = client.call(call.header("accept", accept)).await;
+    assert_eq!(packed.header("content-encoding"), Some("gzip"), "{path}");
+    let mut text = String::new();
+    let mut reader = GzDecoder::new(&*packed.body);
+    reader.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// API-65: a compressed list is the same list, in each version and form, again and after
+/// a change. Versions share the compressed parts of no other one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn compressed_lists_are_the_same_lists_in_each_version_api_65() {
+    const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+    over_each(async |daemon: &Daemon| {
+        let client = daemon.client();
+        let same = with(&json!({"colour": {"type": "string"}, "watts": {"type": "integer"}}));
+        let other = with(&json!({"watts": {"type": "integer"}}));
+        let versions = json!([
+            version("v1", true, &same),
+            version("v2", false, &same),
+            version("v3", false, &other),
+        ]);
+        establish(&client, &definition("lamps", "Lamp", &versions)).await;
+        for number in 0..300 {
+            let spec = json!({"colour": "c".repeat(1000), "watts": number});
+            let made = lamp(&format!("lamp-{number:03}"), spec);
+            client.call(Call::post(LAMPS, &made)).await.expect(201);
+        }
+        for round in 0..3 {
+            for version in ["v1", "v2", "v3", "v2", "v1"] {
+                let path = LAMPS.replace("v1", version);
+                for accept in ["application/json", METADATA] {
+                    let plain = client.call(Call::get(&path).header("accept", accept)).await;
+                    let packed = unpacked(&client, &path, accept).await;
+                    assert_eq!(plain.text(), packed, "{round} {version} {accept}");
+                }
+                let list = unpacked(&client, &path, "application/json").await;
+                let list: Value = serde_json::from_str(&list).unwrap();
+                let items = list["items"].as_array().unwrap();
+                let of_version = format!("example.com/{version}");
+                assert_eq!(items.len(), 300);
+                assert!(items.iter().all(|item| item["apiVersion"] == *of_version));
+            }
+            let patch = json!({"spec": {"watts": 1000 + round}});
+            let one = format!("{LAMPS}/lamp-150");
+            client
+                .call(Call::merge_patch(&one, &patch))
+                .await
+                .expect(200);
         }
     })
     .await;

@@ -141,7 +141,7 @@ impl ListWriter {
     ) -> impl Stream<Item = Bytes> + 'static {
         let state = (self, Assembly::default());
         stream::unfold(Some(state), move |state| {
-            let kept = Arc::clone(&kept);
+            let (items, kept) = (items.clone(), Arc::clone(&kept));
             async move {
                 let (mut writer, mut assembly) = state?;
                 tokio::task::yield_now().await;
@@ -172,7 +172,7 @@ impl ListWriter {
             is_first: self.is_first,
             is_counted: false,
         };
-        let found = kept.get(form, run, || {
+        let found = kept.get(&form, run, || {
             let mut text = Vec::new();
             let mut is_first = form.is_first;
             for item in run {

@@ -60,7 +60,7 @@ impl Items {
                 lengths.sum::<Result<usize, Box<Status>>>()
             };
             length += match &kept {
-                Some((form, kept)) => kept.length(*form, run, count)?,
+                Some((form, kept)) => kept.length(form, run, count)?,
                 None => count()?,
             };
             self.rest();
@@ -190,7 +190,7 @@ pub(super) async fn list(
         of,
         json: Vec::new(),
         raw: Vec::new(),
-        kept: form.map(|form| (form, Arc::clone(kept))),
+        kept: form.clone().map(|form| (form, Arc::clone(kept))),
     };
     match form {
         Some(form) if gzip => {
@@ -278,7 +278,7 @@ impl Runs {
         let rest = self.objects.as_slice();
         let objects = rest.get(..run_length(rest)).filter(|run| !run.is_empty())?;
         let items = &mut self.items;
-        let run = self.kept.get(self.form, objects, || {
+        let run = self.kept.get(&self.form, objects, || {
             let mut text = Vec::new();
             for object in objects {
                 items.write_counted(object, &mut text);

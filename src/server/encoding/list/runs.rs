@@ -51,7 +51,7 @@ fn marks_an_end(item: &CachedObject) -> bool {
 }
 
 /// The form in which a run of objects is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RunForm {
     /// The form of each item.
     pub(super) items: ItemForm,
@@ -75,11 +75,11 @@ pub(super) struct Run {
 }
 
 impl Run {
-    fn is_of(&self, form: RunForm, items: &[Arc<CachedObject>]) -> bool {
+    fn is_of(&self, form: &RunForm, items: &[Arc<CachedObject>]) -> bool {
         let is_same = |(kept, item): (&Weak<CachedObject>, &Arc<CachedObject>)| {
             std::ptr::eq(kept.as_ptr(), Arc::as_ptr(item))
         };
-        self.form == form
+        self.form == *form
             && self.objects.len() == items.len()
             && self.objects.iter().zip(items).all(is_same)
     }
@@ -130,7 +130,7 @@ impl CompressedRuns {
     /// returns.
     pub(super) fn get(
         &self,
-        form: RunForm,
+        form: &RunForm,
         items: &[Arc<CachedObject>],
         write: impl FnOnce() -> Vec<u8>,
     ) -> Arc<Run> {
@@ -146,7 +146,7 @@ impl CompressedRuns {
         let run = Arc::new(Run {
             segment: Segment::of(&text),
             length: text.len(),
-            form,
+            form: form.clone(),
             objects: items.iter().map(Arc::downgrade).collect(),
         });
         self.made.increment(1);
@@ -161,15 +161,15 @@ impl CompressedRuns {
     /// The error of `count`.
     pub(super) fn length<E>(
         &self,
-        form: RunForm,
+        form: &RunForm,
         items: &[Arc<CachedObject>],
         count: impl FnOnce() -> Result<usize, E>,
     ) -> Result<usize, E> {
         let counted = RunForm {
             is_counted: true,
-            ..form
+            ..form.clone()
         };
-        for form in [form, counted] {
+        for form in [form, &counted] {
             let found = self.runs.lock().find(self.number(form, items));
             if let Some(run) = found.filter(|run| run.is_of(form, items)) {
                 return Ok(run.length);
@@ -182,12 +182,12 @@ impl CompressedRuns {
             form: counted,
             objects: items.iter().map(Arc::downgrade).collect(),
         };
-        let number = self.number(counted, items);
+        let number = self.number(&run.form, items);
         self.runs.lock().keep(number, Arc::new(run));
         Ok(length)
     }
 
-    fn number(&self, form: RunForm, items: &[Arc<CachedObject>]) -> u64 {
+    fn number(&self, form: &RunForm, items: &[Arc<CachedObject>]) -> u64 {
         let mut hasher = self.hasher.build_hasher();
         form.hash(&mut hasher);
         for item in items {
@@ -253,7 +253,7 @@ mod tests {
         let before = objects(2_000, 1_000);
         let kept = CompressedRuns::default();
         for run in runs(&before) {
-            kept.get(FORM, run, || vec![b'x'; 100]);
+            kept.get(&FORM, run, || vec![b'x'; 100]);
         }
         let count = runs(&before).len();
         assert!((20..125).contains(&count), "{count}");
@@ -264,7 +264,7 @@ mod tests {
         for after in [changed, shorter] {
             let mut made = 0;
             for run in runs(&after) {
-                kept.get(FORM, run, || {
+                kept.get(&FORM, run, || {
                     made += 1;
                     vec![b'y'; 100]
                 });
@@ -277,40 +277,47 @@ mod tests {
     fn another_form_or_another_object_is_another_run() {
         let kept = CompressedRuns::default();
         let items = objects(3, 10);
-        let lengths = |form: RunForm, items: &[Arc<CachedObject>], length: usize| {
+        let lengths = |form: &RunForm, items: &[Arc<CachedObject>], length: usize| {
             kept.get(form, items, || vec![b'x'; length]).length
         };
-        assert_eq!(lengths(FORM, &items, 1), 1);
-        assert_eq!(lengths(FORM, &items, 2), 1, "kept");
+        assert_eq!(lengths(&FORM, &items, 1), 1);
+        assert_eq!(lengths(&FORM, &items, 2), 1, "kept");
         let later = RunForm {
             is_first: false,
             ..FORM
         };
-        assert_eq!(lengths(later, &items, 3), 3);
+        assert_eq!(lengths(&later, &items, 3), 3);
         let metadata = RunForm {
             items: ItemForm::Metadata(MetaVersion::V1),
             ..FORM
         };
-        assert_eq!(lengths(metadata, &items, 4), 4);
+        assert_eq!(lengths(&metadata, &items, 4), 4);
         let protobuf = RunForm {
             is_protobuf: true,
             ..FORM
         };
-        assert_eq!(lengths(protobuf, &items, 7), 7);
+        assert_eq!(lengths(&protobuf, &items, 7), 7);
+        for (version, length) in [("example.com/v1", 8), ("example.com/v2", 9)] {
+            let typed = RunForm {
+                items: ItemForm::Typed(version.into()),
+                ..FORM
+            };
+            assert_eq!(lengths(&typed, &items, length), length);
+        }
         // Equal, but not the same objects.
-        assert_eq!(lengths(FORM, &objects(3, 10), 5), 5);
-        assert_eq!(lengths(FORM, &items[..2], 6), 6);
+        assert_eq!(lengths(&FORM, &objects(3, 10), 5), 5);
+        assert_eq!(lengths(&FORM, &items[..2], 6), 6);
     }
 
     #[test]
     fn a_length_is_counted_once_and_is_none_of_a_text() {
         let kept = CompressedRuns::default();
         let items = objects(3, 10);
-        let length = |length: usize| kept.length(FORM, &items, || Ok::<usize, ()>(length));
+        let length = |length: usize| kept.length(&FORM, &items, || Ok::<usize, ()>(length));
         assert_eq!((length(7), length(8)), (Ok(7), Ok(7)));
-        let run = kept.get(FORM, &items, || vec![b'x'; 7]);
+        let run = kept.get(&FORM, &items, || vec![b'x'; 7]);
         assert!(!run.segment.deflated().is_empty());
-        assert_eq!(kept.length(FORM, &items[..2], || Err(())), Err(()));
+        assert_eq!(kept.length(&FORM, &items[..2], || Err(())), Err(()));
     }
 
     #[test]
@@ -327,10 +334,10 @@ mod tests {
             };
             (0..100_000).map(|_| next()).collect::<Vec<u8>>()
         };
-        kept.get(FORM, &used, || vec![b'x'; 7]);
+        kept.get(&FORM, &used, || vec![b'x'; 7]);
         for seed in 0..400 {
-            kept.get(FORM, &objects(1, 10), || noise(seed));
-            let run = kept.get(FORM, &used, || panic!("it was used all the time"));
+            kept.get(&FORM, &objects(1, 10), || noise(seed));
+            let run = kept.get(&FORM, &used, || panic!("it was used all the time"));
             assert_eq!(run.length, 7);
         }
         let runs = kept.runs.lock();

@@ -11,6 +11,7 @@ mod table;
 use actors::engine::Revision;
 use actors::object::CachedObject;
 use serde_json::Value;
+use smol_str::SmolStr;
 
 pub(super) use metadata::MetadataShape;
 #[cfg(test)]
@@ -104,10 +105,12 @@ pub(super) trait Shape: Send + Sync + 'static {
 }
 
 /// The forms of items that depend only on the object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ItemForm {
-    /// The whole object.
+    /// The whole object, without its type.
     Object,
+    /// The whole object with its kind and this apiVersion.
+    Typed(SmolStr),
     /// The object's metadata.
     Metadata(MetaVersion),
 }

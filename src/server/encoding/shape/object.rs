@@ -68,8 +68,13 @@ impl Shape for ObjectShape {
     }
 
     fn kept_as(&self) -> Option<ItemForm> {
-        let is_of_object = !self.version.converts() && !self.is_unstructured();
-        is_of_object.then_some(ItemForm::Object)
+        if self.version.converts() {
+            return None;
+        }
+        Some(match self.is_unstructured() {
+            true => ItemForm::Typed(self.version.kind().api_version().into()),
+            false => ItemForm::Object,
+        })
     }
 
     fn write_event(
