@@ -26,8 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The fields of an object that its schema validates.
 const FIELDS: usize = 40;
 /// The number of objects of each kind whose cost is compared.
-const COMPARED: usize = 4_000;
-const LISTS: usize = 100;
+const COMPARED: usize = 12_000;
+const LISTS: usize = 40;
 const WATCHES: usize = 1_000;
 const UPDATES: usize = 200;
 
@@ -223,6 +223,7 @@ async fn many() {
     figure("CPU of the daemon", meter::cpu(daemon.pid()) - cpu, "s", "");
     tokio::time::sleep(SETTLE).await;
     figure("resident memory", daemon.resident(), "MiB", "<= 110");
+    documents(&daemon).await;
     let used = definition("bench.example.com", "things", "Thing", &schema(FIELDS));
     establish(&client, &used).await;
     client
@@ -273,6 +274,27 @@ async fn many() {
     tokio::time::sleep(SETTLE).await;
     let each = (with - daemon.resident()) * 1024.0 / bodies.len() as f64;
     figure("of that, each unused definition", each, "KiB", "<= 100");
+}
+
+/// The OpenAPI documents of many definitions.
+async fn documents(daemon: &Daemon) {
+    let client = daemon.client();
+    let get = |path: &str| Call::get(path).header("accept-encoding", "gzip");
+    let cpu = meter::cpu(daemon.pid());
+    let index = client.call(Call::get("/openapi/v3")).await.expect(200);
+    for document in index["paths"].as_object().unwrap().values() {
+        let path = document["serverRelativeURL"].as_str().unwrap();
+        assert_eq!(client.call(get(path)).await.status, 200, "{path}");
+    }
+    let used = meter::cpu(daemon.pid()) - cpu;
+    figure("CPU of all documents of OpenAPI v3", used, "s", "<= 3");
+    let begun = Instant::now();
+    assert_eq!(client.call(get("/openapi/v2")).await.status, 200);
+    let time = begun.elapsed().as_secs_f64();
+    figure("the document of OpenAPI v2", time, "s", "<= 1.5");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let memory = daemon.resident();
+    figure("resident memory a minute later", memory, "MiB", "<= 130");
 }
 
 /// One definition after the other.

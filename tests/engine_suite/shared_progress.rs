@@ -12,7 +12,8 @@ use tokio::time::timeout;
 
 use crate::servers::proxy::Proxy;
 use crate::shared_watches::{
-    WITHIN, cluster, engine, feeds, now, over_each_version, overrun, prefix, reaches, until, write,
+    WITHIN, cluster, engine, feeds, now, over_each_version, overrun, prefix, reaches, streams,
+    until, write,
 };
 use crate::subjects::take;
 
@@ -262,7 +263,20 @@ async fn openings_without_an_answer_fail_alone_and_leave_nothing_behind(version:
         assert_eq!(take(feed.as_mut(), 1).await.len(), 1);
     }
     proxy.release();
-    // The stream takes watches again, and etcd has cancelled those that were given up.
+    // The stream takes watches again once etcd has answered a request for progress, which an idle
+    // stream sends every ten seconds. Until then a watch has another stream.
+    let taking_again = async {
+        loop {
+            let feed = engine.feed(prefix(19), after).await.unwrap();
+            if streams(&cluster).await.0 == 3 {
+                return;
+            }
+            drop(feed);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(WITHIN, taking_again).await.unwrap();
+    // etcd has cancelled those that were given up.
     until(&cluster, |(streams, watches)| (streams, watches) == (3, 5)).await;
     let mut more = Vec::new();
     for number in 20..25 {

@@ -100,7 +100,7 @@ pub async fn feeds(engine: &EtcdEngine, numbers: std::ops::Range<usize>) -> Vec<
 }
 
 /// The streams of watches that etcd has, and their watches.
-async fn streams(cluster: &Cluster) -> (usize, usize) {
+pub async fn streams(cluster: &Cluster) -> (usize, usize) {
     let number = |name: &str| {
         let value = cluster.members[0].metric(&format!("etcd_debugging_mvcc_{name} "));
         value.parse::<f64>().unwrap() as usize

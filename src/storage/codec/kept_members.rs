@@ -2,25 +2,40 @@
 //!
 //! A CustomResourceDefinition consists of schemas for the most part, and a daemon reads hundreds of
 //! definitions when it starts. Each schema is replaced by a stand-in, the rest is read and
-//! converted, and the texts of the schemas are put back. This requires a value in the form that
-//! this program writes, whose texts would not change.
+//! converted, and the texts of the schemas are put back. This requires texts that would not change:
+//! those of kube-apiserver have their members in another order.
+
+use std::borrow::Cow;
+use std::fmt;
 
 use actors::engine::{Key, Revision};
 use actors::object::CachedObject;
 use memchr::memmem;
-use serde::de::IgnoredAny;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::form::TypeName;
 use super::{Codec, MediaType, recognise};
+use crate::api::deep;
 
 impl Codec {
-    /// Decodes an object of a former version without the members that conversion copies.
-    pub(super) fn decode_skeleton(
+    /// Decodes stored bytes that are not in the canonical form of the served version. Returns whether
+    /// the defaults of their own version were applied. `is_own` says that this program has written
+    /// them.
+    pub(super) fn decode_uncanonical(
         &self,
         key: &Key,
         revision: Revision,
         value: &[u8],
-    ) -> Option<CachedObject> {
+        is_own: bool,
+    ) -> Result<(CachedObject, bool), String> {
+        if is_own && let Some(object) = self.decode_skeleton(key, revision, value) {
+            return Ok((object, true));
+        }
+        deep::retry_with_room(|| self.decode_whole(key, revision, value))
+    }
+
+    /// Decodes an object of a former version without the members that conversion copies.
+    fn decode_skeleton(&self, key: &Key, revision: Revision, value: &[u8]) -> Option<CachedObject> {
         let mut formers = self.definition.behaviour.former_versions().iter();
         let member = formers.find_map(|former| former.copied_member)?;
         let skeleton = Skeleton::of(value, member)?;
@@ -65,7 +80,7 @@ impl<'v> Skeleton<'v> {
                 return None;
             }
             let read = serde_json::Deserializer::from_slice(tail);
-            let mut read = read.into_iter::<IgnoredAny>();
+            let mut read = read.into_iter::<Sorted>();
             read.next()?.ok()?;
             let (text, after) = tail.split_at_checked(read.byte_offset())?;
             skeleton.json.extend_from_slice(head);
@@ -104,6 +119,70 @@ impl<'v> Skeleton<'v> {
     /// Returns the beginning of each stand-in.
     fn opening(&self) -> String {
         format!("{{\"description\":\"{}", self.mark)
+    }
+}
+
+/// JSON whose objects have their members in the order of this program.
+struct Sorted;
+
+impl<'de> Deserialize<'de> for Sorted {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Sorted, D::Error> {
+        json.deserialize_any(SortedVisitor)
+    }
+}
+
+/// The name of a member.
+#[derive(serde::Deserialize)]
+struct Name<'n>(#[serde(borrow)] Cow<'n, str>);
+
+struct SortedVisitor;
+
+impl<'de> Visitor<'de> for SortedVisitor {
+    type Value = Sorted;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON with sorted members")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Sorted, A::Error> {
+        let mut before: Option<Name<'de>> = None;
+        while let Some(name) = members.next_key::<Name<'de>>()? {
+            if before.is_some_and(|before| before.0 >= name.0) {
+                return Err(serde::de::Error::custom("another order"));
+            }
+            members.next_value::<Sorted>()?;
+            before = Some(name);
+        }
+        Ok(Sorted)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Sorted, A::Error> {
+        while items.next_element::<Sorted>()?.is_some() {}
+        Ok(Sorted)
+    }
+
+    fn visit_str<E>(self, _text: &str) -> Result<Sorted, E> {
+        Ok(Sorted)
+    }
+
+    fn visit_bool<E>(self, _value: bool) -> Result<Sorted, E> {
+        Ok(Sorted)
+    }
+
+    fn visit_i64<E>(self, _number: i64) -> Result<Sorted, E> {
+        Ok(Sorted)
+    }
+
+    fn visit_u64<E>(self, _number: u64) -> Result<Sorted, E> {
+        Ok(Sorted)
+    }
+
+    fn visit_f64<E>(self, _number: f64) -> Result<Sorted, E> {
+        Ok(Sorted)
+    }
+
+    fn visit_unit<E>(self) -> Result<Sorted, E> {
+        Ok(Sorted)
     }
 }
 
@@ -156,6 +235,9 @@ mod tests {
             r#"{"s": {}}"#,
             r#"{ "s":{}}"#,
             r#"{"s":{"#,
+            r#"{"s":{"b":1,"a":2}}"#,
+            r#"{"s":{"a":[{"b":{},"a":null}]}}"#,
+            r#"{"s":{"a":1,"a":2}}"#,
             "",
         ] {
             assert!(round_trip(value).is_none(), "{value}");

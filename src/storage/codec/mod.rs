@@ -198,19 +198,6 @@ impl Codec {
         }
     }
 
-    fn decode_uncanonical(
-        &self,
-        key: &Key,
-        revision: Revision,
-        value: &[u8],
-        is_own: bool,
-    ) -> Result<(CachedObject, bool), String> {
-        if is_own && let Some(object) = self.decode_skeleton(key, revision, value) {
-            return Ok((object, true));
-        }
-        deep::retry_with_room(|| self.decode_whole(key, revision, value))
-    }
-
     fn decode_whole(
         &self,
         key: &Key,

@@ -6,8 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use x509_parser::parse_x509_certificate;
 
 /// Returns why a bundle of certificates, in PEM and base64, has none that can be read. An empty
-/// one is accepted, and so is none. One of blanks is not, though it is used as if it were empty
-/// (CRD-210).
+/// one is accepted. One of blanks is not, though it is used as if it were empty (CRD-210).
 pub fn bundle_fault(bundle: &str) -> Option<&'static str> {
     if bundle.is_empty() {
         return None;
