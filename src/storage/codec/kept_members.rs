@@ -18,9 +18,9 @@ use super::{Codec, MediaType, recognise};
 use crate::api::deep;
 
 impl Codec {
-    /// Decodes stored bytes that are not in the canonical form of the served version. Returns whether
-    /// the defaults of their own version were applied. `is_own` says that this program has written
-    /// them.
+    /// Decodes stored bytes that are not in the canonical form of the served version. Returns
+    /// whether the defaults of their own version were applied. `is_own` says that this program has
+    /// written them.
     pub(super) fn decode_uncanonical(
         &self,
         key: &Key,
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn members_are_replaced_and_put_back() {
         let value =
-            r#"{"a":{"s":{"s":{"b":"}"},"c":[1,{}]}},"l":[{"s":{}},{"s":{"d":"\"s\":{"}}]}"#;
+            r#"{"a":{"s":{"c":[1,{}],"s":{"b":"}"}}},"l":[{"s":{}},{"s":{"d":"\"s\":{"}}]}"#;
         let (skeleton, filled) = round_trip(value).unwrap();
         assert_eq!(
             skeleton,
