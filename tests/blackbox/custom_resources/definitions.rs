@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     DEFINITIONS, LAMPS, condition, conditioned, definition, establish, has, lamp, lamps, one_etcd,
-    path_of, until, version,
+    path_of, put_old_lamps, until, version,
 };
 use crate::harness::{Answer, Call, Client, Daemon};
 
@@ -62,9 +62,9 @@ async fn unknown_formats_are_warned_of_once_crd_9() {
     }
 }
 
-/// CRD-11: a default or an example of null is none.
+/// CRD-11: a default or an example of null counts as absent.
 #[tokio::test]
-async fn a_default_of_null_is_none_crd_11() {
+async fn a_default_of_null_counts_as_absent_crd_11() {
     let daemon = Daemon::start().await;
     let client = daemon.client();
     let members = json!({
@@ -152,20 +152,14 @@ async fn an_update_may_keep_what_was_wrong_before_crd_29_crd_41() {
     };
     let daemon = Daemon::with(&[&servers]).await;
     let client = daemon.client();
-    let old = json!({
-        "apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "lamps.example.com", "uid": "0b0b0b0b-0000-4000-8000-000000000001",
-            "generation": 1, "creationTimestamp": "2020-01-01T00:00:00Z"},
-        "spec": {"group": "example.com", "version": "v1", "scope": "Namespaced",
+    let members = json!({
             "preserveUnknownFields": false,
-            "names": {"plural": "lamps", "singular": "lamp", "kind": "Lamp",
-                "listKind": "LampList"},
             "versions": [{"name": "v1", "served": true, "storage": true},
                 {"name": "v2", "served": true, "storage": false}],
             "validation": {"openAPIV3Schema": {"type": "object"}},
             "conversion": {"strategy": "Webhook", "conversionReviewVersions": ["v9"],
-                "webhookClientConfig": {"url": "https://example.com", "caBundle": "QUFB"}}},
-        "status": {"storedVersions": ["v1"],
+                "webhookClientConfig": {"url": "https://example.com", "caBundle": "QUFB"}}});
+    let status = json!({"storedVersions": ["v1"],
             "acceptedNames": {"plural": "lamps", "singular": "lamp", "kind": "Lamp",
                 "listKind": "LampList"},
             "conditions": [
@@ -173,12 +167,8 @@ async fn an_update_may_keep_what_was_wrong_before_crd_29_crd_41() {
                     "message": "no conflicts found", "lastTransitionTime": "2020-01-01T00:00:00Z"},
                 {"type": "Established", "status": "True", "reason": "InitialNamesAccepted",
                     "message": "the initial names have been accepted",
-                    "lastTransitionTime": "2020-01-01T00:00:00Z"}]}});
-    let mut etcd = etcd_client::Client::connect(cluster.urls(), None)
-        .await
-        .unwrap();
-    let key = "/registry/apiextensions.k8s.io/customresourcedefinitions/lamps.example.com";
-    etcd.put(key, old.to_string(), None).await.unwrap();
+                    "lastTransitionTime": "2020-01-01T00:00:00Z"}]});
+    put_old_lamps(&cluster, &members, &status).await;
     let path = path_of(&lamps());
     conditioned(&client, &path, "Established", "True").await;
     // Neither the review nor the certificates were right.

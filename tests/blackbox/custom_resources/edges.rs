@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    DEFINITIONS, LAMPS, condition, conditioned, definition, establish, lamp, lamps, one_etcd,
-    over_each, path_of, version,
+    DEFINITIONS, LAMPS, STORED_LAMPS, condition, conditioned, definition, establish, lamp, lamps,
+    one_etcd, over_each, path_of, put_old_lamps, version,
 };
 use crate::harness::{Call, Client, Daemon};
 
@@ -79,25 +79,15 @@ async fn a_definition_of_long_ago_is_served_crd_2_crd_47() {
     };
     let daemon = Daemon::with(&[&servers]).await;
     let client = daemon.client();
-    let old = json!({
-        "apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "lamps.example.com", "uid": "0b0b0b0b-0000-4000-8000-000000000001",
-            "generation": 1, "creationTimestamp": "2020-01-01T00:00:00Z"},
-        "spec": {"group": "example.com", "version": "v1", "scope": "Namespaced",
-            "names": {"plural": "lamps", "singular": "lamp", "kind": "Lamp",
-                "listKind": "LampList"},
+    let members = json!({
             "versions": [{"name": "v1", "served": true, "storage": true}],
             "validation": {"openAPIV3Schema": {"properties": {"spec": {"properties": {
                 "colour": {"maxLength": 3}}}}}},
             "additionalPrinterColumns": [
-                {"name": "Colour", "type": "string", "JSONPath": ".spec.colour"}]},
-        "status": {"conditions": [], "acceptedNames": {"plural": "", "kind": ""},
-            "storedVersions": ["v1"]}});
-    let mut etcd = etcd_client::Client::connect(cluster.urls(), None)
-        .await
-        .unwrap();
-    let key = "/registry/apiextensions.k8s.io/customresourcedefinitions/lamps.example.com";
-    etcd.put(key, old.to_string(), None).await.unwrap();
+                {"name": "Colour", "type": "string", "JSONPath": ".spec.colour"}]});
+    let status = json!({"conditions": [], "acceptedNames": {"plural": "", "kind": ""},
+            "storedVersions": ["v1"]});
+    let mut etcd = put_old_lamps(&cluster, &members, &status).await;
     let path = path_of(&lamps());
     let read = conditioned(&client, &path, "Established", "True").await;
     let read = match condition(&read, "NonStructuralSchema") {
@@ -123,10 +113,10 @@ async fn a_definition_of_long_ago_is_served_crd_2_crd_47() {
         .await
         .refusal(422, "Invalid");
     // The status was written as kube-apiserver writes it.
-    let found = etcd.get(key, None).await.unwrap();
+    let found = etcd.get(STORED_LAMPS, None).await.unwrap();
     let stored: Value = serde_json::from_slice(found.kvs()[0].value()).unwrap();
     assert_eq!(stored["apiVersion"], "apiextensions.k8s.io/v1beta1");
-    assert_eq!(stored["spec"]["validation"], old["spec"]["validation"]);
+    assert_eq!(stored["spec"]["validation"], members["validation"]);
     assert_eq!(stored["spec"]["version"], "v1");
 }
 

@@ -35,6 +35,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const LAMPS: &str = "/apis/example.com/v1/namespaces/default/lamps";
+/// The key of the definition in an etcd.
+const STORED_LAMPS: &str =
+    "/registry/apiextensions.k8s.io/customresourcedefinitions/lamps.example.com";
 
 /// A version that is served, and its schema.
 fn version(name: &str, is_storage: bool, schema: &Value) -> Value {
@@ -109,6 +112,25 @@ async fn one_etcd() -> Option<(Cluster, String)> {
     let cluster = starting.await.unwrap();
     let servers = format!("--etcd-servers={}", cluster.urls().join(","));
     Some((cluster, servers))
+}
+
+/// Stores a definition of long ago in an etcd, as kube-apiserver did, with these members of its
+/// spec and with this status. Returns a client of the etcd.
+async fn put_old_lamps(cluster: &Cluster, members: &Value, status: &Value) -> etcd_client::Client {
+    let mut old = json!({
+        "apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "lamps.example.com", "uid": "0b0b0b0b-0000-4000-8000-000000000001",
+            "generation": 1, "creationTimestamp": "2020-01-01T00:00:00Z"},
+        "spec": {"group": "example.com", "version": "v1", "scope": "Namespaced",
+            "names": {"plural": "lamps", "singular": "lamp", "kind": "Lamp",
+                "listKind": "LampList"}},
+        "status": status});
+    let spec = old["spec"].as_object_mut().unwrap();
+    spec.extend(members.as_object().unwrap().clone());
+    let connecting = etcd_client::Client::connect(cluster.urls(), None);
+    let mut etcd = connecting.await.unwrap();
+    etcd.put(STORED_LAMPS, old.to_string(), None).await.unwrap();
+    etcd
 }
 
 /// Returns the number of objects that an etcd has in the group of the tests.
