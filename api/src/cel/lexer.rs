@@ -345,16 +345,7 @@ impl Lexer<'_> {
             'U' => (8, 16),
             '0'..='3' => (2, 8),
             'a' | 'b' | 'f' | 'n' | 'r' | 't' | 'v' | '"' | '\'' | '\\' | '?' | '`' => {
-                value.push(match letter {
-                    'a' => '\x07',
-                    'b' => '\x08',
-                    'f' => '\x0c',
-                    'n' => '\n',
-                    'r' => '\r',
-                    't' => '\t',
-                    'v' => '\x0b',
-                    other => other,
-                });
+                value.push(control(letter).unwrap_or(letter));
                 return Ok(at + 1);
             }
             _ => return Err(at + 1),
@@ -368,4 +359,18 @@ impl Lexer<'_> {
         value.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
         Ok(at + digits + 1)
     }
+}
+
+/// Returns the control character that a letter after a backslash stands for.
+pub(super) fn control(letter: char) -> Option<char> {
+    Some(match letter {
+        'a' => '\x07',
+        'b' => '\x08',
+        'f' => '\x0c',
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        'v' => '\x0b',
+        _ => return None,
+    })
 }

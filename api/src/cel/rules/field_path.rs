@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value as Json;
 
+use crate::cel::lexer::control;
+
 /// A part of an object, by the steps from the object. It is formatted only for an error.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'p> {
@@ -115,15 +117,8 @@ fn quoted(text: &str) -> Option<(String, &str)> {
                 return Some((name, rest));
             }
             '\\' => name.push(match letters.next()?.1 {
-                'a' => '\x07',
-                'b' => '\x08',
-                'f' => '\x0c',
-                'n' => '\n',
-                'r' => '\r',
-                't' => '\t',
-                'v' => '\x0b',
-                other @ ('\'' | '\\') => other,
-                _ => return None,
+                quoted @ ('\'' | '\\') => quoted,
+                letter => control(letter)?,
             }),
             other => name.push(other),
         }
