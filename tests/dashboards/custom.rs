@@ -72,7 +72,7 @@ async fn round(client: &Client, number: usize, first: &str) {
     client.watch(&begun).await.event().await;
 }
 
-/// The queries whose series are told apart by resource, except those that are empty in good health.
+/// Returns the queries with a series for each resource, except those that are empty in good health.
 fn by_resource() -> Vec<Target> {
     let of_trouble = queries::of_trouble();
     let mut targets = board::targets();

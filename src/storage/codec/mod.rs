@@ -31,9 +31,9 @@ use crate::api::resource::{FormerVersion, ResourceDefinition};
 use fields::FieldCollector;
 
 mod checks;
+mod copied_members;
 mod fields;
 mod form;
-mod kept_members;
 mod media_type;
 mod protobuf;
 mod recognise;

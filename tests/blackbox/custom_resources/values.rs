@@ -167,8 +167,8 @@ async fn numbers_keep_their_digits_crd_117() {
     }
 }
 
-/// CRD-126, CRD-127, CRD-128, CRD-227: what is dropped and what is kept, and what a strict request
-/// is told.
+/// CRD-126, CRD-127, CRD-128, CRD-227: unknown fields are dropped, or kept where the schema keeps
+/// them, and a strict request is refused with their paths.
 #[tokio::test]
 async fn unknown_fields_are_dropped_where_they_are_not_kept_crd_126_crd_127_crd_128_crd_227() {
     let daemon = Daemon::start().await;

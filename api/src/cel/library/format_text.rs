@@ -115,7 +115,8 @@ fn formatted(
                 return Ok("%!(NOVERB)".to_owned());
             }
             Ok(match letter {
-                // Go keeps the precision in 8 bits. If they are zero, there is none.
+                // Go keeps the lowest 8 bits of the precision, and ignores a precision whose bits
+                // are zero.
                 b'f' if precision > 0 && precision & 0xff == 0 => in_full(number),
                 b'f' => fixed(number, precision & 0xff),
                 // The precision is taken for the width, in 16 bits.

@@ -116,7 +116,7 @@ fn validate_name(name: &Field<'_>, errors: &mut ErrorList) {
     }
 }
 
-/// Reports whether one of these versions of a review is known, or there are none.
+/// Reports whether one of these versions of a review is known. An empty list counts as known.
 pub fn knows_review(versions: &Field<'_>) -> bool {
     let is_known = |version: Field<'_>| REVIEW_VERSIONS.contains(&version.text());
     versions.is_empty() || versions.items().any(is_known)

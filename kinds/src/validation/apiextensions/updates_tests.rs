@@ -1,4 +1,5 @@
-//! What an update of a definition need not obey, and what it must (CRD-29, CRD-30, CRD-41).
+//! Rules that an update of a definition may go on violating, and rules that it must obey (CRD-29,
+//! CRD-30, CRD-41).
 
 use serde_json::json;
 
