@@ -98,14 +98,14 @@ pub(super) enum Step {
 }
 
 impl Entry {
-    /// Takes the newest state of the definition. `is_new` says that its creation was seen.
-    pub fn take(
-        &mut self,
-        cached: &Arc<CachedObject>,
-        is_new: bool,
-    ) -> Result<(), serde_json::Error> {
-        let known = self.current.as_ref().map(|current| &current.definition);
-        let definition = Definition::read(cached, known)?;
+    /// Returns the definition as it was read last.
+    pub fn definition(&self) -> Option<&Definition> {
+        self.current.as_ref().map(|current| &current.definition)
+    }
+
+    /// Takes the newest state of the definition, and the object that it was read from. `is_new`
+    /// says that its creation was seen.
+    pub fn take(&mut self, definition: Definition, cached: &Arc<CachedObject>, is_new: bool) {
         let created = is_new.then_some(definition.version);
         match (&mut self.left, created) {
             (Some(left), Some(created)) if left.until.is_none() => left.until = Some(created),
@@ -122,7 +122,6 @@ impl Entry {
             definition,
             cached: Arc::clone(cached),
         });
-        Ok(())
     }
 
     /// Takes note that the definition is gone. Returns it.

@@ -185,13 +185,20 @@ fn caches_hold_the_same_as_long_as_stored_versions_are_the_same_crd_91() {
     );
 }
 
+/// Gives an entry the state of a definition at a revision.
+fn take(entry: &mut Entry, object: &Object, revision: u64, is_new: bool) {
+    let cached = cached(object, revision);
+    let read = Definition::read(&cached, entry.definition()).unwrap();
+    entry.take(read, &cached, is_new);
+}
+
 /// CRD-81, CRD-84, CRD-91: the steps of serving.
 #[test]
 fn a_resource_is_served_from_its_names_to_its_end_crd_81() {
     let mut entry = Entry::default();
     let mut lamps = object("lamps", &json!({}), &json!({"storedVersions": ["v1"]}));
-    let take = |entry: &mut Entry, object: &Object| {
-        entry.take(&cached(object, 1), false).unwrap();
+    let next = |entry: &mut Entry, object: &Object| {
+        take(entry, object, 1, false);
         match entry.step(false) {
             Step::None => None,
             Step::Withdraw => panic!("it is served"),
@@ -204,21 +211,21 @@ fn a_resource_is_served_from_its_names_to_its_end_crd_81() {
             }
         }
     };
-    assert_eq!(take(&mut entry, &lamps), None);
+    assert_eq!(next(&mut entry, &lamps), None);
     let own = definition(&lamps);
     let accepted = StatusChange::next(&own, &Taken::of([&own]), None).unwrap();
     accepted.apply(&mut lamps, time());
-    assert_eq!(take(&mut entry, &lamps), Some((Phase::Announced, true)));
+    assert_eq!(next(&mut entry, &lamps), Some((Phase::Announced, true)));
     settled(&mut lamps, &[]);
-    assert_eq!(take(&mut entry, &lamps), None);
+    assert_eq!(next(&mut entry, &lamps), None);
     // A label is nothing to serving.
     lamps
         .metadata_mut()
         .insert("labels".to_owned(), json!({"a": "b"}));
-    assert_eq!(take(&mut entry, &lamps), None);
+    assert_eq!(next(&mut entry, &lamps), None);
     assert!(!entry.needs_cleanup());
     crate::kinds::strategies::apiextensions::mark_definition(&mut lamps, time());
-    assert_eq!(take(&mut entry, &lamps), Some((Phase::Terminating, false)));
+    assert_eq!(next(&mut entry, &lamps), Some((Phase::Terminating, false)));
     assert!(entry.needs_cleanup());
     entry.current = None;
     assert!(matches!(entry.step(false), Step::Withdraw));
@@ -230,7 +237,7 @@ fn a_resource_is_served_from_its_names_to_its_end_crd_81() {
 fn objects_of_a_definition_that_is_gone_are_left_crd_72() {
     let mut entry = Entry::default();
     let mut lamps = established(&json!({}));
-    entry.take(&cached(&lamps, 1), true).unwrap();
+    take(&mut entry, &lamps, 1, true);
     let Step::Serve { made, .. } = entry.step(false) else {
         panic!("it is served");
     };
@@ -239,10 +246,10 @@ fn objects_of_a_definition_that_is_gone_are_left_crd_72() {
     entry.served = Some(*made.clone());
     assert_eq!(entry.sweep(), None);
     crate::kinds::strategies::apiextensions::mark_definition(&mut lamps, time());
-    entry.take(&cached(&lamps, 5), false).unwrap();
+    take(&mut entry, &lamps, 5, false);
     // Requests that have begun before see it, too.
     assert!(!is_open(&made));
-    entry.take(&cached(&lamps, 6), false).unwrap();
+    take(&mut entry, &lamps, 6, false);
     entry.forget();
     let left = entry.sweep().unwrap();
     assert_eq!(
@@ -258,7 +265,7 @@ fn objects_of_a_definition_that_is_gone_are_left_crd_72() {
     entry.is_sweeping = false;
     let mut next = established(&json!({}));
     next.metadata_mut().insert("uid".to_owned(), json!("next"));
-    entry.take(&cached(&next, 9), true).unwrap();
+    take(&mut entry, &next, 9, true);
     let left = entry.sweep().unwrap();
     assert_eq!(
         left,
@@ -270,7 +277,7 @@ fn objects_of_a_definition_that_is_gone_are_left_crd_72() {
     assert!(left.includes(8) && !left.includes(9));
     // A definition whose finalizer somebody removes keeps its objects.
     let mut other = Entry::default();
-    other.take(&cached(&next, 9), true).unwrap();
+    take(&mut other, &next, 9, true);
     other.served = Some(*made);
     other.forget();
     assert_eq!(other.sweep(), None);

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::api::deep::Roomy;
 use crate::api::status::{Status, StatusReason};
 use crate::clock;
+use crate::custom_resources::definition::Definition;
 use crate::custom_resources::entry::{Checked, Entry, Step, Structural};
 use crate::custom_resources::gate::Gate;
 use crate::custom_resources::life::Leftovers;
@@ -35,6 +36,9 @@ const TIME: Duration = Duration::from_secs(30);
 const WRITES: usize = 32;
 /// The number of definitions whose schemas are checked at a time.
 const CHECKS: usize = 16;
+
+/// The number of definitions that are not worth a second thread: they are read in a millisecond.
+const READ_ALONE: usize = 32;
 
 /// The controller of one daemon.
 pub(super) struct Controller {
@@ -138,7 +142,12 @@ impl Controller {
                 CacheNews::Events(events) => {
                     for event in events {
                         match (&event.current, &event.previous) {
-                            (Some(current), previous) => self.take(current, previous.is_none()),
+                            (Some(current), previous) => {
+                                let name = current.attributes().name();
+                                let known = self.entries.get(name).and_then(Entry::definition);
+                                let read = Definition::read(current, known);
+                                self.take(current, read, previous.is_none());
+                            }
                             (None, Some(previous)) => self.forget(previous.attributes().name()),
                             (None, None) => {}
                         }
@@ -153,11 +162,14 @@ impl Controller {
         let mut found = HashSet::new();
         // Unreadable definitions are reported by the actor system, and their resources stay.
         let prefix = self.definitions.prefix().clone();
+        let mut readable = Vec::new();
         for definition in snapshot.range(&prefix, None) {
             match definition {
                 Ok(definition) => {
-                    found.insert(definition.attributes().name().to_owned());
-                    self.take(definition, false);
+                    let name = definition.attributes().name();
+                    found.insert(name.to_owned());
+                    let known = self.entries.get(name).and_then(Entry::definition);
+                    readable.push((definition, known));
                 }
                 Err(error) => {
                     let name = error.key.rsplit('/').next();
@@ -165,28 +177,32 @@ impl Controller {
                 }
             }
         }
+        for (cached, read) in read_side_by_side(&readable) {
+            self.take(cached, read, false);
+        }
         let known = self.entries.keys().filter(|name| !found.contains(*name));
         let gone: Vec<String> = known.cloned().collect();
         gone.iter().for_each(|name| self.forget(name));
         self.seen = self.seen.max(snapshot.last_event());
     }
 
-    fn take(&mut self, definition: &Arc<CachedObject>, is_new: bool) {
-        let name = definition.attributes().name();
+    fn take(&mut self, cached: &Arc<CachedObject>, read: Read, is_new: bool) {
+        let name = cached.attributes().name();
         let entry = self.entries.entry(name.to_owned()).or_default();
         let before = entry
             .current
             .as_ref()
             .map(|known| known.definition.accepted.clone());
-        if let Err(error) = entry.take(definition, is_new) {
-            tracing::warn!(definition = name, %error, "the definition can't be read");
-            return;
-        }
-        let Some(current) = &entry.current else {
-            return;
+        let definition = match read {
+            Ok(definition) => definition,
+            Err(error) => {
+                tracing::warn!(definition = name, %error, "the definition can't be read");
+                return;
+            }
         };
-        let group = current.definition.spec.group.clone();
-        let has_changed = before.is_some_and(|before| before != current.definition.accepted);
+        let group = definition.spec.group.clone();
+        let has_changed = before.is_some_and(|before| before != definition.accepted);
+        entry.take(definition, cached, is_new);
         let names = self.groups.entry(group.clone()).or_default();
         names.insert(name.to_owned());
         self.add(name);
@@ -519,6 +535,36 @@ impl Controller {
             state.changing = Arc::new(changing);
         });
     }
+}
+
+type Read = Result<Definition, serde_json::Error>;
+
+/// Reads definitions on all cores, because a start waits for it. Each is given with the same one
+/// as it was known before.
+fn read_side_by_side<'c>(
+    all: &[(&'c Arc<CachedObject>, Option<&Definition>)],
+) -> Vec<(&'c Arc<CachedObject>, Read)> {
+    let read = |part: &[(&'c Arc<CachedObject>, Option<&Definition>)]| {
+        let part = part.iter();
+        let read = part.map(|(cached, known)| (*cached, Definition::read(cached, *known)));
+        read.collect::<Vec<_>>()
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let size = all.len().div_ceil(cores).max(READ_ALONE);
+    let mut parts = all.chunks(size);
+    let first = parts.next().unwrap_or_default();
+    std::thread::scope(|scope| {
+        let others = parts.map(|part| scope.spawn(move || read(part)));
+        let others: Vec<_> = others.collect();
+        let mut done = read(first);
+        for other in others {
+            match other.join() {
+                Ok(read) => done.extend(read),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    })
 }
 
 async fn wait_until(due: Option<Instant>) {
