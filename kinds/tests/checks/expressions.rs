@@ -44,9 +44,8 @@ pub fn check(text: &str, object: &Value) {
     let Ok(expression) = checked(text, &environment, &budget) else {
         return;
     };
-    if let Some(estimate) = expression.estimate(&shape, &budget) {
-        assert!(estimate.min <= estimate.max, "{text}");
-    }
+    // It ends. Its minimum may be above its maximum, as in Kubernetes (`url('') == url('')`).
+    expression.estimate(&shape, &budget);
     if let (Ok(short), Ok(full)) = (expression.program(), expression.program_in_full()) {
         let run = |program: &api::cel::Program| {
             let work = Work::default();

@@ -277,6 +277,8 @@ impl Store {
             Some(damage) => Failure::Corrupt(damage),
             None => Failure::from(error),
         })?;
+        // redb has synced the file twice by now. A sync waits for all reads that were begun before.
+        disk.read_ahead(file)?;
         Ok(Store {
             database,
             pages,

@@ -76,14 +76,13 @@ const READ_AHEAD_BYTES_MAX: u64 = 256 << 20;
 /// The bytes of one request to the kernel.
 const READ_AHEAD_PIECE: u64 = 4 << 20;
 
-/// Asks the kernel to read the file ahead, from its beginning, while the store opens. The bound
+/// Asks the kernel to read the file ahead, from its beginning, while its objects are read. The bound
 /// keeps it from reading a long history for nothing.
-fn read_ahead(file: &File) -> io::Result<()> {
+fn read_ahead(file: File) -> io::Result<()> {
     let end = file.metadata()?.len().min(READ_AHEAD_BYTES_MAX);
     if end == 0 {
         return Ok(());
     }
-    let file = file.try_clone()?;
     let ask = move || {
         for from in (0..end).step_by(READ_AHEAD_PIECE as usize) {
             // It is only advice. Without it reads are slower and otherwise the same.
@@ -112,8 +111,11 @@ impl Disk for Directory {
         // sync what is dirty and drop the rest. Reads then return what is on the disk.
         opened.sync_all()?;
         rustix::fs::fadvise(&opened, 0, None, Advice::DontNeed)?;
-        read_ahead(&opened)?;
         Ok(Box::new(LogFile::new(opened)))
+    }
+
+    fn read_ahead(&self, file: DataFile) -> io::Result<()> {
+        read_ahead(own::open(&self.at(file))?)
     }
 
     fn length(&self, file: DataFile) -> io::Result<Option<u64>> {

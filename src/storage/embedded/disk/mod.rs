@@ -61,6 +61,15 @@ pub trait Disk: Send + Sync + fmt::Debug + 'static {
     /// Any failure of the file system.
     fn open(&self, file: DataFile) -> io::Result<Box<dyn StorageBackend>>;
 
+    /// Begins to read a file that is open, because all of its live objects are read soon. It
+    /// returns at once. A disk that needs no such advice ignores it.
+    ///
+    /// # Errors
+    /// Any failure of the file system.
+    fn read_ahead(&self, _file: DataFile) -> io::Result<()> {
+        Ok(())
+    }
+
     /// A file's length in bytes; `None` when it is absent.
     ///
     /// # Errors
