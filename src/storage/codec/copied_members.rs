@@ -97,7 +97,8 @@ impl<'v> Skeleton<'v> {
     fn fill_in(&self, json: &[u8]) -> Option<Vec<u8>> {
         let opening = format!("\"{}\":{}", self.member, self.opening());
         let of_name = opening.len() - self.opening().len();
-        let mut filled = Vec::new();
+        let bytes: usize = self.texts.iter().map(|text| text.len()).sum();
+        let mut filled = Vec::with_capacity(json.len() + bytes);
         let mut rest = json;
         while let Some(found) = memmem::find(rest, opening.as_bytes()) {
             let (head, tail) = rest.split_at_checked(found + of_name)?;

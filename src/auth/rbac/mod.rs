@@ -1,0 +1,14 @@
+//! Role-based access control (API-288): roles, bindings, and what they allow.
+//!
+//! [`RbacIndex`] has all roles and bindings, by those who get them. It knows no cache: its owner
+//! adds and removes what it reads.
+
+mod index;
+mod objects;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+pub use index::{Grant, RbacIndex, Verdict, decide};
+pub use objects::{Binding, RoleKind, Subject, SubjectKey, read_rules};
+pub use rule::PolicyRule;
