@@ -227,6 +227,7 @@ pub fn reason(text: &str, found: &Answer, recorded: &Answer) -> Option<&'static 
 }
 
 fn of(reasons: &[(&str, &'static str)], text: &str) -> Option<&'static str> {
+    // linear: there are few reasons.
     let found = reasons.iter().find(|(part, _)| text.contains(part));
     found.map(|(_, reason)| *reason)
 }
