@@ -115,3 +115,8 @@ case $runner in
   cargo) RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) * 2))} cargo test --workspace --no-fail-fast -- "$@" ;;
   *) echo "run.sh: --runner $runner: neither cargo nor nextest" >&2; exit 2 ;;
 esac
+
+# Its crates are in no other build, so it has a folder of its own.
+if [ -n "$long" ] && [ $# -eq 0 ]; then
+  cargo test --locked --manifest-path tools/second-opinion/Cargo.toml --target-dir target/second-opinion
+fi
