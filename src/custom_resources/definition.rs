@@ -184,6 +184,12 @@ struct Scale {
     label_selector_path: Option<String>,
 }
 
+/// A definition that was read, or why it could not be.
+pub type ReadDefinition = Result<Definition, serde_json::Error>;
+
+/// The number of definitions that are not worth a second thread: they are read in a millisecond.
+const READ_ALONE: usize = 32;
+
 /// The keys of the numbers of schemas, so that nobody can make two schemas with one number.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
@@ -217,6 +223,34 @@ impl Definition {
             document.metadata,
             document.status,
         ))
+    }
+
+    /// Reads definitions on all cores, because a start waits for it. Each comes with the same one
+    /// as it was known before.
+    pub fn read_all<'c>(
+        all: &[(&'c Arc<CachedObject>, Option<&Definition>)],
+    ) -> Vec<(&'c Arc<CachedObject>, ReadDefinition)> {
+        let read = |part: &[(&'c Arc<CachedObject>, Option<&Definition>)]| {
+            let part = part.iter();
+            let read = part.map(|(cached, known)| (*cached, Definition::read(cached, *known)));
+            read.collect::<Vec<_>>()
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let size = all.len().div_ceil(cores).max(READ_ALONE);
+        let mut parts = all.chunks(size);
+        let first = parts.next().unwrap_or_default();
+        std::thread::scope(|scope| {
+            let others = parts.map(|part| scope.spawn(move || read(part)));
+            let others: Vec<_> = others.collect();
+            let mut done = read(first);
+            for other in others {
+                match other.join() {
+                    Ok(read) => done.extend(read),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            done
+        })
     }
 
     fn of(

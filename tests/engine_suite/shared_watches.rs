@@ -384,7 +384,8 @@ async fn drain(feed: &mut dyn Feed) -> (Vec<Event>, EngineError) {
 /// on two streams at most. Its reader has not noticed yet.
 pub async fn overrun(cluster: &Cluster, engine: &EtcdEngine, left: usize) -> Box<dyn Feed> {
     let mut feeds = feeds(engine, 0..1).await;
-    // The watch that follows compactions comes a second late. Before that, it would be the missing one.
+    // The watch that follows compactions comes a second late. Until then it would be the missing
+    // one.
     until(cluster, |(_, watches)| watches == left + 1).await;
     let value = "x".repeat(512 << 10);
     for number in 0..20 {

@@ -36,13 +36,13 @@ pub struct Grant {
     pub rules: Option<Arc<[PolicyRule]>>,
 }
 
-/// What RBAC says to a request.
+/// The decision of RBAC about a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// A rule allows it, for this reason (AC-66).
     Allowed(String),
-    /// No rule allows it. The reason names the roles that bindings of the user lack, and is empty if
-    /// they lack none.
+    /// No rule allows it. The reason names the roles that bindings of the user lack, and is empty
+    /// if they lack none.
     NoOpinion(String),
 }
 

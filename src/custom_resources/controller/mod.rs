@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::api::deep::Roomy;
 use crate::api::status::{Status, StatusReason};
 use crate::clock;
-use crate::custom_resources::definition::Definition;
+use crate::custom_resources::definition::{Definition, ReadDefinition};
 use crate::custom_resources::entry::{Checked, Entry, Step, Structural};
 use crate::custom_resources::gate::Gate;
 use crate::custom_resources::life::Leftovers;
@@ -36,9 +36,6 @@ const TIME: Duration = Duration::from_secs(30);
 const WRITES: usize = 32;
 /// The number of definitions whose schemas are checked at a time.
 const CHECKS: usize = 16;
-
-/// The number of definitions that are not worth a second thread: they are read in a millisecond.
-const READ_ALONE: usize = 32;
 
 /// The controller of one daemon.
 pub(super) struct Controller {
@@ -177,7 +174,7 @@ impl Controller {
                 }
             }
         }
-        for (cached, read) in read_side_by_side(&readable) {
+        for (cached, read) in Definition::read_all(&readable) {
             self.take(cached, read, false);
         }
         let known = self.entries.keys().filter(|name| !found.contains(*name));
@@ -186,7 +183,7 @@ impl Controller {
         self.seen = self.seen.max(snapshot.last_event());
     }
 
-    fn take(&mut self, cached: &Arc<CachedObject>, read: Read, is_new: bool) {
+    fn take(&mut self, cached: &Arc<CachedObject>, read: ReadDefinition, is_new: bool) {
         let name = cached.attributes().name();
         let entry = self.entries.entry(name.to_owned()).or_default();
         let before = entry
@@ -535,36 +532,6 @@ impl Controller {
             state.changing = Arc::new(changing);
         });
     }
-}
-
-type Read = Result<Definition, serde_json::Error>;
-
-/// Reads definitions on all cores, because a start waits for it. Each is given with the same one
-/// as it was known before.
-fn read_side_by_side<'c>(
-    all: &[(&'c Arc<CachedObject>, Option<&Definition>)],
-) -> Vec<(&'c Arc<CachedObject>, Read)> {
-    let read = |part: &[(&'c Arc<CachedObject>, Option<&Definition>)]| {
-        let part = part.iter();
-        let read = part.map(|(cached, known)| (*cached, Definition::read(cached, *known)));
-        read.collect::<Vec<_>>()
-    };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let size = all.len().div_ceil(cores).max(READ_ALONE);
-    let mut parts = all.chunks(size);
-    let first = parts.next().unwrap_or_default();
-    std::thread::scope(|scope| {
-        let others = parts.map(|part| scope.spawn(move || read(part)));
-        let others: Vec<_> = others.collect();
-        let mut done = read(first);
-        for other in others {
-            match other.join() {
-                Ok(read) => done.extend(read),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    })
 }
 
 async fn wait_until(due: Option<Instant>) {

@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 const LONGEST: usize = 160;
 
 /// What an evaluator says of an expression.
+#[derive(PartialEq, Eq)]
 pub enum Answer {
     /// The text is refused.
     Refused(String),

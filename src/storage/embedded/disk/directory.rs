@@ -76,8 +76,8 @@ const READ_AHEAD_BYTES_MAX: u64 = 256 << 20;
 /// The bytes of one request to the kernel.
 const READ_AHEAD_PIECE: u64 = 4 << 20;
 
-/// Asks the kernel to read the file ahead, from its beginning, while its objects are read. The bound
-/// keeps it from reading a long history for nothing.
+/// Asks the kernel to read the file ahead, from its beginning, while its objects are read. The
+/// bound keeps it from reading a long history for nothing.
 fn read_ahead(file: File) -> io::Result<()> {
     let end = file.metadata()?.len().min(READ_AHEAD_BYTES_MAX);
     if end == 0 {
