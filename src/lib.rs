@@ -50,6 +50,8 @@ pub mod config;
 pub mod controllers;
 pub mod custom_resources;
 pub mod daemon;
+pub mod egress;
+
 pub mod files;
 mod library;
 pub mod process_limits;
