@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use rustls::pki_types::SignatureVerificationAlgorithm;
+use rustls::pki_types::{SignatureVerificationAlgorithm, alg_id};
 
 use super::names::Name;
 use super::path::{Purpose, Trust};
@@ -46,6 +46,12 @@ pub fn verify_server(
     trust.verify(own, between).map_err(|refused| {
         Distrusted(match refused {
             Refused::NotValidNow => late().unwrap_or_else(|| UNKNOWN.to_owned()),
+            Refused::NotAnAuthority | Refused::UnknownAuthority => {
+                // linear: a bundle has some hundred certificates, and this handshake has failed.
+                let mut all = bundle.iter().chain(between);
+                let candidate = all.find(|one| one.subject == own.issuer && one.der != own.der);
+                candidate.map_or_else(|| UNKNOWN.to_owned(), hint)
+            }
             refused => text(&refused).to_owned(),
         })
     })
@@ -53,14 +59,32 @@ pub fn verify_server(
 
 const UNKNOWN: &str = "certificate signed by unknown authority";
 
+/// Names the certificate that has the name of the issuer, and is not it.
+fn hint(candidate: &Certificate) -> String {
+    let key = &*candidate.key.algorithm;
+    let why = match candidate.is_authority {
+        Some(true) if key == &*alg_id::RSA_ENCRYPTION => "crypto/rsa: verification error",
+        Some(true) if key == &*alg_id::ED25519 => "x509: Ed25519 verification failure",
+        Some(true) => "x509: ECDSA verification failure",
+        _ => "x509: invalid signature: parent certificate cannot sign this kind of certificate",
+    };
+    format!(
+        "{UNKNOWN} (possibly because of {why:?} while trying to verify candidate authority \
+         certificate {:?})",
+        candidate.common_name
+    )
+}
+
 fn text(refused: &Refused) -> &'static str {
     match refused {
         Refused::Unreadable | Refused::Uid => "malformed certificate",
         Refused::Key => "cannot verify signature: algorithm unimplemented",
-        Refused::Signature | Refused::UnknownAuthority | Refused::NotValidNow => UNKNOWN,
+        Refused::NotAnAuthority
+        | Refused::Signature
+        | Refused::UnknownAuthority
+        | Refused::NotValidNow => UNKNOWN,
         Refused::NotOfClient => "certificate specifies an incompatible key usage",
         Refused::CriticalExtension => "unhandled critical extension",
-        Refused::NotAnAuthority => "certificate is not authorized to sign other certificates",
         Refused::PathLength => "too many intermediates for path length constraint",
         Refused::Names => {
             "a root or intermediate certificate is not authorized to sign for this name"
