@@ -28,9 +28,12 @@ const REDIRECT_BYTES_MAX: usize = 2 << 10;
 /// Headers that may have secrets. They do not go to another host.
 const SECRETS: [HeaderName; 3] = [AUTHORIZATION, COOKIE, HeaderName::from_static("cookie2")];
 
+/// Pools by the keys of their targets, with the time of their last use.
+type Pools = HashMap<[u8; 32], (Arc<Pool>, Instant)>;
+
 /// Sends requests to other servers.
 pub struct EgressClient {
-    pools: Mutex<HashMap<[u8; 32], (Arc<Pool>, Instant)>>,
+    pools: Mutex<Pools>,
     hosts: Hosts,
 }
 

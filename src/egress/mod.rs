@@ -6,8 +6,8 @@
 //! to another host, the environment's proxies are ignored, and answers, time and connections are
 //! bounded. There is no breaker: each request tries to reach its server.
 //!
-//! This folder knows sockets, TLS and HTTP, but no objects: whoever sends requests to Services
-//! implements [`ServiceResolver`]. Errors have the texts of Go's net/http (HK-37), because clients
+//! This folder knows sockets, TLS and HTTP, but no objects: senders of requests to Services
+//! implement [`ServiceResolver`]. Errors have the texts of Go's net/http (HK-37), because clients
 //! of Kubernetes see them.
 
 mod client;

@@ -16,10 +16,10 @@ pub(super) struct Hop {
     pub(super) keeps_body: bool,
 }
 
-/// Returns the next request, or `None` if the answer is no redirect that can be followed.
+/// Returns the next request, or `None` if the answer is not a redirect that can be followed.
 ///
 /// # Errors
-/// The location is no URL.
+/// The location is not a URL.
 pub(super) fn next(
     status: StatusCode,
     location: Option<&str>,

@@ -26,7 +26,7 @@ pub struct ServicePort {
     pub port: u16,
 }
 
-/// A ready address behind a Service, and its ports by name.
+/// A ready address of a Service's endpoints, and its ports by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceBackend {
     /// The IP address.
@@ -40,7 +40,8 @@ pub struct ServiceBackend {
 pub enum Routing {
     /// To the cluster IP.
     ClusterIp,
-    /// To an endpoint (`--enable-aggregator-routing`). The number chooses it: by turns or at random.
+    /// To an endpoint (`--enable-aggregator-routing`), which the number chooses: by turns or at
+    /// random.
     Endpoints(usize),
 }
 

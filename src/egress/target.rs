@@ -30,7 +30,7 @@ pub struct Identity {
     pub key: Zeroizing<Vec<u8>>,
 }
 
-/// What the header Authorization has.
+/// The content of the header Authorization.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credentials {
     /// A bearer token.

@@ -14,8 +14,8 @@ use super::{Certificate, Refused, Validity};
 #[error("x509: {0}")]
 pub struct Distrusted(String);
 
-/// Verifies that a server's certificate is trusted, valid, meant for servers and names the host, and
-/// returns how long that holds. It is trusted if a path leads to a certificate of the bundle, or if
+/// Verifies that a server's certificate is trusted, valid, meant for servers and names the host.
+/// Returns how long that holds. It is trusted if a path leads to a certificate of the bundle, or if
 /// it is in the bundle itself. `between` are the further certificates that the server sent.
 ///
 /// # Errors

@@ -71,16 +71,14 @@ async fn a_leaf_or_an_authority_of_itself_is_trusted_as_its_own_bundle_hk_37() {
 
 #[tokio::test]
 async fn a_leaf_signed_by_an_unknown_authority_is_trusted_as_its_own_bundle_hk_37() {
-    let (root, _) = signer();
+    let (root, _) = signer("root");
     let leaf = signed(&root, parameters(&["127.0.0.1"]));
     assert_eq!(ask(&leaf, &leaf.pem, None).await, "ok");
 }
 
-fn signer() -> (Issuer<'static, KeyPair>, String) {
+fn signer(name: &str) -> (Issuer<'static, KeyPair>, String) {
     let mut parameters = authority(parameters(&[]));
-    parameters
-        .distinguished_name
-        .push(DnType::CommonName, "root");
+    parameters.distinguished_name.push(DnType::CommonName, name);
     let key = KeyPair::generate().unwrap();
     let pem = parameters.self_signed(&key).unwrap().pem();
     (Issuer::new(parameters, key), pem)
@@ -93,7 +91,7 @@ fn signed(root: &Issuer<'_, KeyPair>, parameters: CertificateParams) -> Certifie
 
 #[tokio::test]
 async fn each_certificate_of_a_bundle_is_trusted_hk_37() {
-    let ((first, one), (_, two)) = (signer(), signer());
+    let ((first, one), (_, two)) = (signer("one"), signer("two"));
     let leaf = signed(&first, parameters(&["127.0.0.1"]));
     for (bundle, expected) in [
         (format!("{one}{two}"), "ok"),
@@ -111,7 +109,7 @@ async fn each_certificate_of_a_bundle_is_trusted_hk_37() {
 
 #[tokio::test]
 async fn validity_and_use_are_checked_of_own_and_signed_certificates_hk_37() {
-    let (root, pem) = signer();
+    let (root, pem) = signer("root");
     let mut past = parameters(&["127.0.0.1"]);
     past.not_after = date_time_ymd(2020, 1, 1);
     let mut future = parameters(&["127.0.0.1"]);
