@@ -24,7 +24,9 @@
 //!   [`custom_resources`] follow the definitions of resources.
 //! - [`auth`] finds the user of a request and decides what the user may do. The server asks it for
 //!   each request, admission and the registry for what a request leads to.
-//! - [`x509`] reads certificates and verifies their chains, for [`transport`] and [`auth`].
+//! - [`egress`] sends requests to other servers: webhooks, issuers, kubelets. Nothing uses it yet.
+//! - [`x509`] reads certificates and verifies their chains, for [`transport`], [`auth`] and
+//!   [`egress`].
 //! - [`config`] has the settings, [`cli`] the commands, [`telemetry`] logs and metrics,
 //!   [`shutdown`] the signals, and [`process_limits`] refuses limits of the process that are too
 //!   low. [`program`] is the daemon's binary, `library` the daemon as other programs see it.
@@ -50,6 +52,8 @@ pub mod config;
 pub mod controllers;
 pub mod custom_resources;
 pub mod daemon;
+pub mod egress;
+
 pub mod files;
 mod library;
 pub mod process_limits;

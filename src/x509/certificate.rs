@@ -1,4 +1,4 @@
-//! The parts of a certificate that matter for clients. Pure.
+//! The parts of a certificate that matter for clients and servers. Pure.
 
 use std::collections::HashSet;
 
@@ -34,6 +34,10 @@ pub struct Certificate {
     pub(super) may_sign: bool,
     /// Whether its extended key usage permits client authentication.
     pub(super) is_for_clients: bool,
+    /// Whether its extended key usage permits server authentication.
+    pub(super) is_for_servers: bool,
+    /// The common name of its subject, which only the text of a refusal mentions.
+    pub(super) common_name: String,
     pub(super) has_unknown_critical: bool,
     pub(super) names: Vec<Name>,
     pub(super) constraints: Constraints,
@@ -70,6 +74,12 @@ impl Certificate {
             path_length: None,
             may_sign: true,
             is_for_clients: true,
+            is_for_servers: true,
+            common_name: {
+                let mut names = parsed.subject().iter_common_name();
+                let name = names.next().and_then(|name| name.as_str().ok());
+                name.unwrap_or_default().to_owned()
+            },
             has_unknown_critical: false,
             names: Vec::new(),
             constraints: Constraints::default(),
@@ -101,7 +111,6 @@ impl Certificate {
             }
             ParsedExtension::ExtendedKeyUsage(usage) => {
                 let others = [
-                    usage.server_auth,
                     usage.code_signing,
                     usage.email_protection,
                     usage.time_stamping,
@@ -109,7 +118,9 @@ impl Certificate {
                     !usage.other.is_empty(),
                 ];
                 let is_empty = !others.contains(&true);
-                self.is_for_clients = usage.any || usage.client_auth || is_empty;
+                let (client, server) = (usage.client_auth, usage.server_auth);
+                self.is_for_clients = usage.any || client || is_empty && !server;
+                self.is_for_servers = usage.any || server || is_empty && !client;
             }
             ParsedExtension::SubjectAlternativeName(names) => {
                 let names = names.general_names.iter().map(Name::read);

@@ -12,6 +12,7 @@ mod parts;
 mod path;
 mod peer;
 mod proof;
+mod server;
 mod server_verifier;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ pub use certificate::Certificate;
 pub use path::{Validity, verify};
 pub use peer::PeerCertificates;
 pub use proof::{verify_tls12, verify_tls13};
+pub use server::{Distrusted, verify_server};
 pub(crate) use server_verifier::ServerVerifier;
 
 /// The reason why a client certificate is refused. Only the log contains it, not the response.

@@ -1,4 +1,4 @@
-//! Searches for the path from a client's certificate to a trusted authority. Pure.
+//! Searches for the path from a certificate of a client or server to a trusted authority. Pure.
 //!
 //! The rules are those of Go's crypto/x509, so that the daemon accepts the same certificates as
 //! kube-apiserver.
@@ -15,6 +15,13 @@ const SIGNATURES_MAX: usize = 100;
 /// The seconds since 1970 between which all certificates of a path are valid, both included.
 pub type Validity = (i64, i64);
 
+/// The part that the holder of a certificate plays in a handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Client,
+    Server,
+}
+
 /// Verifies that authorities have signed a client's certificate, and returns how long that holds.
 ///
 /// # Errors
@@ -26,28 +33,52 @@ pub fn verify(
     algorithms: &[&dyn SignatureVerificationAlgorithm],
     now: i64,
 ) -> Result<Validity, Refused> {
-    if !proof::is_provable(&own.key) {
-        return Err(Refused::Key);
-    }
-    let mut search = Search {
-        between,
+    let trust = Trust {
         authorities,
         algorithms,
         now,
-        signatures: SIGNATURES_MAX,
-        comparisons: COMPARISONS_MAX,
-        obstacle: None,
+        purpose: Purpose::Client,
     };
-    search.holds(own)?;
-    let mut path = vec![own];
-    // A certificate that is itself trusted needs no signature.
-    let is_found = match authorities.iter().any(|one| one.der == own.der) {
-        true => search.ends(&path),
-        false => search.extend(&mut path),
-    };
-    match is_found {
-        true => Ok(validity(&path)),
-        false => Err(search.obstacle.unwrap_or(Refused::UnknownAuthority)),
+    trust.verify(own, between)
+}
+
+/// The certificates that are trusted, for a purpose, at a time.
+#[derive(Clone, Copy)]
+pub(super) struct Trust<'s> {
+    pub(super) authorities: &'s [Certificate],
+    pub(super) algorithms: &'s [&'s dyn SignatureVerificationAlgorithm],
+    pub(super) now: i64,
+    pub(super) purpose: Purpose,
+}
+
+impl<'s> Trust<'s> {
+    /// Searches for a path to a trusted certificate.
+    pub(super) fn verify(
+        self,
+        own: &'s Certificate,
+        between: &'s [Certificate],
+    ) -> Result<Validity, Refused> {
+        if !proof::is_provable(&own.key) {
+            return Err(Refused::Key);
+        }
+        let mut search = Search {
+            between,
+            trust: self,
+            signatures: SIGNATURES_MAX,
+            comparisons: COMPARISONS_MAX,
+            obstacle: None,
+        };
+        search.holds(own)?;
+        let mut path = vec![own];
+        // A certificate that is itself trusted needs no signature.
+        let is_found = match self.authorities.iter().any(|one| one.der == own.der) {
+            true => search.ends(&path),
+            false => search.extend(&mut path),
+        };
+        match is_found {
+            true => Ok(validity(&path)),
+            false => Err(search.obstacle.unwrap_or(Refused::UnknownAuthority)),
+        }
     }
 }
 
@@ -59,9 +90,7 @@ fn validity(path: &[&Certificate]) -> Validity {
 
 struct Search<'s> {
     between: &'s [Certificate],
-    authorities: &'s [Certificate],
-    algorithms: &'s [&'s dyn SignatureVerificationAlgorithm],
-    now: i64,
+    trust: Trust<'s>,
     /// The number of signatures that may still be verified.
     signatures: usize,
     /// The number of names that may still be compared.
@@ -73,7 +102,7 @@ struct Search<'s> {
 impl<'s> Search<'s> {
     /// Extends a path, which begins with the client's certificate, until it reaches an authority.
     fn extend(&mut self, path: &mut Vec<&'s Certificate>) -> bool {
-        for (candidates, are_last) in [(self.authorities, true), (self.between, false)] {
+        for (candidates, are_last) in [(self.trust.authorities, true), (self.between, false)] {
             for candidate in candidates {
                 match self.may_follow(path, candidate, are_last) {
                     Ok(true) => {}
@@ -97,9 +126,12 @@ impl<'s> Search<'s> {
         false
     }
 
-    /// Whether every certificate of a complete path permits clients.
+    /// Whether every certificate of a complete path permits the purpose.
     fn ends(&mut self, path: &[&Certificate]) -> bool {
-        let is_good = path.iter().all(|one| one.is_for_clients);
+        let is_good = path.iter().all(|one| match self.trust.purpose {
+            Purpose::Client => one.is_for_clients,
+            Purpose::Server => one.is_for_servers,
+        });
         if !is_good {
             self.obstacle.get_or_insert(Refused::NotOfClient);
         }
@@ -134,7 +166,7 @@ impl<'s> Search<'s> {
             return Err(Refused::NotAnAuthority);
         }
         // Several authorities may have the same name.
-        if !signed.is_signed_by(&candidate.key, self.algorithms)? {
+        if !signed.is_signed_by(&candidate.key, self.trust.algorithms)? {
             return Ok(false);
         }
         self.holds(candidate)?;
@@ -155,7 +187,7 @@ impl<'s> Search<'s> {
         if certificate.has_unknown_critical {
             return Err(Refused::CriticalExtension);
         }
-        match (from..=until).contains(&self.now) {
+        match (from..=until).contains(&self.trust.now) {
             true => Ok(()),
             false => Err(Refused::NotValidNow),
         }

@@ -158,6 +158,8 @@ const DAEMON: Table = &[
     ("clock", &[]),
     ("coalescing_writer", &[]),
     ("x509", &[]),
+    // It knows no objects: others ask it for Services through its trait.
+    ("egress", &["files", "x509"]),
     // It does not know Kubernetes. The protocols know neither each other nor the listener.
     (
         "transport",

@@ -1,0 +1,173 @@
+//! Opens connections: names, sockets, and TLS, with errors in Go's words.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use super::error::Failure;
+use super::target::Target;
+use super::trust::{self, ALPN_HTTP2};
+
+/// The time for a connection, including the look-up of its name.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The time for a TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The most bytes of an answer's head.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// The time after which a silent connection of HTTP/2 is asked whether it lives, and that for its
+/// answer.
+const PING_AFTER: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(15);
+
+type Body = Full<Bytes>;
+
+/// A connection that requests can be sent on.
+pub(super) enum Connection {
+    /// It has one request at a time.
+    Http1(http1::SendRequest<Body>),
+    /// Its clones share the connection.
+    Http2(http2::SendRequest<Body>),
+}
+
+/// Connects to a target.
+pub(super) async fn dial(target: &Target, tls: &Arc<ClientConfig>) -> Result<Connection, Failure> {
+    let socket = connect(&target.dialed()).await?;
+    // It only delays small requests.
+    let _ = socket.set_nodelay(true);
+    if !target.is_tls {
+        return speak_http1(socket).await;
+    }
+    let unusable = |_| Failure::Tls("tls: the server name is not valid".to_owned());
+    let name = ServerName::try_from(target.server_name().to_owned()).map_err(unusable)?;
+    let handshake = TlsConnector::from(Arc::clone(tls)).connect(name, socket);
+    let stream = match timeout(HANDSHAKE_TIMEOUT, handshake).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return Err(of_handshake(&error)),
+        Err(_) => return Err(Failure::Tls("net/http: TLS handshake timeout".to_owned())),
+    };
+    if stream.get_ref().1.alpn_protocol() != Some(ALPN_HTTP2) {
+        return speak_http1(stream).await;
+    }
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_AFTER)
+        .keep_alive_timeout(PING_TIMEOUT)
+        .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| Failure::Transport(error.to_string()))?;
+    tokio::spawn(connection);
+    Ok(Connection::Http2(sender))
+}
+
+async fn speak_http1<S>(stream: S) -> Result<Connection, Failure>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, connection) = http1::Builder::new()
+        .max_buf_size(HEAD_BYTES_MAX)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| Failure::Transport(error.to_string()))?;
+    tokio::spawn(connection);
+    Ok(Connection::Http1(sender))
+}
+
+async fn connect(address: &str) -> Result<TcpStream, Failure> {
+    let connecting = async {
+        let addresses = addresses(address).await?;
+        let mut failure = None;
+        for address in addresses {
+            match TcpStream::connect(address).await {
+                Ok(socket) => return Ok(socket),
+                Err(error) => {
+                    let why = reason(&error);
+                    let text = format!("dial tcp {address}: connect: {why}");
+                    failure.get_or_insert(Failure::Dial(text));
+                }
+            }
+        }
+        Err(failure.unwrap_or_else(|| no_such_host(address)))
+    };
+    let late = |_| Failure::Dial(format!("dial tcp {address}: i/o timeout"));
+    timeout(CONNECT_TIMEOUT, connecting).await.map_err(late)?
+}
+
+async fn addresses(address: &str) -> Result<Vec<SocketAddr>, Failure> {
+    if let Ok(address) = address.parse() {
+        return Ok(vec![address]);
+    }
+    let found = tokio::net::lookup_host(address).await;
+    found
+        .map(Iterator::collect)
+        .map_err(|_| no_such_host(address))
+}
+
+fn no_such_host(address: &str) -> Failure {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    Failure::Dial(format!("dial tcp: lookup {host}: no such host"))
+}
+
+/// Why a system call has failed, as Go prints it.
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        io::ErrorKind::ConnectionReset => "connection reset by peer".to_owned(),
+        io::ErrorKind::HostUnreachable => "no route to host".to_owned(),
+        io::ErrorKind::NetworkUnreachable => "network is unreachable".to_owned(),
+        io::ErrorKind::TimedOut => "connection timed out".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn of_handshake(error: &io::Error) -> Failure {
+    let inner = error.get_ref();
+    if let Some(error) = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        return Failure::Tls(trust::text(error));
+    }
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Failure::Closed,
+        _ => Failure::Tls(format!("read tcp: read: {}", reason(error))),
+    }
+}
+
+/// Why an answer has not come, or not as a whole.
+pub(super) fn of_exchange(error: &hyper::Error) -> Failure {
+    let mut source = std::error::Error::source(error);
+    while let Some(why) = source {
+        if let Some(why) = why.downcast_ref::<io::Error>() {
+            if let Some(why) = why
+                .get_ref()
+                .and_then(|why| why.downcast_ref::<rustls::Error>())
+            {
+                return Failure::Tls(trust::text(why));
+            }
+            return match why.kind() {
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => Failure::Closed,
+                _ => Failure::Transport(format!("read tcp: read: {}", reason(why))),
+            };
+        }
+        source = why.source();
+    }
+    match () {
+        () if error.is_incomplete_message() || error.is_canceled() || error.is_closed() => {
+            Failure::Closed
+        }
+        () if error.is_parse() => Failure::Transport(
+            "net/http: HTTP/1.x transport connection broken: malformed HTTP response".to_owned(),
+        ),
+        () => Failure::Transport(error.to_string()),
+    }
+}

@@ -1,0 +1,36 @@
+//! The client for requests that the daemon sends to other servers: webhooks, issuers of tokens,
+//! aggregated servers, kubelets.
+//!
+//! A [`Target`] says where a server is, how it is trusted, and with what credentials. An
+//! [`EgressClient`] keeps a pool of connections for each target. Credentials of a target never go
+//! to another host, the environment's proxies are ignored, and answers, time and connections are
+//! bounded. There is no breaker: each request tries to reach its server.
+//!
+//! This folder knows sockets, TLS and HTTP, but no objects: senders of requests to Services
+//! implement [`ServiceResolver`]. Errors have the texts of Go's net/http (HK-37), because clients
+//! of Kubernetes see them.
+
+mod client;
+mod dial;
+mod error;
+mod metrics;
+mod pool;
+mod redirect;
+mod request;
+mod services;
+mod system_roots;
+mod target;
+#[cfg(test)]
+mod tests;
+mod trust;
+
+pub use client::EgressClient;
+pub use error::{EgressError, Failure};
+pub use request::{Answer, AnswerBody, EgressRequest, OpenAnswer};
+pub use services::{
+    RouteError, Routing, ServiceBackend, ServicePort, ServiceResolver, ServiceView, route,
+};
+pub use target::{
+    Address, Credentials, HttpPolicy, Identity, InvalidTarget, Redirects, Roots, Target,
+    TargetSettings,
+};

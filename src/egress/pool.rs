@@ -1,0 +1,156 @@
+//! The connections to one target.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::{http1, http2};
+use parking_lot::Mutex;
+use rustls::ClientConfig;
+use tokio::time::Instant;
+
+use super::dial::{self, Connection};
+use super::error::Failure;
+use super::target::Target;
+use super::trust;
+
+/// The most idle connections to one target, as in Kubernetes' clients.
+pub(super) const IDLE_MAX: usize = 25;
+/// The time after which an idle connection is closed, as in Go.
+pub(super) const IDLE_TIME: Duration = Duration::from_secs(90);
+
+type Body = Full<Bytes>;
+
+/// The connections to one target. Those with a request are not in it.
+pub(super) struct Pool {
+    tls: Arc<ClientConfig>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    idle: Vec<(http1::SendRequest<Body>, Instant)>,
+    shared: Option<(http2::SendRequest<Body>, Instant)>,
+    /// Whether a task waits to close idle connections.
+    is_swept: bool,
+}
+
+/// A connection for one request.
+pub(super) struct Lease {
+    pub(super) connection: Connection,
+    /// Whether it has had a request before, so that the server may have closed it meanwhile.
+    pub(super) is_reused: bool,
+}
+
+impl Pool {
+    /// Reads the certificates of a target.
+    pub(super) fn new(target: &Target) -> Result<Arc<Pool>, Failure> {
+        Ok(Arc::new(Pool {
+            tls: Arc::new(trust::config(target.settings())?),
+            state: Mutex::default(),
+        }))
+    }
+
+    /// Takes an idle connection, or opens one.
+    pub(super) async fn lease(
+        self: &Arc<Self>,
+        target: &Target,
+        may_reuse: bool,
+    ) -> Result<Lease, Failure> {
+        while may_reuse && let Some(connection) = self.take() {
+            let is_ready = match connection {
+                Connection::Http1(mut sender) => {
+                    let is_ready = sender.ready().await.is_ok();
+                    is_ready.then_some(Connection::Http1(sender))
+                }
+                Connection::Http2(mut sender) => {
+                    let is_ready = sender.ready().await.is_ok();
+                    is_ready.then_some(Connection::Http2(sender))
+                }
+            };
+            if let Some(connection) = is_ready {
+                return Ok(Lease {
+                    connection,
+                    is_reused: true,
+                });
+            }
+        }
+        let connection = dial::dial(target, &self.tls).await?;
+        if let Connection::Http2(sender) = &connection {
+            self.state.lock().shared = Some((sender.clone(), Instant::now()));
+            self.sweep_later();
+        }
+        Ok(Lease {
+            connection,
+            is_reused: false,
+        })
+    }
+
+    fn take(&self) -> Option<Connection> {
+        let mut state = self.state.lock();
+        if let Some((sender, used)) = &mut state.shared {
+            if !sender.is_closed() {
+                *used = Instant::now();
+                return Some(Connection::Http2(sender.clone()));
+            }
+            state.shared = None;
+        }
+        while let Some((sender, since)) = state.idle.pop() {
+            if !sender.is_closed() && since.elapsed() < IDLE_TIME {
+                return Some(Connection::Http1(sender));
+            }
+        }
+        None
+    }
+
+    /// Returns a connection whose answer has been read to its end.
+    pub(super) fn put(self: &Arc<Self>, connection: Connection) {
+        let Connection::Http1(sender) = connection else {
+            return;
+        };
+        let mut state = self.state.lock();
+        if state.idle.len() < IDLE_MAX {
+            state.idle.push((sender, Instant::now()));
+            drop(state);
+            self.sweep_later();
+        }
+    }
+
+    /// Closes idle connections later, in one task for each pool that has some.
+    fn sweep_later(self: &Arc<Self>) {
+        if std::mem::replace(&mut self.state.lock().is_swept, true) {
+            return;
+        }
+        let pool: Weak<Pool> = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(IDLE_TIME).await;
+                match pool.upgrade() {
+                    Some(pool) if pool.sweep() => {}
+                    _ => return,
+                }
+            }
+        });
+    }
+
+    /// Closes connections that were idle for long. Returns whether others are left.
+    fn sweep(&self) -> bool {
+        let mut state = self.state.lock();
+        let is_fresh = |since: &Instant| since.elapsed() < IDLE_TIME;
+        state
+            .idle
+            .retain(|(sender, since)| !sender.is_closed() && is_fresh(since));
+        // Streams that are open keep their connection.
+        let shared = state.shared.take();
+        state.shared = shared.filter(|(sender, since)| !sender.is_closed() && is_fresh(since));
+        state.is_swept = !state.idle.is_empty() || state.shared.is_some();
+        state.is_swept
+    }
+
+    /// The number of idle connections.
+    #[cfg(test)]
+    pub(super) fn idle(&self) -> usize {
+        self.state.lock().idle.len()
+    }
+}
