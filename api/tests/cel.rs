@@ -6,6 +6,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+// The path is for the second opinion, which has this file as a module.
+#[path = "answers/mod.rs"]
+mod answers;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read as _;
@@ -15,36 +19,12 @@ use api::structural::Budget;
 use flate2::read::GzDecoder;
 use serde_json::{Value as Json, json};
 
+use answers::{double, quoted};
+
 const RECORDED: &[u8] = include_bytes!("recorded/cel.json.gz");
 
 /// The limit on the cost of an expression (CRD-176).
 const LIMIT: u64 = 1_000_000;
-
-/// A text in the form of the recorded ones.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(letter);
-            }
-            ' '..='~' => out.push(letter),
-            other => write!(out, "\\u{{{:x}}}", u32::from(other)).unwrap(),
-        }
-    }
-    out.push('"');
-    out
-}
-
-fn double(number: f64) -> String {
-    match number {
-        of if of.is_nan() => "dNaN".to_owned(),
-        f64::INFINITY => "d+Inf".to_owned(),
-        f64::NEG_INFINITY => "d-Inf".to_owned(),
-        of => format!("d{of:e}"),
-    }
-}
 
 /// A value in the form of the recorded ones.
 fn shown(value: &Value<'_>) -> String {

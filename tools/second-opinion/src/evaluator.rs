@@ -1,7 +1,6 @@
 //! The evaluators. The crates have versions of `cel` with equal names and different types, so the
 //! code for them is a macro.
 
-use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use serde_json::{Value as Json, json};
@@ -11,35 +10,6 @@ pub static EMBEDDED: LazyLock<Json> = LazyLock::new(|| {
     json!({"properties": {"apiVersion": {}, "kind": {}, "metadata": {
         "properties": {"name": {}, "generateName": {}}}}})
 });
-
-/// Prints a text as the recorded answers do.
-pub fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(letter);
-            }
-            ' '..='~' => out.push(letter),
-            other => {
-                let _ = write!(out, "\\u{{{:x}}}", u32::from(other));
-            }
-        }
-    }
-    out.push('"');
-    out
-}
-
-/// Prints a number as the recorded answers do.
-pub fn double(number: f64) -> String {
-    match number {
-        of if of.is_nan() => "dNaN".to_owned(),
-        f64::INFINITY => "d+Inf".to_owned(),
-        f64::NEG_INFINITY => "d-Inf".to_owned(),
-        of => format!("d{of:e}"),
-    }
-}
 
 /// Prints a time as the recorded answers do, from one in RFC 3339.
 pub fn time(text: &str) -> String {
@@ -68,7 +38,8 @@ macro_rules! evaluator {
             use serde_json::Value as Json;
             use $cel as cel;
 
-            use crate::evaluator::{EMBEDDED, double, quoted, time};
+            use crate::answers::{double, quoted};
+            use crate::evaluator::{EMBEDDED, time};
             use crate::reason::Answer;
 
             fn shown(value: &Value) -> String {

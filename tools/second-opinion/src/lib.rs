@@ -1,5 +1,7 @@
 //! The evaluators of CEL that give a second opinion: the crates `cel` and `kube-cel`.
 
+#[path = "../../../api/tests/answers/mod.rs"]
+mod answers;
 #[macro_use]
 mod evaluator;
 pub mod reason;
