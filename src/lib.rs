@@ -53,7 +53,6 @@ pub mod controllers;
 pub mod custom_resources;
 pub mod daemon;
 pub mod egress;
-
 pub mod files;
 mod library;
 pub mod process_limits;

@@ -4,7 +4,7 @@
 //! A [`Target`] says where a server is, how it is trusted, and with what credentials. An
 //! [`EgressClient`] keeps a pool of connections for each target. Credentials of a target never go
 //! to another host, the environment's proxies are ignored, and answers, time and connections are
-//! bounded. There is no breaker: each request tries to reach its server.
+//! bounded. No breaker stops requests: each one tries to reach its server.
 //!
 //! This folder knows sockets, TLS and HTTP, but no objects: senders of requests to Services
 //! implement [`ServiceResolver`]. Errors have the texts of Go's net/http (HK-37), because clients

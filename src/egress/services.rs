@@ -48,7 +48,7 @@ pub enum Routing {
 /// Why a Service cannot be reached, in kube-apiserver's words (HK-43).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RouteError {
-    /// There is no such Service.
+    /// The Service is absent.
     #[error("service \"{0}\" not found")]
     NotFound(String),
     /// It has no port of this number.

@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 
 use super::objects::{Binding, RoleKind, Subject, SubjectKey};
 use super::rule::PolicyRule;
+use crate::api::text::quoting::go_quote;
 use crate::api::user_info::UserInfo;
 use crate::auth::Attributes;
 
@@ -32,7 +33,7 @@ pub struct Grant {
     pub binding: Arc<Binding>,
     /// The place of the first subject of the binding that is the user.
     pub subject: usize,
-    /// The rules of the role. `None` if there is no such role.
+    /// The rules of the role. `None` if the role is absent.
     pub rules: Option<Arc<[PolicyRule]>>,
 }
 
@@ -202,10 +203,13 @@ impl Grant {
         } = &*self.binding;
         let kind = self.binding.role_kind.unwrap_or(RoleKind::ClusterRole);
         let mut reason = match namespace.is_empty() {
-            true => format!("RBAC: allowed by ClusterRoleBinding {name:?}"),
-            false => format!("RBAC: allowed by RoleBinding \"{name}/{namespace}\""),
+            true => format!("RBAC: allowed by ClusterRoleBinding {}", go_quote(name)),
+            false => {
+                let binding = go_quote(&format!("{name}/{namespace}"));
+                format!("RBAC: allowed by RoleBinding {binding}")
+            }
         };
-        let _ = write!(reason, " of {kind} {role:?}");
+        let _ = write!(reason, " of {kind} {}", go_quote(role));
         if let Some(subject) = self.binding.subjects.get(self.subject) {
             let _ = write!(reason, " to {subject}");
         }
@@ -217,13 +221,13 @@ impl Grant {
         if self.rules.is_some() {
             return None;
         }
-        let role = &self.binding.role;
+        let role = go_quote(&self.binding.role);
         Some(match self.binding.role_kind {
             Some(RoleKind::ClusterRole) => {
-                format!("clusterrole.rbac.authorization.k8s.io {role:?} not found")
+                format!("clusterrole.rbac.authorization.k8s.io {role} not found")
             }
-            Some(RoleKind::Role) => format!("role.rbac.authorization.k8s.io {role:?} not found"),
-            None => format!("unsupported role reference kind: {role:?}"),
+            Some(RoleKind::Role) => format!("role.rbac.authorization.k8s.io {role} not found"),
+            None => format!("unsupported role reference kind: {role}"),
         })
     }
 }

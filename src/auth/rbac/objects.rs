@@ -7,6 +7,7 @@ use serde::Deserialize;
 use smol_str::{SmolStr, format_smolstr};
 
 use super::rule::{PolicyRule, list};
+use crate::api::text::quoting::go_quote;
 
 /// The kind of role that a binding refers to, or of a role itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,11 +65,14 @@ impl fmt::Display for Subject {
     /// As the reason of a decision names it (AC-66).
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Subject::User(name) => write!(out, "User {name:?}"),
-            Subject::Group(name) => write!(out, "Group {name:?}"),
+            Subject::User(name) => write!(out, "User {}", go_quote(name)),
+            Subject::Group(name) => write!(out, "Group {}", go_quote(name)),
             Subject::ServiceAccount {
                 namespace, name, ..
-            } => write!(out, "ServiceAccount \"{name}/{namespace}\""),
+            } => {
+                let account = go_quote(&format!("{name}/{namespace}"));
+                write!(out, "ServiceAccount {account}")
+            }
         }
     }
 }

@@ -20,7 +20,7 @@ pub struct PolicyRule {
     /// The resources: `pods`, `pods/log`, `*/scale` or `*`.
     #[serde(deserialize_with = "list")]
     pub resources: Vec<String>,
-    /// The names of the objects. All of them if there are none here.
+    /// The names of the objects. An empty list stands for all objects.
     #[serde(deserialize_with = "list")]
     pub resource_names: Vec<String>,
     /// The paths. A star at the end matches any suffix.
@@ -65,6 +65,7 @@ impl PolicyRule {
     }
 
     fn has_path(&self, path: &str) -> bool {
+        // Kubernetes drops all stars at the end, not only the last one.
         let is = |known: &String| match known.ends_with(ALL) {
             true => path.starts_with(known.trim_end_matches(ALL)),
             false => known == path,

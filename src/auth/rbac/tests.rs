@@ -387,7 +387,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// What a cluster has, in lists.
+/// The roles and bindings of a cluster, in lists.
 #[derive(Default)]
 struct Scanned {
     roles: Vec<(String, String, Arc<[PolicyRule]>)>,

@@ -186,10 +186,7 @@ impl Controller {
     fn take(&mut self, cached: &Arc<CachedObject>, read: ReadDefinition, is_new: bool) {
         let name = cached.attributes().name();
         let entry = self.entries.entry(name.to_owned()).or_default();
-        let before = entry
-            .current
-            .as_ref()
-            .map(|known| known.definition.accepted.clone());
+        let before = entry.definition().map(|known| known.accepted.clone());
         let definition = match read {
             Ok(definition) => definition,
             Err(error) => {
