@@ -10,6 +10,7 @@
 //! credentials belongs to `system:anonymous`. Members of `system:masters` may do everything. All
 //! others may read discovery and health, and create reviews of themselves.
 
+pub mod abac;
 mod access;
 mod admin;
 mod authenticator;
@@ -17,6 +18,7 @@ pub mod authorization;
 mod authorizer;
 mod bootstrap_policy;
 mod client_certificates;
+mod documents;
 pub mod impersonation;
 pub mod rbac;
 mod refused_logins;
