@@ -284,10 +284,8 @@ mod tests {
         peer: &PeerCertificates,
     ) -> Result<Option<Authenticated>, Unauthorized> {
         certificates.authenticate(&Credentials {
-            bearer: None,
-            is_bearer_ignored: false,
             certificates: Some(peer),
-            audiences: &[],
+            ..Credentials::default()
         })
     }
 

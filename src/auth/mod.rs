@@ -14,6 +14,7 @@ pub mod abac;
 mod access;
 mod admin;
 mod authenticator;
+mod authenticators;
 pub mod authorization;
 mod authorizer;
 mod bootstrap_policy;
@@ -26,6 +27,7 @@ pub mod service_accounts;
 mod static_tokens;
 mod token;
 mod token_file;
+mod token_lookups;
 
 pub use access::{Access, Revocations, WatchAccess};
 pub use admin::{
@@ -33,8 +35,9 @@ pub use admin::{
     read_kubeconfig, read_token, replace_token, write_kubeconfig,
 };
 pub use authenticator::{
-    Authenticated, Authenticator, Authenticators, Credentials, LiveCheck, Notes, Unauthorized,
+    Authenticated, Authenticator, Credentials, LiveCheck, Notes, Unauthorized,
 };
+pub use authenticators::{Anonymous, Authenticators};
 pub use authorizer::{
     Attributes, Authorization, Authorizer, Authorizers, Decision, NonResourceRule, ResourceRule,
     Rules,
@@ -45,3 +48,4 @@ pub use refused_logins::RefusedLogins;
 pub use static_tokens::{Reload, StaticTokens};
 pub use token::Token;
 pub use token_file::{TokenFileError, check_token_file};
+pub use token_lookups::{Found, TokenLookup};

@@ -215,10 +215,8 @@ mod tests {
             let bearer = Some(&b"t1"[..]);
             let known = tokens
                 .authenticate(&Credentials {
-                    is_bearer_ignored: false,
                     bearer,
-                    certificates: None,
-                    audiences: &[],
+                    ..Credentials::default()
                 })
                 .unwrap();
             known.is_some_and(|known| known.user.name == "ada")

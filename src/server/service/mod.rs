@@ -50,7 +50,9 @@ use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
 use crate::api::text::go_text;
 use crate::api::user_info::{MASTERS, UserInfo};
-use crate::auth::{Access, Attributes, Authenticated, Credentials, authorization, impersonation};
+use crate::auth::{
+    Access, Attributes, Authenticated, Credentials, Unauthorized, authorization, impersonation,
+};
 use crate::clock;
 use crate::registry::{GROUPS, RequestContext};
 use crate::server::metrics::MeteredWatch;
@@ -349,15 +351,16 @@ impl Service {
         let began = Instant::now();
         let facts = parts.extensions.get::<ConnectionFacts>();
         let certificates = facts.and_then(|facts| facts.certificates.as_deref());
-        let credentials = Credentials::of(&parts.headers, certificates);
+        let credentials = Credentials::of(&parts.headers, certificates).at(parts.uri.path());
         let mut authenticated = server.authenticator.authenticate(&credentials).await;
         record.noted(match &mut authenticated {
             Ok(known) => std::mem::take(&mut known.notes),
             Err(refused) => refused.notes(),
         });
-        let known = authenticated.as_ref().ok();
-        let name = known.map(|known| known.user.name.as_str());
+        let name = authenticated.as_ref().map(|known| known.user.name.as_str());
+        let name = name.map_err(|refused| *refused != Unauthorized::NoCredentials);
         self.thread.requests.authenticated(name, began.elapsed());
+        let known = authenticated.as_ref().ok();
         if let Some(ends) = known.and_then(|known| known.ends) {
             let left = ends - clock::now().as_second();
             self.thread.requests.certificate(left);
