@@ -28,6 +28,7 @@ mod static_tokens;
 mod token;
 mod token_file;
 mod token_lookups;
+pub mod webhook;
 
 pub use access::{Access, Revocations, WatchAccess};
 pub use admin::{

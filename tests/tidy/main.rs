@@ -186,7 +186,11 @@ const DAEMON: Table = &[
             "transport::[A-Z]",
         ],
     ),
-    ("auth", &["api", "schema", "files", "clock", "x509"]),
+    // Webhooks and issuers are asked over the network.
+    (
+        "auth",
+        &["api", "schema", "files", "clock", "x509", "egress"],
+    ),
     (
         "admission",
         &["api", "schema", "kinds::resource_names", "auth"],
