@@ -51,8 +51,8 @@ mod tests {
 
     impl Authorizer for Fixed {
         fn authorize<'a>(&'a self, _: &'a Attributes<'a>) -> BoxFuture<'a, Authorization> {
-            let (decision, reason) = (self.0, self.1.into());
-            ready(Authorization { decision, reason }).boxed()
+            let (decision, answer) = (self.0, Authorization::no_opinion(self.1));
+            ready(Authorization { decision, ..answer }).boxed()
         }
     }
 

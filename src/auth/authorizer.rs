@@ -110,9 +110,21 @@ pub struct Authorization {
     pub decision: Decision,
     /// The reason for the decision, which may be empty. The client sees it.
     pub reason: Cow<'static, str>,
+    /// The failure of an authorizer that could not decide as it was meant to. It counts only if
+    /// no authorizer allows the request (AC-28).
+    pub error: Option<String>,
 }
 
 impl Authorization {
+    /// Returns `NoOpinion` for this reason, which may be empty.
+    pub fn no_opinion(reason: impl Into<Cow<'static, str>>) -> Authorization {
+        Authorization {
+            decision: Decision::NoOpinion,
+            reason: reason.into(),
+            error: None,
+        }
+    }
+
     /// Returns `Allow` without a reason if the request is allowed, otherwise `NoOpinion`.
     pub fn allow_if(is_allowed: bool) -> Authorization {
         let decision = if is_allowed {
@@ -122,7 +134,7 @@ impl Authorization {
         };
         Authorization {
             decision,
-            reason: Cow::default(),
+            ..Authorization::no_opinion("")
         }
     }
 
@@ -152,6 +164,21 @@ pub struct Rules {
     pub of_resources: Vec<ResourceRule>,
     /// The permissions on other paths.
     pub of_paths: Vec<NonResourceRule>,
+    /// Whether an authorizer can't list what it allows.
+    pub is_incomplete: bool,
+    /// The failures of authorizers, in their words.
+    pub errors: Vec<String>,
+}
+
+impl Rules {
+    /// Returns no permissions, because the authorizer can't list them for this reason (AC-70).
+    pub fn unlisted(why: &str) -> Rules {
+        Rules {
+            is_incomplete: true,
+            errors: vec![why.to_owned()],
+            ..Rules::default()
+        }
+    }
 }
 
 /// Verbs that are allowed on resources. A star means all.
@@ -222,10 +249,7 @@ impl Authorizer for Authorizers {
                     reasons.push(answer.reason);
                 }
             }
-            Authorization {
-                decision: Decision::NoOpinion,
-                reason: reasons.join("\n").into(),
-            }
+            Authorization::no_opinion(reasons.join("\n"))
         }
         .boxed()
     }
@@ -255,8 +279,8 @@ mod tests {
 
     impl Authorizer for Fixed {
         fn authorize<'a>(&'a self, _: &'a Attributes<'a>) -> BoxFuture<'a, Authorization> {
-            let (decision, reason) = (self.0, self.1.into());
-            ready(Authorization { decision, reason }).boxed()
+            let (decision, answer) = (self.0, Authorization::no_opinion(self.1));
+            ready(Authorization { decision, ..answer }).boxed()
         }
     }
 

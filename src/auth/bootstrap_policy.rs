@@ -38,8 +38,8 @@ impl<P: Policy> Authorizer for P {
 fn reads(paths: &[&str], applies: bool) -> Rules {
     let rule = applies.then(|| NonResourceRule::new(&["get"], paths));
     Rules {
-        of_resources: Vec::new(),
         of_paths: rule.into_iter().collect(),
+        ..Rules::default()
     }
 }
 
@@ -58,6 +58,7 @@ impl Policy for PrivilegedGroup {
         Rules {
             of_resources: vec![ResourceRule::new(&["*"], "*", &["*"])],
             of_paths: vec![NonResourceRule::new(&["*"], &["*"])],
+            ..Rules::default()
         }
     }
 }
@@ -192,7 +193,7 @@ impl Policy for BasicUserPolicy {
             rules.map(|(group, resources)| ResourceRule::new(&["create"], group, resources));
         Rules {
             of_resources: rules.collect(),
-            of_paths: Vec::new(),
+            ..Rules::default()
         }
     }
 }
