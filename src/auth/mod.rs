@@ -16,6 +16,7 @@ mod admin;
 mod authenticator;
 mod authenticators;
 pub mod authorization;
+pub mod authorization_config;
 mod authorizer;
 mod bootstrap_policy;
 mod client_certificates;
