@@ -10,6 +10,7 @@
 //! credentials belongs to `system:anonymous`. Members of `system:masters` may do everything. All
 //! others may read discovery and health, and create reviews of themselves.
 
+pub mod abac;
 mod access;
 mod admin;
 mod authenticator;
@@ -19,6 +20,7 @@ mod authorizer;
 mod bootstrap_policy;
 mod bootstrap_tokens;
 mod client_certificates;
+mod documents;
 mod front_proxy;
 pub mod impersonation;
 pub mod rbac;
