@@ -4,10 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderMap;
 use tokio::sync::watch;
 
 use super::access::{Access, Revocations};
 use super::authenticator::{Authenticated, Authenticator, Credentials, Unauthorized};
+use super::front_proxy::ProxyHeaders;
 use super::token_lookups::{TokenLookup, TokenLookups};
 use crate::api::user_info::UserInfo;
 
@@ -45,6 +47,7 @@ pub struct Authenticators {
     /// The user of requests without credentials.
     anonymous: Authenticated,
     served: Anonymous,
+    proxy_headers: Arc<ProxyHeaders>,
 }
 
 impl Authenticators {
@@ -59,6 +62,7 @@ impl Authenticators {
                 ..Authenticated::default()
             },
             served: Anonymous::default(),
+            proxy_headers: Arc::default(),
         }
     }
 
@@ -74,6 +78,18 @@ impl Authenticators {
     pub fn serving_anonymous(mut self, served: Anonymous) -> Authenticators {
         self.served = served;
         self
+    }
+
+    /// Sets the headers that front proxies set, so that they are hidden from handlers.
+    #[must_use]
+    pub fn behind_proxies(mut self, headers: Arc<ProxyHeaders>) -> Authenticators {
+        self.proxy_headers = headers;
+        self
+    }
+
+    /// Removes all credentials from the headers of an authenticated request (AC-12).
+    pub fn strip(&self, headers: &mut HeaderMap) {
+        self.proxy_headers.strip(headers);
     }
 
     /// Returns the user who makes a request.
@@ -208,8 +224,8 @@ async fn checked(known: Authenticated) -> Result<Authenticated, Unauthorized> {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
+    use http::HeaderValue;
     use http::header::AUTHORIZATION;
-    use http::{HeaderMap, HeaderValue};
 
     use super::*;
 

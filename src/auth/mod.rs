@@ -19,8 +19,10 @@ pub mod authorization;
 pub mod authorization_config;
 mod authorizer;
 mod bootstrap_policy;
+mod bootstrap_tokens;
 mod client_certificates;
 mod documents;
+mod front_proxy;
 pub mod impersonation;
 pub mod rbac;
 mod refused_logins;
@@ -45,7 +47,9 @@ pub use authorizer::{
     Rules,
 };
 pub use bootstrap_policy::{bootstrap, is_public};
+pub use bootstrap_tokens::{BootstrapSecrets, BootstrapTokens};
 pub use client_certificates::ClientCertificates;
+pub use front_proxy::{FrontProxy, ProxyHeaders};
 pub use refused_logins::RefusedLogins;
 pub use static_tokens::{Reload, StaticTokens};
 pub use token::Token;

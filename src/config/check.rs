@@ -15,6 +15,7 @@ impl Config {
         refusals.extend(self.urls());
         refusals.extend(self.ports());
         refusals.extend(self.service_accounts());
+        refusals.extend(self.authentication());
         refusals.extend(self.numbers());
         ConfigError::all(refusals)
     }

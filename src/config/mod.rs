@@ -8,6 +8,7 @@
 //! `taffrail config`. This folder must not know the parts of the daemon that use the settings.
 
 mod admission_plugins;
+mod authentication;
 mod check;
 mod connections;
 mod controllers;
@@ -25,6 +26,7 @@ pub use admission_plugins::{
     ADMISSION_PLUGINS, AdmissionPluginName, AdmissionPlugins, SERVICE_ACCOUNT, VOLUME_PROTECTION,
     running_plugins,
 };
+pub use authentication::{AnonymousAuth, Texts};
 pub use connections::ConnectionLimit;
 pub use controllers::{ControllerName, Controllers};
 pub use feature_gates::{FeatureGate, FeatureGates};

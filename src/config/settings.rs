@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::admission_plugins::AdmissionPlugins;
+use super::authentication::{AnonymousAuth, SIGNING_ALGORITHM, Texts, USERNAME_CLAIM};
 use super::connections::ConnectionLimit;
 use super::controllers::Controllers;
 use super::feature_gates::FeatureGates;
@@ -220,6 +221,96 @@ settings! {
         /// [default: true]
         service_account_lookup: Switch ["BOOL"]
             {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
+    }
+
+    "Authentication" {
+        /// Whether requests without credentials are those of system:anonymous. If not, they get
+        /// 401. auto is true.
+        /// [default: auto]
+        anonymous_auth: AnonymousAuth ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = AnonymousAuth(None);
+
+        /// File of issuers of tokens, and of the paths that are served to anonymous requests, in
+        /// the format of Kubernetes' AuthenticationConfiguration. It is read again when it
+        /// changes; one with errors changes nothing. Refused if others than its owner, the
+        /// daemon's user and root can write it.
+        /// [default: none]
+        authentication_config: FilePath ["FILE"] = FilePath::unset();
+
+        /// Whether Secrets of the type bootstrap.kubernetes.io/token in kube-system are tokens, as
+        /// kubeadm uses them.
+        /// [default: false]
+        enable_bootstrap_token_auth: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+
+        /// Authorities (PEM) that sign the certificates of front proxies. A front proxy names the
+        /// users of its requests in headers. The file is refused if others than its owner, the
+        /// daemon's user and root can write it.
+        /// [default: none]
+        requestheader_client_ca_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// Common names of the certificates of front proxies, separated by commas. Unset, all of
+        /// requestheader-client-ca-file are.
+        /// [default: none]
+        requestheader_allowed_names: Texts ["NAMES"] = Texts::default();
+
+        /// Headers that have the name of the user, separated by commas. The first one with a value
+        /// counts. X-Remote-User is common.
+        /// [default: none]
+        requestheader_username_headers: Texts ["HEADERS"] = Texts::default();
+
+        /// Headers that have the uid of the user, separated by commas. X-Remote-Uid must be one.
+        /// [default: none]
+        requestheader_uid_headers: Texts ["HEADERS"] = Texts::default();
+
+        /// Headers that have a group of the user, separated by commas. X-Remote-Group is common.
+        /// [default: none]
+        requestheader_group_headers: Texts ["HEADERS"] = Texts::default();
+
+        /// Prefixes of headers that have further data of the user, separated by commas.
+        /// X-Remote-Extra- is common.
+        /// [default: none]
+        requestheader_extra_headers_prefix: Texts ["PREFIXES"] = Texts::default();
+
+        /// URL (https) of the issuer of OpenID Connect whose tokens are accepted. Its keys are read
+        /// from there. authentication-config knows several issuers, and more options.
+        /// [default: none]
+        oidc_issuer_url: String ["URL"] = String::new();
+
+        /// The audience that the tokens of oidc-issuer-url must have.
+        /// [default: none]
+        oidc_client_id: String ["ID"] = String::new();
+
+        /// Authorities (PEM) that sign the certificate of oidc-issuer-url. Unset, they are those
+        /// that the machine trusts.
+        /// [default: none]
+        oidc_ca_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// The claim that has the name of the user.
+        /// [default: sub]
+        oidc_username_claim: String ["CLAIM"] = USERNAME_CLAIM.to_owned();
+
+        /// The prefix of names of users; - means none. Unset, it is the issuer and #, unless
+        /// oidc-username-claim is email.
+        /// [default: none]
+        oidc_username_prefix: String ["PREFIX"] = String::new();
+
+        /// The claim that has the groups of the user: a text or a list.
+        /// [default: none]
+        oidc_groups_claim: String ["CLAIM"] = String::new();
+
+        /// The prefix of groups.
+        /// [default: none]
+        oidc_groups_prefix: String ["PREFIX"] = String::new();
+
+        /// Algorithms of signatures that are accepted, separated by commas: RS, ES or PS, with 256,
+        /// 384 or 512.
+        /// [default: RS256]
+        oidc_signing_algs: Names ["NAMES"] = Names(vec![SIGNING_ALGORITHM.to_owned()]);
+
+        /// Claims that tokens must have, as claim=value, separated by commas.
+        /// [default: none]
+        oidc_required_claim: Names ["CLAIMS"] = Names::default();
     }
 
     "Storage" {

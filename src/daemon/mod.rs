@@ -34,7 +34,6 @@ use actors::watchdog::Watchdog;
 
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
-use crate::auth::service_accounts::ServiceAccountTokens;
 use crate::auth::{self, Authorizer, Token};
 use crate::build_info;
 use crate::cli::Announcement;
@@ -402,16 +401,17 @@ fn add_others(
     let others = reviews.chain([Arc::new(health) as Arc<dyn RestStorage>]);
     registry.add_others(others);
     remove_unserved(registry, config);
-    add_tokens(registry, tokens);
+    add_tokens(registry, credentials);
 }
 
-/// Connects the tokens of service accounts with the objects that they name, which must exist for a
-/// token to be valid.
-fn add_tokens(registry: &Registry, tokens: &Arc<ServiceAccountTokens>) {
+/// Connects tokens with the objects that they name, which must exist for a token to be valid.
+fn add_tokens(registry: &Registry, credentials: &Credentials) {
+    let tokens = credentials.service_accounts();
     let Some(objects) = BoundObjects::of(&registry.current()).map(Arc::new) else {
         return;
     };
     tokens.attach(objects.clone());
+    credentials.attach_secrets(&objects);
     if tokens.issues() {
         registry.add_other(Arc::new(TokenStore::new(tokens, &objects)));
     }

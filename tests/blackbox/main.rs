@@ -15,6 +15,7 @@ mod amplification;
 mod apply;
 mod audit;
 mod audit_bodies;
+mod authentication;
 mod backups;
 mod bad_input;
 mod beside_kube_apiserver;

@@ -95,7 +95,7 @@ impl HttpService for Service {
             parts.headers.remove(ACCEPT_ENCODING);
         }
         let record = RequestRecord::begin(audit_id::of(&parts.headers), server);
-        let answering = self.answer(&parts, body, &record);
+        let answering = self.answer(&mut parts, body, &record);
         let answered = AssertUnwindSafe(answering).catch_unwind().await;
         let (mut answer, has_panicked) = survived(answered, &record.audit_id);
         if parts.method == Method::HEAD {
@@ -157,7 +157,7 @@ impl Service {
         }
     }
 
-    async fn answer(&self, parts: &Parts, body: RequestBody, record: &RequestRecord) -> Answer {
+    async fn answer(&self, parts: &mut Parts, body: RequestBody, record: &RequestRecord) -> Answer {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let selector = query.first("fieldSelector").unwrap_or_default();
         let watch = query.flag("watch");
@@ -188,7 +188,7 @@ impl Service {
     /// Runs the filters that need the request info, and then the handler of the route.
     async fn filtered(
         &self,
-        parts: &Parts,
+        parts: &mut Parts,
         body: RequestBody,
         info: &RequestInfo,
         query: Query,
@@ -201,6 +201,8 @@ impl Service {
         }
         let allowed = Allowed::of(info, &query)?;
         let requester = self.requester(parts, info, &query, record).await?;
+        server.authenticator.strip(&mut parts.headers);
+        let parts = &*parts;
         let counted = self.admitted(info, &requester.user)?.map(Arc::new);
         let attributes = Attributes::of(&requester.user, info, &query);
         let began = Instant::now();
