@@ -16,6 +16,7 @@ impl Config {
         refusals.extend(self.ports());
         refusals.extend(self.service_accounts());
         refusals.extend(self.authentication());
+        refusals.extend(self.webhooks());
         refusals.extend(self.numbers());
         ConfigError::all(refusals)
     }

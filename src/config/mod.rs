@@ -21,6 +21,7 @@ mod settings;
 mod storage;
 mod unknown;
 mod values;
+mod webhooks;
 
 pub use admission_plugins::{
     ADMISSION_PLUGINS, AdmissionPluginName, AdmissionPlugins, SERVICE_ACCOUNT, VOLUME_PROTECTION,

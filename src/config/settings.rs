@@ -313,6 +313,22 @@ settings! {
         oidc_required_claim: Names ["CLAIMS"] = Names::default();
     }
 
+    "Webhook for tokens" {
+        /// Kubeconfig of a webhook that is asked for the users of tokens which nothing else knows.
+        /// Its current context names the server and the credentials of this daemon.
+        /// [default: none]
+        authentication_token_webhook_config_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// Version of the TokenReviews that the webhook gets and answers: v1beta1 or v1.
+        /// [default: v1beta1]
+        authentication_token_webhook_version: String ["VERSION"] = "v1beta1".to_owned();
+
+        /// How long answers of the webhook are kept; 0 for not at all.
+        /// [default: 2m]
+        authentication_token_webhook_cache_ttl: Period ["DURATION"] =
+            Period(Duration::from_secs(120));
+    }
+
     "Storage" {
         /// Where objects are kept: embedded (in data-dir), etcd3 (at etcd-servers) or memory
         /// (nothing survives the process). Unset, it is etcd3 if etcd-servers is set, else

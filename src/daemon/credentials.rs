@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 
 use super::StartError;
+use super::webhooks;
 use crate::api::user_info::UserInfo;
 use crate::auth::service_accounts::{KeyReload, ServiceAccountConfig, ServiceAccountTokens};
 use crate::auth::{
@@ -78,6 +79,9 @@ impl Credentials {
         members.push(service_accounts.clone());
         let look_ups = bootstrap_tokens.clone();
         let look_ups = look_ups.into_iter().map(|one| one as Arc<dyn TokenLookup>);
+        let audiences = &service_accounts.config().audiences;
+        let webhook = webhooks::of_tokens(config, &Arc::default(), audiences)?;
+        let look_ups = look_ups.chain(webhook);
         let authenticator = Authenticators::new(members, revocations)
             .looking_up(look_ups.collect())
             .behind_proxies(headers)

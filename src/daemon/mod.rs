@@ -20,6 +20,7 @@ mod service_network;
 mod sharing;
 mod start_error;
 mod stores;
+mod webhooks;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -3,6 +3,7 @@
 use actors::supervisor::ActorSystemError;
 
 use crate::auth::service_accounts::KeyFileError;
+use crate::auth::webhook::KubeconfigError;
 use crate::auth::{AdminError, TokenFileError};
 use crate::registry::definition_check::DefinitionError;
 use crate::server::audit::AuditError;
@@ -49,6 +50,14 @@ pub enum StartError {
     /// A key for tokens of service accounts is invalid.
     #[error(transparent)]
     Keys(#[from] KeyFileError),
+    /// The kubeconfig of a webhook is invalid.
+    #[error("--{setting}: {error}")]
+    Kubeconfig {
+        /// The setting that names it.
+        setting: &'static str,
+        /// The fault.
+        error: KubeconfigError,
+    },
     /// The actors cannot be started.
     #[error(transparent)]
     ActorSystem(#[from] ActorSystemError),
@@ -92,6 +101,7 @@ impl StartError {
                 | StartError::Audit(_)
                 | StartError::Users(_)
                 | StartError::Keys(_)
+                | StartError::Kubeconfig { .. }
                 | StartError::Several(_)
                 | StartError::NoAgreement
         )

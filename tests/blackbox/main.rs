@@ -105,3 +105,4 @@ mod vanished;
 mod versions;
 mod warnings;
 mod watch;
+mod webhooks;
