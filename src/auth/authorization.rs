@@ -6,16 +6,16 @@ use crate::auth::{Attributes, Authorizer};
 /// Checks that the request is allowed.
 ///
 /// # Errors
-/// 403 in the words of API-290, if no Authorizer allows the request.
+/// 403 in the words of API-290, if no Authorizer allows the request, and 500 if one of them failed.
 pub async fn authorize(
     authorizer: &dyn Authorizer,
     attributes: &Attributes<'_>,
 ) -> Result<(), Box<Status>> {
     let answer = authorizer.authorize(attributes).await;
-    if answer.is_allowed() {
-        Ok(())
-    } else {
-        Err(forbidden(attributes, &answer.reason))
+    match (answer.is_allowed(), &answer.error) {
+        (true, _) => Ok(()),
+        (false, Some(error)) => Err(Box::new(Status::internal(error))),
+        (false, None) => Err(forbidden(attributes, &answer.reason)),
     }
 }
 

@@ -6,8 +6,11 @@ use std::future::ready;
 
 use futures_util::future::{BoxFuture, FutureExt};
 
+use std::sync::Arc;
+
 use super::authorizer::{
-    Attributes, Authorization, Authorizer, Authorizers, NonResourceRule, ResourceRule, Rules,
+    Attributes, Authorization, Authorizer, Authorizers, Member, NonResourceRule, ResourceRule,
+    Rules,
 };
 use crate::api::request_info::covers;
 use crate::api::user_info::{
@@ -200,13 +203,19 @@ impl Policy for BasicUserPolicy {
 
 /// Returns the default permissions in the order in which they are evaluated.
 pub fn bootstrap() -> Authorizers {
-    Authorizers::new(vec![
-        Box::new(PrivilegedGroup),
-        Box::new(BasicUserPolicy),
-        Box::new(DiscoveryPolicy),
-        Box::new(IssuerDiscoveryPolicy),
-        Box::new(MonitoringPolicy),
-    ])
+    let members: [Arc<dyn Authorizer>; 5] = [
+        Arc::new(PrivilegedGroup),
+        Arc::new(BasicUserPolicy),
+        Arc::new(DiscoveryPolicy),
+        Arc::new(IssuerDiscoveryPolicy),
+        Arc::new(MonitoringPolicy),
+    ];
+    let members = members.into_iter().map(|authorizer| Member {
+        kind: "RBAC",
+        name: "rbac".to_owned(),
+        authorizer,
+    });
+    Authorizers::new(members.collect())
 }
 
 /// Whether everybody may read the path.

@@ -22,6 +22,7 @@ mod bootstrap_policy;
 mod bootstrap_tokens;
 mod client_certificates;
 mod documents;
+mod fixed;
 mod front_proxy;
 pub mod impersonation;
 pub mod rbac;
@@ -43,12 +44,13 @@ pub use authenticator::{
 };
 pub use authenticators::{Anonymous, Authenticators};
 pub use authorizer::{
-    Attributes, Authorization, Authorizer, Authorizers, Decision, NonResourceRule, ResourceRule,
-    Rules,
+    Attributes, Authorization, Authorizer, Authorizers, Decision, Member, NonResourceRule,
+    ResourceRule, Rules, aggregate,
 };
 pub use bootstrap_policy::{bootstrap, is_public};
 pub use bootstrap_tokens::{BootstrapSecrets, BootstrapTokens};
 pub use client_certificates::ClientCertificates;
+pub use fixed::{AlwaysAllow, AlwaysDeny};
 pub use front_proxy::{FrontProxy, ProxyHeaders};
 pub use refused_logins::RefusedLogins;
 pub use static_tokens::{Reload, StaticTokens};

@@ -9,6 +9,7 @@
 
 mod admission_plugins;
 mod authentication;
+mod authorization_modes;
 mod check;
 mod connections;
 mod controllers;
@@ -28,6 +29,7 @@ pub use admission_plugins::{
     running_plugins,
 };
 pub use authentication::{AnonymousAuth, Texts};
+pub use authorization_modes::{AuthorizationMode, AuthorizationModes};
 pub use connections::ConnectionLimit;
 pub use controllers::{ControllerName, Controllers};
 pub use feature_gates::{FeatureGate, FeatureGates};
