@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::admission_plugins::AdmissionPlugins;
 use super::authentication::{AnonymousAuth, SIGNING_ALGORITHM, Texts, USERNAME_CLAIM};
+use super::authorization_modes::AuthorizationModes;
 use super::connections::ConnectionLimit;
 use super::controllers::Controllers;
 use super::feature_gates::FeatureGates;
@@ -170,6 +171,47 @@ settings! {
         /// it, or if its quotes don't match.
         /// [default: none]
         token_auth_file: FilePath ["FILE"] = FilePath::unset();
+    }
+
+    "Authorization" {
+        /// Authorizers, in the order in which they are asked, separated by commas: Node for what
+        /// kubelets need, RBAC for roles and bindings, Webhook, ABAC for policies of a file,
+        /// AlwaysAllow, and AlwaysDeny. A request is carried out if one of them allows it before
+        /// another denies it. Members of system:masters, such as the generated admin, may do
+        /// everything in any case. kube-apiserver's default is AlwaysAllow.
+        /// [default: Node,RBAC]
+        authorization_mode: AuthorizationModes ["MODES"] = AuthorizationModes::default();
+
+        /// File of authorizers, in the format of Kubernetes' AuthorizationConfiguration, instead of
+        /// authorization-mode and authorization-webhook-config-file. It knows several webhooks with
+        /// conditions, and is read again when it changes; one with errors changes nothing. Refused
+        /// if others than its owner, the daemon's user and root can write it.
+        /// [default: none]
+        authorization_config: FilePath ["FILE"] = FilePath::unset();
+
+        /// File of the policies of the authorizer ABAC, a JSON object on each line. Read once, at
+        /// the start. Refused if others than its owner, the daemon's user and root can write it.
+        /// [default: none]
+        authorization_policy_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// Kubeconfig of the authorizer Webhook. Its current context names the server and the
+        /// credentials of this daemon.
+        /// [default: none]
+        authorization_webhook_config_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// Version of the SubjectAccessReviews that the webhook gets and answers: v1beta1 or v1.
+        /// [default: v1beta1]
+        authorization_webhook_version: String ["VERSION"] = "v1beta1".to_owned();
+
+        /// How long it is kept that the webhook has allowed a request; 0 for not at all.
+        /// [default: 5m]
+        authorization_webhook_cache_authorized_ttl: Period ["DURATION"] =
+            Period(Duration::from_secs(300));
+
+        /// How long other answers of the webhook are kept; 0 for not at all.
+        /// [default: 30s]
+        authorization_webhook_cache_unauthorized_ttl: Period ["DURATION"] =
+            Period(Duration::from_secs(30));
     }
 
     "Service accounts" {

@@ -6,6 +6,7 @@
 //! the contents of requests or objects.
 
 mod addition_pace;
+mod authorization_chain;
 mod credentials;
 mod custom;
 mod encryption;
@@ -35,7 +36,7 @@ use actors::watchdog::Watchdog;
 
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
-use crate::auth::{self, Authorizer, Token};
+use crate::auth::{self, Authorizer, Authorizers, Token};
 use crate::build_info;
 use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend, running_plugins};
@@ -63,6 +64,7 @@ use crate::storage::{Root, object_count, storage_size};
 use crate::telemetry::{self, Series};
 use crate::transport::listener::{PlainListener, Running};
 
+use authorization_chain::{Chain, OfObjects};
 use credentials::Credentials;
 use factory::{UnservedPlans, remove_unserved, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
@@ -136,7 +138,9 @@ impl Daemon {
             cached(&plans),
         )?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
-        let (registry, authorizer) = assemble(&config, &plans, &unserved, &actor_system);
+        let chain = authorization(&config)?;
+        let authorizer = Arc::clone(&chain.all);
+        let registry = assemble(&config, &plans, &unserved, &actor_system, &authorizer);
         add_others(&registry, &config, &credentials, &stores, &authorizer);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
@@ -157,6 +161,8 @@ impl Daemon {
         let counter = options::object_counter(&config, &registry);
         background.extend([actix_rt::spawn(start.run()), actix_rt::spawn(counter.run())]);
         background.extend(service_manager.watched(watchdog.clone()));
+        let configured = chain.configured.into_iter();
+        background.extend(configured.map(|file| actix_rt::spawn(file.follow())));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
         let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
         let resources = Resources::new(resources::Parts {
@@ -329,14 +335,23 @@ impl Daemon {
     }
 }
 
-/// Creates the registry of the planned resources, and the authorizer.
+/// Returns the authorizers.
+fn authorization(config: &Config) -> Result<Chain, StartError> {
+    let of_objects = OfObjects {
+        node: Some(Arc::new(Authorizers::new(Vec::new()))),
+        rbac: Some(Arc::new(auth::bootstrap())),
+    };
+    authorization_chain::chain(config, of_objects, Arc::default())
+}
+
+/// Creates the registry of the planned resources.
 fn assemble(
     config: &Config,
     plans: &[StoragePlan],
     unserved: &UnservedPlans,
     actor_system: &ActorSystem,
-) -> (Registry, Arc<dyn Authorizer>) {
-    let authorizer: Arc<dyn Authorizer> = Arc::new(auth::bootstrap());
+    authorizer: &Arc<dyn Authorizer>,
+) -> Registry {
     let network = service_network::of(config, &unserved.range_allocations, actor_system);
     let plans = plans.iter();
     let versions = plans.flat_map(|plan| plan.build_versions(actor_system));
@@ -356,7 +371,7 @@ fn assemble(
         // The registry raises a value below one to one (SF-15).
         delete_collection_workers: usize::try_from(config.delete_collection_workers)
             .unwrap_or_default(),
-        authorizer: Some(Arc::clone(&authorizer)),
+        authorizer: Some(Arc::clone(authorizer)),
         policies: if config.allow_privileged.0 {
             ClusterPolicies::default()
         } else {
@@ -368,8 +383,7 @@ fn assemble(
         },
         definition_cache: actor_system.cacher(custom::DEFINITIONS),
     };
-    let registry = Registry::with_parts(root, ttl, collector, versions, parts);
-    (registry, authorizer)
+    Registry::with_parts(root, ttl, collector, versions, parts)
 }
 
 /// Starts the tasks that follow changed files, watch this thread, and keep metrics small.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actors::watchdog::{self, Watchdog};
 
 use super::StartError;
+use super::authorization_chain;
 use super::credentials::{self, Credentials};
 use super::encryption;
 use super::factory::{check_definitions, storage_factory, storage_warnings};
@@ -106,7 +107,9 @@ fn faulty_files(config: &Config) -> impl Iterator<Item = StartError> + use<> {
     let keys = check_keys(&credentials::service_accounts(config)).err();
     let keys = keys.map(StartError::Keys);
     let webhooks = webhooks::check(config);
-    [tls, users, audit, keys, webhooks].into_iter().flatten()
+    let authorizers = authorization_chain::check(config);
+    let faults = [tls, users, audit, keys, webhooks, authorizers];
+    faults.into_iter().flatten()
 }
 
 /// Warns of settings that are valid but probably not intended.

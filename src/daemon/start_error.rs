@@ -58,6 +58,9 @@ pub enum StartError {
         /// The fault.
         error: KubeconfigError,
     },
+    /// The authorizers cannot be set up as configured.
+    #[error("invalid authorization config: {0}")]
+    Authorization(String),
     /// The actors cannot be started.
     #[error(transparent)]
     ActorSystem(#[from] ActorSystemError),
@@ -102,6 +105,7 @@ impl StartError {
                 | StartError::Users(_)
                 | StartError::Keys(_)
                 | StartError::Kubeconfig { .. }
+                | StartError::Authorization(_)
                 | StartError::Several(_)
                 | StartError::NoAgreement
         )

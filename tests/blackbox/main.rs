@@ -16,6 +16,7 @@ mod apply;
 mod audit;
 mod audit_bodies;
 mod authentication;
+mod authorizers;
 mod backups;
 mod bad_input;
 mod beside_kube_apiserver;
