@@ -212,6 +212,12 @@ settings! {
         /// [default: 30s]
         authorization_webhook_cache_unauthorized_ttl: Period ["DURATION"] =
             Period(Duration::from_secs(30));
+
+        /// Whether the daemon makes Kubernetes' roles and bindings at its start, and adds what they
+        /// lack. Switch it off where a kube-apiserver does that on the same store.
+        /// [default: true]
+        rbac_bootstrap: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
     }
 
     "Service accounts" {

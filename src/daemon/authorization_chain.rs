@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::StartError;
-use crate::auth::Authorizer;
 use crate::auth::abac::Policies;
 use crate::auth::authorization_config::{
     AuthorizerType, BuiltIn, ConfiguredAuthorizers, Entry, Loaded, WebhookEntry,
@@ -12,6 +11,7 @@ use crate::auth::authorization_config::{
 use crate::auth::webhook::{
     FailurePolicy, MatchConditions, ReviewVersion, Server, WebhookSettings,
 };
+use crate::auth::{Authorizer, Authorizers};
 use crate::config::{AuthorizationMode, Config};
 use crate::egress::EgressClient;
 
@@ -63,6 +63,21 @@ fn checked(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
+/// Whether an authorizer of this type is configured.
+pub(super) fn wants(config: &Config, kind: AuthorizerType) -> bool {
+    let file = &config.authorization_config;
+    match file.is_set() {
+        // A file with faults has ended the start.
+        true => Loaded::read(file.as_path()).is_ok_and(|loaded| loaded.has(kind)),
+        // linear: six modes at most.
+        false => config
+            .authorization_mode
+            .0
+            .iter()
+            .any(|mode| type_of(*mode) == kind),
+    }
+}
+
 /// Builds the chain of the settings.
 ///
 /// # Errors
@@ -78,7 +93,12 @@ pub(super) fn chain(
         .then(|| Policies::load(policies.as_path()));
     let policies = policies.transpose().map_err(refused)?;
     let built_in = BuiltIn {
-        node: of_objects.node,
+        // Without one of its own, the type has no opinion.
+        node: Some(
+            of_objects
+                .node
+                .unwrap_or_else(|| Arc::new(Authorizers::new(Vec::new()))),
+        ),
         rbac: of_objects.rbac,
         abac: policies.map(|policies| Arc::new(policies) as Arc<dyn Authorizer>),
         client,
@@ -103,19 +123,23 @@ pub(super) fn chain(
 
 /// The entry of a mode: its name is that of its type in lower case.
 fn entry(mode: AuthorizationMode, config: &Config) -> Entry {
-    let kind = match mode {
+    let kind = type_of(mode);
+    let name = kind.name().to_ascii_lowercase();
+    Entry {
+        kind,
+        webhook: (mode == AuthorizationMode::Webhook).then(|| webhook(name.clone(), config)),
+        name,
+    }
+}
+
+fn type_of(mode: AuthorizationMode) -> AuthorizerType {
+    match mode {
         AuthorizationMode::AlwaysAllow => AuthorizerType::AlwaysAllow,
         AuthorizationMode::AlwaysDeny => AuthorizerType::AlwaysDeny,
         AuthorizationMode::Abac => AuthorizerType::Abac,
         AuthorizationMode::Webhook => AuthorizerType::Webhook,
         AuthorizationMode::Rbac => AuthorizerType::Rbac,
         AuthorizationMode::Node => AuthorizerType::Node,
-    };
-    let name = kind.name().to_ascii_lowercase();
-    Entry {
-        kind,
-        webhook: (mode == AuthorizationMode::Webhook).then(|| webhook(name.clone(), config)),
-        name,
     }
 }
 

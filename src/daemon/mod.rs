@@ -6,6 +6,7 @@
 //! the contents of requests or objects.
 
 mod addition_pace;
+mod authorization;
 mod authorization_chain;
 mod credentials;
 mod custom;
@@ -36,7 +37,7 @@ use actors::watchdog::Watchdog;
 
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
-use crate::auth::{self, Authorizer, Authorizers, Token};
+use crate::auth::{Authorizer, Token};
 use crate::build_info;
 use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend, running_plugins};
@@ -46,6 +47,7 @@ use crate::custom_resources::CustomResources;
 use crate::kinds::validation::pods::security::NO_PRIVILEGED_CONTAINERS;
 use crate::registry::component_statuses::ComponentStatusStore;
 use crate::registry::deletion::Collector;
+use crate::registry::rbac::RBAC_CACHES;
 use crate::registry::service_account_tokens::{BoundObjects, TokenStore};
 use crate::registry::{ClusterParts, DefinitionLimits, Registry, RestStorage, reviews};
 use crate::server::api_server::{ApiServer, ApiServerConfig};
@@ -64,7 +66,7 @@ use crate::storage::{Root, object_count, storage_size};
 use crate::telemetry::{self, Series};
 use crate::transport::listener::{PlainListener, Running};
 
-use authorization_chain::{Chain, OfObjects};
+use authorization::Authorization;
 use credentials::Credentials;
 use factory::{UnservedPlans, remove_unserved, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
@@ -138,9 +140,9 @@ impl Daemon {
             cached(&plans),
         )?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
-        let chain = authorization(&config)?;
-        let authorizer = Arc::clone(&chain.all);
-        let registry = assemble(&config, &plans, &unserved, &actor_system, &authorizer);
+        let authorization = Authorization::new(&config, &actor_system)?;
+        let authorizer = Arc::clone(&authorization.all);
+        let registry = assemble(&config, &plans, &unserved, &actor_system, &authorization);
         add_others(&registry, &config, &credentials, &stores, &authorizer);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
@@ -161,7 +163,7 @@ impl Daemon {
         let counter = options::object_counter(&config, &registry);
         background.extend([actix_rt::spawn(start.run()), actix_rt::spawn(counter.run())]);
         background.extend(service_manager.watched(watchdog.clone()));
-        let configured = chain.configured.into_iter();
+        let configured = authorization.configured.into_iter();
         background.extend(configured.map(|file| actix_rt::spawn(file.follow())));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
         let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
@@ -335,22 +337,13 @@ impl Daemon {
     }
 }
 
-/// Returns the authorizers.
-fn authorization(config: &Config) -> Result<Chain, StartError> {
-    let of_objects = OfObjects {
-        node: Some(Arc::new(Authorizers::new(Vec::new()))),
-        rbac: Some(Arc::new(auth::bootstrap())),
-    };
-    authorization_chain::chain(config, of_objects, Arc::default())
-}
-
 /// Creates the registry of the planned resources.
 fn assemble(
     config: &Config,
     plans: &[StoragePlan],
     unserved: &UnservedPlans,
     actor_system: &ActorSystem,
-    authorizer: &Arc<dyn Authorizer>,
+    authorization: &Authorization,
 ) -> Registry {
     let network = service_network::of(config, &unserved.range_allocations, actor_system);
     let plans = plans.iter();
@@ -371,7 +364,8 @@ fn assemble(
         // The registry raises a value below one to one (SF-15).
         delete_collection_workers: usize::try_from(config.delete_collection_workers)
             .unwrap_or_default(),
-        authorizer: Some(Arc::clone(authorizer)),
+        authorizer: Some(Arc::clone(&authorization.all)),
+        rbac: authorization.rbac.clone(),
         policies: if config.allow_privileged.0 {
             ClusterPolicies::default()
         } else {
@@ -447,10 +441,10 @@ fn issuer(
 
 /// Returns the specifications of the Cachers, for resources with a watch cache.
 fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
-    // The controllers need these caches, even if clients are served without them.
+    // The daemon itself needs these caches, even if clients are served without them.
     let is_followed = |plan: &&StoragePlan| {
         let name = &*plan.resource().name;
-        name == NAMESPACES || name == custom::DEFINITIONS
+        name == NAMESPACES || name == custom::DEFINITIONS || RBAC_CACHES.contains(&name)
     };
     let plans = plans.iter();
     plans

@@ -12,7 +12,7 @@ use super::{encryption, options};
 use crate::config::Config;
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{
-    SystemConfigMaps, ensure_default_account, ensure_system_namespaces,
+    SystemConfigMaps, ensure_bootstrap_policy, ensure_default_account, ensure_system_namespaces,
     ensure_system_priority_classes,
 };
 use crate::custom_resources::Gate;
@@ -27,6 +27,8 @@ const GROUPS: &str = "autoregister-completion";
 const NAMESPACES: &str = "poststarthook/start-system-namespaces-controller";
 /// The system PriorityClasses exist.
 const CLASSES: &str = "poststarthook/scheduling/bootstrap-system-priority-classes";
+/// The roles and bindings of Kubernetes exist.
+const ROLES: &str = "poststarthook/rbac/bootstrap-roles";
 /// The resources of all definitions are served.
 const DEFINITIONS: &str = "poststarthook/crd-informer-synced";
 /// The `kubernetes` Service exists.
@@ -35,12 +37,13 @@ const SERVICE: &str = "poststarthook/bootstrap-controller";
 const CLIENT_AUTHORITIES: &str = "poststarthook/start-cluster-authentication-info-controller";
 
 /// The steps of the start, with the names that kube-apiserver has for them (API-51).
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 8] = [
     STORAGE,
     GROUPS,
     DEFINITIONS,
     NAMESPACES,
     CLASSES,
+    ROLES,
     SERVICE,
     CLIENT_AUTHORITIES,
 ];
@@ -142,6 +145,10 @@ impl Start {
             ensure_system_namespaces(&self.registry),
             ensure_system_priority_classes(&self.registry)
         );
+        if self.config.rbac_bootstrap.0 {
+            ensure_bootstrap_policy(&self.registry).await;
+        }
+        self.health.complete(ROLES);
         self.health.complete(NAMESPACES);
         self.health.complete(CLASSES);
         if let Err(status) = namespaces {

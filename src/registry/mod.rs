@@ -21,6 +21,7 @@ pub mod keys;
 mod namespace_source;
 mod namespaced_name;
 pub mod pending_creates;
+pub mod rbac;
 pub mod rest;
 pub mod reviews;
 mod served;
