@@ -254,7 +254,7 @@ async fn conditions_and_the_failure_policy_of_the_file_count_ac_33_ac_36() {
     let of_alice = webhook.asked().into_iter();
     let of_alice = of_alice.filter(|review| review["spec"]["user"] == "alice");
     assert_eq!(of_alice.count(), 2);
-    let labels = "{name=\"hook.example.com\",type=\"Webhook\"}";
+    let labels = "{type=\"Webhook\",name=\"hook.example.com\"}";
     let exclusions = format!("apiserver_authorization_match_condition_exclusions_total{labels}");
     assert!(daemon.count(&exclusions).await >= 2);
 }
