@@ -23,6 +23,7 @@ mod client_certificates;
 mod documents;
 mod front_proxy;
 pub mod impersonation;
+pub mod jwt;
 pub mod rbac;
 mod refused_logins;
 pub mod service_accounts;

@@ -20,6 +20,7 @@ mod service_network;
 mod sharing;
 mod start_error;
 mod stores;
+mod token_issuers;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -380,7 +381,10 @@ fn followed(
     series: &Series,
 ) -> Vec<JoinHandle<()>> {
     let files = encryption::follow(config, encryption).into_iter();
-    let all = files.chain([reload::follow(credentials.clone())]);
+    let issuers = credentials.follow_issuers().map(actix_rt::spawn);
+    let all = files
+        .chain([reload::follow(credentials.clone())])
+        .chain(issuers);
     all.chain([actix_rt::spawn(watchdog.probe("main".to_owned()))])
         .chain([actix_rt::spawn(telemetry::upkeep(series.clone()))])
         .collect()

@@ -10,6 +10,7 @@ use super::encryption;
 use super::factory::{check_definitions, storage_factory, storage_warnings};
 use super::sharing;
 use super::stores::{self, OpenEngines};
+use super::token_issuers;
 use crate::api::user_info::UserInfo;
 use crate::auth::service_accounts::check_keys;
 use crate::auth::{Token, check_token_file};
@@ -104,7 +105,8 @@ fn faulty_files(config: &Config) -> impl Iterator<Item = StartError> + use<> {
     let audit = Audit::check(config).err().map(StartError::Audit);
     let keys = check_keys(&credentials::service_accounts(config)).err();
     let keys = keys.map(StartError::Keys);
-    [tls, users, audit, keys].into_iter().flatten()
+    let issuers = token_issuers::check(config).err();
+    [tls, users, audit, keys, issuers].into_iter().flatten()
 }
 
 /// Warns of settings that are valid but probably not intended.

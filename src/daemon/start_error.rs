@@ -2,6 +2,7 @@
 
 use actors::supervisor::ActorSystemError;
 
+use crate::auth::jwt::AuthenticationConfigError;
 use crate::auth::service_accounts::KeyFileError;
 use crate::auth::{AdminError, TokenFileError};
 use crate::registry::definition_check::DefinitionError;
@@ -49,6 +50,9 @@ pub enum StartError {
     /// A key for tokens of service accounts is invalid.
     #[error(transparent)]
     Keys(#[from] KeyFileError),
+    /// The configuration of the issuers of tokens is invalid.
+    #[error(transparent)]
+    Authentication(#[from] AuthenticationConfigError),
     /// The actors cannot be started.
     #[error(transparent)]
     ActorSystem(#[from] ActorSystemError),
@@ -92,6 +96,7 @@ impl StartError {
                 | StartError::Audit(_)
                 | StartError::Users(_)
                 | StartError::Keys(_)
+                | StartError::Authentication(_)
                 | StartError::Several(_)
                 | StartError::NoAgreement
         )
