@@ -19,7 +19,10 @@ use crate::egress::{EgressClient, EgressRequest, Redirects, Roots, Target, Targe
 const REQUEST: Duration = Duration::from_secs(30);
 
 /// The pause after an issuer could not be reached at the start.
-const PAUSE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = match cfg!(test) {
+    true => Duration::from_millis(20),
+    false => Duration::from_secs(10),
+};
 
 /// The least time between two reads of the keys because of unknown ids. Everybody can send tokens
 /// with unknown ids.
