@@ -57,7 +57,7 @@ impl Issuer {
         let began = Instant::now();
         let user = self.verified_user(token).await;
         metrics::latency(&self.hash, user.is_ok(), began.elapsed());
-        let user = user.map_err(Unauthorized::Token)?;
+        let user = user.map_err(|why| Unauthorized::Token(printable(&why)))?;
         Ok(Some(Authenticated {
             user: Arc::new(user),
             access: self.access.clone(),
@@ -182,6 +182,22 @@ impl Issuer {
         }
         Ok(())
     }
+}
+
+/// The most letters of a refusal.
+const REFUSAL_MAX: usize = 1024;
+
+/// Returns a text that cannot disturb a log or a terminal. It may repeat claims.
+fn printable(why: &str) -> String {
+    let letters = why.chars().take(REFUSAL_MAX);
+    let plain = letters.map(|letter| {
+        if letter.is_control() {
+            '\u{fffd}'
+        } else {
+            letter
+        }
+    });
+    plain.collect()
 }
 
 fn check_rules(

@@ -531,6 +531,7 @@ async fn prefixes_mail_uids_extra_and_rules_apply_ac_19_ac_20_ac_22() {
             "required claim hd value does not match",
         ),
         ("hd", Value::Null, "parse claim hd"),
+        ("hd", json!("\u{1b}[2J"), "Got = \u{fffd}[2J, want"),
         ("exp", json!(4_000_000_000_u64), "failed: it is too long"),
         (
             "sub",
