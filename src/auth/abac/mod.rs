@@ -14,9 +14,7 @@ use std::path::Path;
 
 use futures_util::future::{BoxFuture, FutureExt};
 
-use super::{
-    Attributes, Authorization, Authorizer, Decision, NonResourceRule, ResourceRule, Rules,
-};
+use super::{Attributes, Authorization, Authorizer, NonResourceRule, ResourceRule, Rules};
 use crate::api::user_info::UserInfo;
 use crate::files::given;
 use policy::Policy;

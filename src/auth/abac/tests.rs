@@ -6,6 +6,7 @@ use super::policy::TYPES;
 use super::*;
 use crate::api::options::Query;
 use crate::api::request_info::RequestInfo;
+use crate::auth::Decision;
 
 fn policies(lines: &[&str]) -> Policies {
     Policies::parse("p.jsonl", lines.join("\n").as_bytes()).unwrap()
