@@ -24,6 +24,7 @@ mod documents;
 mod fixed;
 mod front_proxy;
 pub mod impersonation;
+pub mod jwt;
 pub mod rbac;
 mod refused_logins;
 pub mod service_accounts;

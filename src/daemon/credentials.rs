@@ -8,13 +8,14 @@ use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 
 use super::StartError;
+use super::token_issuers::TokenIssuers;
 use super::webhooks;
 use crate::api::user_info::UserInfo;
 use crate::auth::service_accounts::{KeyReload, ServiceAccountConfig, ServiceAccountTokens};
 use crate::auth::{
-    Anonymous, Authenticator, Authenticators, BootstrapSecrets, BootstrapTokens,
-    ClientCertificates, FrontProxy, ProxyHeaders, Reload, Revocations, StaticTokens, Token,
-    TokenLookup, load_or_create_token, write_kubeconfig,
+    Authenticator, Authenticators, BootstrapSecrets, BootstrapTokens, ClientCertificates,
+    FrontProxy, ProxyHeaders, Reload, Revocations, StaticTokens, Token, TokenLookup,
+    load_or_create_token, write_kubeconfig,
 };
 use crate::config::Config;
 use crate::server::api_server::RotateToken;
@@ -29,6 +30,7 @@ pub(super) struct Credentials {
     certificates: Arc<ClientCertificates>,
     front_proxy: Option<Arc<FrontProxy>>,
     bootstrap_tokens: Option<Arc<BootstrapTokens>>,
+    token_issuers: TokenIssuers,
     service_accounts: Arc<ServiceAccountTokens>,
     authenticator: Arc<Authenticators>,
     etcd: Option<Arc<ClientTls>>,
@@ -77,15 +79,18 @@ impl Credentials {
             tokens.clone(),
         ]);
         members.push(service_accounts.clone());
+        let token_issuers = TokenIssuers::start(config, &revocations)?;
         let look_ups = bootstrap_tokens.clone();
         let look_ups = look_ups.into_iter().map(|one| one as Arc<dyn TokenLookup>);
+        let jwt = token_issuers.issuers.clone();
+        let look_ups = look_ups.chain(jwt.map(|one| one as Arc<dyn TokenLookup>));
         let audiences = &service_accounts.config().audiences;
         let webhook = webhooks::of_tokens(config, &Arc::default(), audiences)?;
         let look_ups = look_ups.chain(webhook);
         let authenticator = Authenticators::new(members, revocations)
             .looking_up(look_ups.collect())
             .behind_proxies(headers)
-            .serving_anonymous(anonymous(config));
+            .serving_anonymous(token_issuers.anonymous.clone());
         Ok(Credentials {
             kubeconfig: write_kubeconfig(data_dir, address, &tls.trust_pem(), &token)?,
             tls,
@@ -93,6 +98,7 @@ impl Credentials {
             certificates,
             front_proxy,
             bootstrap_tokens,
+            token_issuers,
             service_accounts,
             etcd,
             authenticator: Arc::new(authenticator),
@@ -126,6 +132,11 @@ impl Credentials {
         if let Some(tokens) = &self.bootstrap_tokens {
             tokens.attach(secrets.clone());
         }
+    }
+
+    /// Returns the task that follows the authentication configuration, if there is one.
+    pub(super) fn follow_issuers(&self) -> Option<impl Future<Output = ()> + use<>> {
+        self.token_issuers.follow()
     }
 
     pub(super) fn service_accounts(&self) -> &Arc<ServiceAccountTokens> {
@@ -334,14 +345,6 @@ fn front_proxy(
     let proxy = FrontProxy::new(Arc::clone(headers), allowed, revocations.clone());
     proxy.believe(&tls.proxy_authorities(), false);
     Some(Arc::new(proxy))
-}
-
-/// Returns which requests without credentials are served.
-fn anonymous(config: &Config) -> Anonymous {
-    match config.anonymous_auth.0 {
-        Some(false) => Anonymous::Nowhere,
-        _ => Anonymous::Everywhere,
-    }
 }
 
 /// Returns the configuration for issuing and verifying tokens of service accounts.

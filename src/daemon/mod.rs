@@ -22,6 +22,7 @@ mod service_network;
 mod sharing;
 mod start_error;
 mod stores;
+mod token_issuers;
 mod webhooks;
 
 use std::net::SocketAddr;
@@ -389,7 +390,10 @@ fn followed(
     series: &Series,
 ) -> Vec<JoinHandle<()>> {
     let files = encryption::follow(config, encryption).into_iter();
-    let all = files.chain([reload::follow(credentials.clone())]);
+    let issuers = credentials.follow_issuers().map(actix_rt::spawn);
+    let all = files
+        .chain([reload::follow(credentials.clone())])
+        .chain(issuers);
     all.chain([actix_rt::spawn(watchdog.probe("main".to_owned()))])
         .chain([actix_rt::spawn(telemetry::upkeep(series.clone()))])
         .collect()

@@ -2,6 +2,7 @@
 
 use actors::supervisor::ActorSystemError;
 
+use crate::auth::jwt::AuthenticationConfigError;
 use crate::auth::service_accounts::KeyFileError;
 use crate::auth::webhook::KubeconfigError;
 use crate::auth::{AdminError, TokenFileError};
@@ -50,6 +51,9 @@ pub enum StartError {
     /// A key for tokens of service accounts is invalid.
     #[error(transparent)]
     Keys(#[from] KeyFileError),
+    /// The configuration of the issuers of tokens is invalid.
+    #[error(transparent)]
+    Authentication(#[from] AuthenticationConfigError),
     /// The kubeconfig of a webhook is invalid.
     #[error("--{setting}: {error}")]
     Kubeconfig {
@@ -110,6 +114,7 @@ impl StartError {
                 | StartError::Audit(_)
                 | StartError::Users(_)
                 | StartError::Keys(_)
+                | StartError::Authentication(_)
                 | StartError::Kubeconfig { .. }
                 | StartError::Authorization(_)
                 | StartError::Several(_)

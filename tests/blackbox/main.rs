@@ -97,6 +97,7 @@ mod storage_metrics;
 mod stored;
 mod stored_defaults;
 mod sweep;
+mod token_issuers;
 mod token_requests;
 mod uncached;
 mod unread_answers;
