@@ -11,7 +11,7 @@ use crate::auth::authorization_config::{
 use crate::auth::webhook::{
     FailurePolicy, MatchConditions, ReviewVersion, Server, WebhookSettings,
 };
-use crate::auth::{Authorizer, Authorizers};
+use crate::auth::{Anonymous, Authorizer, Authorizers};
 use crate::config::{AuthorizationMode, Config};
 use crate::egress::EgressClient;
 
@@ -76,6 +76,18 @@ pub(super) fn wants(config: &Config, kind: AuthorizerType) -> bool {
             .iter()
             .any(|mode| type_of(*mode) == kind),
     }
+}
+
+/// Returns which anonymous requests are served: none if everything is allowed (AC-27).
+pub(super) fn served(config: &Config, wanted: Anonymous) -> Anonymous {
+    if wanted == Anonymous::Nowhere || !wants(config, AuthorizerType::AlwaysAllow) {
+        return wanted;
+    }
+    tracing::warn!(
+        "AnonymousAuth is not allowed with the AlwaysAllow authorizer. Resetting AnonymousAuth to \
+         false. You should use a different authorizer"
+    );
+    Anonymous::Nowhere
 }
 
 /// Builds the chain of the settings.

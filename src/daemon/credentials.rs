@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 
 use super::StartError;
+use super::authorization_chain;
 use super::token_issuers::TokenIssuers;
 use super::webhooks;
 use crate::api::user_info::UserInfo;
@@ -90,7 +91,10 @@ impl Credentials {
         let authenticator = Authenticators::new(members, revocations)
             .looking_up(look_ups.collect())
             .behind_proxies(headers)
-            .serving_anonymous(token_issuers.anonymous.clone());
+            .serving_anonymous(authorization_chain::served(
+                config,
+                token_issuers.anonymous.clone(),
+            ));
         Ok(Credentials {
             kubeconfig: write_kubeconfig(data_dir, address, &tls.trust_pem(), &token)?,
             tls,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::daemon::command;
 use crate::harness::webhook::Webhook;
-use crate::harness::{Call, Daemon};
+use crate::harness::{Call, Daemon, Options};
 
 const USERS: &str = "alice-token,alice,1,devs\nbob-token,bob,2\n";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -203,6 +203,20 @@ fn refused(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let refused = command(folder, 0).args(arguments).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     (refused.status.code(), said)
+}
+
+#[tokio::test]
+async fn where_everything_is_allowed_nobody_is_anonymous_ac_27_ac_29() {
+    let options = Options::default().arguments(&["--authorization-mode=AlwaysAllow"]);
+    let daemon = options.launch().await;
+    let admin = daemon.client();
+    until(async || admin.call(Call::get("/readyz")).await.status.as_u16() == 200).await;
+    let nobody = daemon.target().anonymous().client();
+    nobody.call(Call::get("/healthz")).await.expect(401);
+    let known = daemon.target().with_token("wrong").client();
+    known.call(Call::get("/api")).await.expect(401);
+    let warning = "AnonymousAuth is not allowed with the AlwaysAllow authorizer.";
+    assert!(daemon.stderr().contains(warning));
 }
 
 /// Writes a file of authorizers: a webhook with a condition, and what comes after it.

@@ -113,7 +113,10 @@ fn a_file_that_others_can_write_is_refused_ac_40() {
     let open = std::fs::Permissions::from_mode(0o666);
     std::fs::set_permissions(file.path(), open).unwrap();
     let said = Policies::load(file.path()).unwrap_err().to_string();
-    assert!(said.contains("others than its owner can write it"), "{said}");
+    assert!(
+        said.contains("others than its owner can write it"),
+        "{said}"
+    );
 }
 
 #[test]

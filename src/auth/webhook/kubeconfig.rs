@@ -149,6 +149,8 @@ fn text<'v>(of: &'v Value, name: &str) -> &'v str {
 impl Source {
     fn read(file: &Path) -> Result<Source, String> {
         let given = given::read(file, FILE_BYTES_MAX).map_err(|error| error.to_string())?;
+        // Who can write it decides who may do what.
+        given.check_writers().map_err(|error| error.to_string())?;
         // Errors of syntax may quote the text, which has secrets.
         let tree =
             Tree::read(&given.bytes).map_err(|_| "it is neither YAML nor JSON".to_owned())?;

@@ -243,6 +243,19 @@ fn names_without_an_entry_are_told_apart_ac_24() {
 }
 
 #[test]
+fn a_kubeconfig_that_others_can_write_is_refused_ac_24() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_folder, file) = written("server: 'http://h'", "");
+    let open = std::fs::Permissions::from_mode(0o666);
+    std::fs::set_permissions(&file, open).unwrap();
+    let found = fault_of(&file);
+    assert!(
+        found.contains("others than its owner can write it"),
+        "{found}"
+    );
+}
+
+#[test]
 fn a_changed_token_is_used_and_a_missing_one_is_not_missed_ac_24() {
     let (folder, file) = written("server: 'http://h'", "tokenFile: token");
     let token = folder.path().join("token");
