@@ -5,14 +5,18 @@ use std::sync::Arc;
 use actors::supervisor::ActorSystem;
 
 use super::StartError;
-use crate::auth::{AlwaysAllow, AlwaysDeny, Authorizer, Authorizers, Member};
-use crate::config::{AuthorizationMode, Config};
+use super::authorization_chain::{self, OfObjects};
+use crate::auth::Authorizer;
+use crate::auth::authorization_config::{AuthorizerType, ConfiguredAuthorizers};
+use crate::config::Config;
 use crate::registry::rbac::{RBAC_CACHES, RbacAuthorizer};
 
 /// The authorizers of a daemon.
 pub(super) struct Authorization {
     /// All of them, in the configured order.
     pub(super) all: Arc<dyn Authorizer>,
+    /// The same if a file configures them, which may change.
+    pub(super) configured: Option<Arc<ConfiguredAuthorizers>>,
     /// The roles and bindings, if they are served. Whatever the modes are, they limit who may write
     /// roles.
     pub(super) rbac: Option<Arc<RbacAuthorizer>>,
@@ -22,7 +26,7 @@ impl Authorization {
     /// Creates the authorizers. They follow watch caches of the actor system.
     ///
     /// # Errors
-    /// [`StartError::NoRoles`]
+    /// [`StartError::NoRoles`], [`StartError::Authorization`]
     pub(super) fn new(
         config: &Config,
         actor_system: &ActorSystem,
@@ -30,28 +34,19 @@ impl Authorization {
         let rbac = roles_and_bindings(actor_system);
         let absent = rbac.as_ref().err().copied();
         let rbac = rbac.ok();
-        let mut members = Vec::new();
-        for mode in &config.authorization_mode.0 {
-            let authorizer: Arc<dyn Authorizer> = match mode {
-                AuthorizationMode::AlwaysAllow => Arc::new(AlwaysAllow),
-                AuthorizationMode::AlwaysDeny => Arc::new(AlwaysDeny),
-                AuthorizationMode::Rbac => match (&rbac, absent) {
-                    (Some(rbac), _) => rbac.clone(),
-                    (None, absent) => return Err(StartError::NoRoles(absent.unwrap_or_default())),
-                },
-                // Kubelets have the rights that roles give them.
-                AuthorizationMode::Node => continue,
-                // The check of the configuration refuses them.
-                AuthorizationMode::Abac | AuthorizationMode::Webhook => continue,
-            };
-            members.push(Member {
-                kind: mode.name(),
-                name: mode.name().to_ascii_lowercase(),
-                authorizer,
-            });
+        let wants_roles = authorization_chain::wants(config, AuthorizerType::Rbac);
+        if wants_roles && let Some(absent) = absent {
+            return Err(StartError::NoRoles(absent));
         }
+        let of_objects = OfObjects {
+            // Kubelets have the rights that roles give them.
+            node: None,
+            rbac: rbac.clone().map(|rbac| rbac as Arc<dyn Authorizer>),
+        };
+        let chain = authorization_chain::chain(config, of_objects, Arc::default())?;
         Ok(Authorization {
-            all: Arc::new(Authorizers::new(members)),
+            all: chain.all,
+            configured: chain.configured,
             rbac,
         })
     }

@@ -7,6 +7,7 @@
 
 mod addition_pace;
 mod authorization;
+mod authorization_chain;
 mod credentials;
 mod custom;
 mod encryption;
@@ -21,6 +22,8 @@ mod service_network;
 mod sharing;
 mod start_error;
 mod stores;
+mod token_issuers;
+mod webhooks;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -35,7 +38,6 @@ use actors::watchdog::Watchdog;
 
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
-use crate::auth::service_accounts::ServiceAccountTokens;
 use crate::auth::{Authorizer, Token};
 use crate::build_info;
 use crate::cli::Announcement;
@@ -162,6 +164,8 @@ impl Daemon {
         let counter = options::object_counter(&config, &registry);
         background.extend([actix_rt::spawn(start.run()), actix_rt::spawn(counter.run())]);
         background.extend(service_manager.watched(watchdog.clone()));
+        let configured = authorization.configured.into_iter();
+        background.extend(configured.map(|file| actix_rt::spawn(file.follow())));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
         let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
         let resources = Resources::new(resources::Parts {
@@ -386,7 +390,10 @@ fn followed(
     series: &Series,
 ) -> Vec<JoinHandle<()>> {
     let files = encryption::follow(config, encryption).into_iter();
-    let all = files.chain([reload::follow(credentials.clone())]);
+    let issuers = credentials.follow_issuers().map(actix_rt::spawn);
+    let all = files
+        .chain([reload::follow(credentials.clone())])
+        .chain(issuers);
     all.chain([actix_rt::spawn(watchdog.probe("main".to_owned()))])
         .chain([actix_rt::spawn(telemetry::upkeep(series.clone()))])
         .collect()
@@ -407,16 +414,17 @@ fn add_others(
     let others = reviews.chain([Arc::new(health) as Arc<dyn RestStorage>]);
     registry.add_others(others);
     remove_unserved(registry, config);
-    add_tokens(registry, tokens);
+    add_tokens(registry, credentials);
 }
 
-/// Connects the tokens of service accounts with the objects that they name, which must exist for a
-/// token to be valid.
-fn add_tokens(registry: &Registry, tokens: &Arc<ServiceAccountTokens>) {
+/// Connects tokens with the objects that they name, which must exist for a token to be valid.
+fn add_tokens(registry: &Registry, credentials: &Credentials) {
+    let tokens = credentials.service_accounts();
     let Some(objects) = BoundObjects::of(&registry.current()).map(Arc::new) else {
         return;
     };
     tokens.attach(objects.clone());
+    credentials.attach_secrets(&objects);
     if tokens.issues() {
         registry.add_other(Arc::new(TokenStore::new(tokens, &objects)));
     }
