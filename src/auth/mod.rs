@@ -18,6 +18,7 @@ mod authorizer;
 mod bootstrap_policy;
 mod client_certificates;
 pub mod impersonation;
+pub mod node;
 pub mod rbac;
 mod refused_logins;
 pub mod service_accounts;
