@@ -35,7 +35,7 @@ use actors::watchdog::Watchdog;
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
 use crate::auth::service_accounts::ServiceAccountTokens;
-use crate::auth::{self, Authorizer, Token};
+use crate::auth::{self, Authorizer, Authorizers, Token};
 use crate::build_info;
 use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend, running_plugins};
@@ -46,7 +46,9 @@ use crate::kinds::validation::pods::security::NO_PRIVILEGED_CONTAINERS;
 use crate::registry::component_statuses::ComponentStatusStore;
 use crate::registry::deletion::Collector;
 use crate::registry::service_account_tokens::{BoundObjects, TokenStore};
-use crate::registry::{ClusterParts, DefinitionLimits, Registry, RestStorage, reviews};
+use crate::registry::{
+    ClusterParts, DefinitionLimits, NodeAuthorizer, Registry, RestStorage, reviews,
+};
 use crate::server::api_server::{ApiServer, ApiServerConfig};
 use crate::server::audit::Audit;
 use crate::server::discovery;
@@ -136,7 +138,7 @@ impl Daemon {
             cached(&plans),
         )?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
-        let (registry, authorizer) = assemble(&config, &plans, &unserved, &actor_system);
+        let (registry, authorizer, nodes) = assemble(&config, &plans, &unserved, &actor_system);
         add_others(&registry, &config, &credentials, &stores, &authorizer);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
@@ -149,6 +151,7 @@ impl Daemon {
             service: service.clone(),
             config_maps: options::config_maps(&config, &registry, &credentials),
             health: health.clone(),
+            nodes: nodes.clone(),
             at: started,
             config: config.clone(),
             service_manager,
@@ -156,6 +159,7 @@ impl Daemon {
         let mut background = followed(&config, &encryption, &credentials, &watchdog, &series);
         let counter = options::object_counter(&config, &registry);
         background.extend([actix_rt::spawn(start.run()), actix_rt::spawn(counter.run())]);
+        background.extend([actix_rt::spawn(async move { nodes.run().await })]);
         background.extend(service_manager.watched(watchdog.clone()));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
         let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
@@ -335,12 +339,15 @@ fn assemble(
     plans: &[StoragePlan],
     unserved: &UnservedPlans,
     actor_system: &ActorSystem,
-) -> (Registry, Arc<dyn Authorizer>) {
-    let authorizer: Arc<dyn Authorizer> = Arc::new(auth::bootstrap());
+) -> (Registry, Arc<dyn Authorizer>, NodeAuthorizer) {
     let network = service_network::of(config, &unserved.range_allocations, actor_system);
     let plans = plans.iter();
     let versions = plans.flat_map(|plan| plan.build_versions(actor_system));
     let versions: Vec<_> = versions.collect();
+    let nodes = NodeAuthorizer::new(&versions, |name| actor_system.cacher(name));
+    let members: Vec<Box<dyn Authorizer>> =
+        vec![Box::new(auth::bootstrap()), Box::new(nodes.clone())];
+    let authorizer: Arc<dyn Authorizer> = Arc::new(Authorizers::new(members));
     let root = Root::from(config.etcd_prefix.as_str());
     let collector = match config.enable_garbage_collector.0 {
         true => Collector::Running,
@@ -369,7 +376,7 @@ fn assemble(
         definition_cache: actor_system.cacher(custom::DEFINITIONS),
     };
     let registry = Registry::with_parts(root, ttl, collector, versions, parts);
-    (registry, authorizer)
+    (registry, authorizer, nodes)
 }
 
 /// Starts the tasks that follow changed files, watch this thread, and keep metrics small.

@@ -16,7 +16,7 @@ use crate::controllers::{
     ensure_system_priority_classes,
 };
 use crate::custom_resources::Gate;
-use crate::registry::Registry;
+use crate::registry::{NodeAuthorizer, Registry};
 use crate::server::health::{Check, Health};
 
 /// The caches are filled.
@@ -109,6 +109,8 @@ pub(super) struct Start {
     pub(super) service: KubernetesServiceController,
     pub(super) config_maps: SystemConfigMaps,
     pub(super) health: Arc<Health>,
+    /// Reads caches, and is ready with them.
+    pub(super) nodes: NodeAuthorizer,
     /// The time when the process started.
     pub(super) at: Instant,
     pub(super) config: Config,
@@ -129,6 +131,9 @@ impl Start {
         self.health.complete(GROUPS);
         let patience = self.config.storage_initialization_timeout.0;
         let filled = self.actor_system.ready_within(patience).await;
+        if filled.is_ok() {
+            let _ = tokio::time::timeout(patience, self.nodes.filled()).await;
+        }
         self.health.complete(STORAGE);
         if let Err(unfilled) = &filled {
             for cache in unfilled {

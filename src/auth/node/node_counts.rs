@@ -15,9 +15,17 @@ pub(super) enum NodeCounts {
     None,
     One(u32, u32),
     /// Sorted by node.
-    Few(Box<Vec<(u32, u32)>>),
-    Many(Box<HashMap<u32, u32>>),
+    Few(Box<List>),
+    Many(Box<Table>),
 }
+
+/// Nodes with their numbers of uses, sorted.
+#[derive(Clone, Debug)]
+pub(super) struct List(Vec<(u32, u32)>);
+
+/// Nodes with their numbers of uses.
+#[derive(Clone, Debug)]
+pub(super) struct Table(HashMap<u32, u32>);
 
 impl NodeCounts {
     /// Adds a use by a node. Returns whether it is the first one of that node.
@@ -34,30 +42,32 @@ impl NodeCounts {
             NodeCounts::One(known, count) => {
                 let mut both = vec![(*known, *count), (node, 1)];
                 both.sort_unstable();
-                *self = NodeCounts::Few(Box::new(both));
+                *self = NodeCounts::Few(Box::new(List(both)));
                 true
             }
-            NodeCounts::Few(list) => match list.binary_search_by_key(&node, |(known, _)| *known) {
-                Ok(at) => {
-                    if let Some((_, count)) = list.get_mut(at) {
-                        *count += 1;
+            NodeCounts::Few(list) => {
+                match list.0.binary_search_by_key(&node, |(known, _)| *known) {
+                    Ok(at) => {
+                        if let Some((_, count)) = list.0.get_mut(at) {
+                            *count += 1;
+                        }
+                        false
                     }
-                    false
+                    Err(at) if list.0.len() < FEW => {
+                        list.0.reserve_exact(1);
+                        list.0.insert(at, (node, 1));
+                        true
+                    }
+                    Err(_) => {
+                        let mut all: HashMap<u32, u32> = list.0.iter().copied().collect();
+                        all.insert(node, 1);
+                        *self = NodeCounts::Many(Box::new(Table(all)));
+                        true
+                    }
                 }
-                Err(at) if list.len() < FEW => {
-                    list.reserve_exact(1);
-                    list.insert(at, (node, 1));
-                    true
-                }
-                Err(_) => {
-                    let mut all: HashMap<u32, u32> = list.iter().copied().collect();
-                    all.insert(node, 1);
-                    *self = NodeCounts::Many(Box::new(all));
-                    true
-                }
-            },
+            }
             NodeCounts::Many(all) => {
-                let count = all.entry(node).or_default();
+                let count = all.0.entry(node).or_default();
                 *count += 1;
                 *count == 1
             }
@@ -80,37 +90,37 @@ impl NodeCounts {
                 is_last
             }
             NodeCounts::Few(list) => {
-                let Ok(at) = list.binary_search_by_key(&node, |(known, _)| *known) else {
+                let Ok(at) = list.0.binary_search_by_key(&node, |(known, _)| *known) else {
                     return false;
                 };
-                let Some((_, count)) = list.get_mut(at) else {
+                let Some((_, count)) = list.0.get_mut(at) else {
                     return false;
                 };
                 *count -= 1;
                 if *count > 0 {
                     return false;
                 }
-                list.remove(at);
-                if let [(node, count)] = ***list {
+                list.0.remove(at);
+                if let [(node, count)] = *list.0 {
                     *self = NodeCounts::One(node, count);
                 }
                 true
             }
             NodeCounts::Many(all) => {
-                let Some(count) = all.get_mut(&node) else {
+                let Some(count) = all.0.get_mut(&node) else {
                     return false;
                 };
                 *count -= 1;
                 if *count > 0 {
                     return false;
                 }
-                all.remove(&node);
+                all.0.remove(&node);
                 // Half as many, so that it does not change its form with each use.
-                if all.len() <= FEW / 2 {
+                if all.0.len() <= FEW / 2 {
                     let mut list: Vec<_> =
-                        all.iter().map(|(node, count)| (*node, *count)).collect();
+                        all.0.iter().map(|(node, count)| (*node, *count)).collect();
                     list.sort_unstable();
-                    *self = NodeCounts::Few(Box::new(list));
+                    *self = NodeCounts::Few(Box::new(List(list)));
                 }
                 true
             }
@@ -123,9 +133,10 @@ impl NodeCounts {
             NodeCounts::None => false,
             NodeCounts::One(known, _) => *known == node,
             NodeCounts::Few(list) => list
+                .0
                 .binary_search_by_key(&node, |(known, _)| *known)
                 .is_ok(),
-            NodeCounts::Many(all) => all.contains_key(&node),
+            NodeCounts::Many(all) => all.0.contains_key(&node),
         }
     }
 
@@ -134,8 +145,8 @@ impl NodeCounts {
         match self {
             NodeCounts::None => Vec::new(),
             NodeCounts::One(node, _) => vec![*node],
-            NodeCounts::Few(list) => list.iter().map(|(node, _)| *node).collect(),
-            NodeCounts::Many(all) => all.keys().copied().collect(),
+            NodeCounts::Few(list) => list.0.iter().map(|(node, _)| *node).collect(),
+            NodeCounts::Many(all) => all.0.keys().copied().collect(),
         }
     }
 }

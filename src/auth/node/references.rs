@@ -314,6 +314,14 @@ impl Pod<'_> {
         graph.put(pod, &self.spec.node_name, referred);
     }
 
+    /// Whether the pod refers to any object of this kind by name.
+    pub fn refers_to(&self, kind: Kind) -> bool {
+        let mut found = Found::new();
+        self.find(&mut found);
+        let mut found = found.iter();
+        found.any(|(known, name)| *known == kind && !name.is_empty())
+    }
+
     fn find<'f>(&'f self, found: &mut Found<'f>) {
         let spec = &self.spec;
         found.push((Kind::ServiceAccount, (&*spec.service_account_name).into()));
