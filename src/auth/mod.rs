@@ -7,16 +7,16 @@
 //! A chain of Authenticators finds the user of a request. A chain of Authorizers decides what the
 //! user may do. The generated token belongs to the admin, the tokens of a file belong to the users
 //! listed there, a client certificate belongs to the user that it names, and a request without
-//! credentials belongs to `system:anonymous`. Members of `system:masters` may do everything. All
-//! others may read discovery and health, and create reviews of themselves.
+//! credentials belongs to `system:anonymous`. Members of `system:masters` may do everything. Roles
+//! and bindings say what all others may do.
 
 mod access;
 mod admin;
 mod authenticator;
 pub mod authorization;
 mod authorizer;
-mod bootstrap_policy;
 mod client_certificates;
+mod fixed;
 pub mod impersonation;
 pub mod node;
 pub mod rbac;
@@ -35,11 +35,11 @@ pub use authenticator::{
     Authenticated, Authenticator, Authenticators, Credentials, LiveCheck, Notes, Unauthorized,
 };
 pub use authorizer::{
-    Attributes, Authorization, Authorizer, Authorizers, Decision, NonResourceRule, ResourceRule,
-    Rules,
+    Attributes, Authorization, Authorizer, Authorizers, Decision, Member, NonResourceRule,
+    ResourceRule, Rules, aggregate,
 };
-pub use bootstrap_policy::{bootstrap, is_public};
 pub use client_certificates::ClientCertificates;
+pub use fixed::{AlwaysAllow, AlwaysDeny};
 pub use refused_logins::RefusedLogins;
 pub use static_tokens::{Reload, StaticTokens};
 pub use token::Token;

@@ -8,6 +8,7 @@
 //! `taffrail config`. This folder must not know the parts of the daemon that use the settings.
 
 mod admission_plugins;
+mod authorization_modes;
 mod check;
 mod connections;
 mod controllers;
@@ -25,6 +26,7 @@ pub use admission_plugins::{
     ADMISSION_PLUGINS, AdmissionPluginName, AdmissionPlugins, SERVICE_ACCOUNT, VOLUME_PROTECTION,
     running_plugins,
 };
+pub use authorization_modes::{AuthorizationMode, AuthorizationModes};
 pub use connections::ConnectionLimit;
 pub use controllers::{ControllerName, Controllers};
 pub use feature_gates::{FeatureGate, FeatureGates};

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::admission_plugins::AdmissionPlugins;
+use super::authorization_modes::AuthorizationModes;
 use super::connections::ConnectionLimit;
 use super::controllers::Controllers;
 use super::feature_gates::FeatureGates;
@@ -169,6 +170,22 @@ settings! {
         /// it, or if its quotes don't match.
         /// [default: none]
         token_auth_file: FilePath ["FILE"] = FilePath::unset();
+    }
+
+    "Authorization" {
+        /// Authorizers, in the order in which they are asked, separated by commas: Node for what
+        /// kubelets need, RBAC for roles and bindings, AlwaysAllow, and AlwaysDeny. A request is
+        /// carried out if one of them allows it before another denies it. Members of
+        /// system:masters, such as the generated admin, may do everything in any case.
+        /// kube-apiserver's default is AlwaysAllow.
+        /// [default: Node,RBAC]
+        authorization_mode: AuthorizationModes ["MODES"] = AuthorizationModes::default();
+
+        /// Whether the daemon makes Kubernetes' roles and bindings at its start, and adds what they
+        /// lack. Switch it off where a kube-apiserver does that on the same store.
+        /// [default: true]
+        rbac_bootstrap: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
     }
 
     "Service accounts" {

@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::registry::Registry;
 
+mod bootstrap_policy;
 mod garbage_collector;
 pub mod kubernetes_service;
 mod leader_election;
@@ -31,6 +32,7 @@ mod system_objects;
 mod volume_protection;
 mod work_queue;
 
+pub use bootstrap_policy::ensure_bootstrap_policy;
 pub use garbage_collector::Caches;
 use garbage_collector::GarbageCollector;
 use leader_elector::LeaderElector;

@@ -6,6 +6,7 @@
 //! the contents of requests or objects.
 
 mod addition_pace;
+mod authorization;
 mod credentials;
 mod custom;
 mod encryption;
@@ -35,7 +36,7 @@ use actors::watchdog::Watchdog;
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
 use crate::auth::service_accounts::ServiceAccountTokens;
-use crate::auth::{self, Authorizer, Authorizers, Token};
+use crate::auth::{Authorizer, Token};
 use crate::build_info;
 use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend, running_plugins};
@@ -45,9 +46,10 @@ use crate::custom_resources::CustomResources;
 use crate::kinds::validation::pods::security::NO_PRIVILEGED_CONTAINERS;
 use crate::registry::component_statuses::ComponentStatusStore;
 use crate::registry::deletion::Collector;
+use crate::registry::rbac::RBAC_CACHES;
 use crate::registry::service_account_tokens::{BoundObjects, TokenStore};
 use crate::registry::{
-    ClusterParts, DefinitionLimits, NodeAuthorizer, Registry, RestStorage, reviews,
+    ClusterParts, DefinitionLimits, Registry, RestStorage, StoredVersion, reviews,
 };
 use crate::server::api_server::{ApiServer, ApiServerConfig};
 use crate::server::audit::Audit;
@@ -65,6 +67,7 @@ use crate::storage::{Root, object_count, storage_size};
 use crate::telemetry::{self, Series};
 use crate::transport::listener::{PlainListener, Running};
 
+use authorization::Authorization;
 use credentials::Credentials;
 use factory::{UnservedPlans, remove_unserved, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
@@ -138,7 +141,13 @@ impl Daemon {
             cached(&plans),
         )?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
-        let (registry, authorizer, nodes) = assemble(&config, &plans, &unserved, &actor_system);
+        let versions = plans
+            .iter()
+            .flat_map(|plan| plan.build_versions(&actor_system));
+        let versions: Vec<_> = versions.collect();
+        let authorization = Authorization::new(&config, &actor_system, &versions)?;
+        let authorizer = Arc::clone(&authorization.all);
+        let registry = assemble(&config, versions, &unserved, &actor_system, &authorization);
         add_others(&registry, &config, &credentials, &stores, &authorizer);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
@@ -151,7 +160,7 @@ impl Daemon {
             service: service.clone(),
             config_maps: options::config_maps(&config, &registry, &credentials),
             health: health.clone(),
-            nodes: nodes.clone(),
+            nodes: authorization.nodes.clone(),
             at: started,
             config: config.clone(),
             service_manager,
@@ -159,7 +168,6 @@ impl Daemon {
         let mut background = followed(&config, &encryption, &credentials, &watchdog, &series);
         let counter = options::object_counter(&config, &registry);
         background.extend([actix_rt::spawn(start.run()), actix_rt::spawn(counter.run())]);
-        background.extend([actix_rt::spawn(async move { nodes.run().await })]);
         background.extend(service_manager.watched(watchdog.clone()));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
         let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
@@ -333,21 +341,15 @@ impl Daemon {
     }
 }
 
-/// Creates the registry of the planned resources, and the authorizer.
+/// Creates the registry of the planned resources.
 fn assemble(
     config: &Config,
-    plans: &[StoragePlan],
+    versions: Vec<StoredVersion>,
     unserved: &UnservedPlans,
     actor_system: &ActorSystem,
-) -> (Registry, Arc<dyn Authorizer>, NodeAuthorizer) {
+    authorization: &Authorization,
+) -> Registry {
     let network = service_network::of(config, &unserved.range_allocations, actor_system);
-    let plans = plans.iter();
-    let versions = plans.flat_map(|plan| plan.build_versions(actor_system));
-    let versions: Vec<_> = versions.collect();
-    let nodes = NodeAuthorizer::new(&versions, |name| actor_system.cacher(name));
-    let members: Vec<Box<dyn Authorizer>> =
-        vec![Box::new(auth::bootstrap()), Box::new(nodes.clone())];
-    let authorizer: Arc<dyn Authorizer> = Arc::new(Authorizers::new(members));
     let root = Root::from(config.etcd_prefix.as_str());
     let collector = match config.enable_garbage_collector.0 {
         true => Collector::Running,
@@ -363,7 +365,8 @@ fn assemble(
         // The registry raises a value below one to one (SF-15).
         delete_collection_workers: usize::try_from(config.delete_collection_workers)
             .unwrap_or_default(),
-        authorizer: Some(Arc::clone(&authorizer)),
+        authorizer: Some(Arc::clone(&authorization.all)),
+        rbac: authorization.rbac.clone(),
         policies: if config.allow_privileged.0 {
             ClusterPolicies::default()
         } else {
@@ -375,8 +378,7 @@ fn assemble(
         },
         definition_cache: actor_system.cacher(custom::DEFINITIONS),
     };
-    let registry = Registry::with_parts(root, ttl, collector, versions, parts);
-    (registry, authorizer, nodes)
+    Registry::with_parts(root, ttl, collector, versions, parts)
 }
 
 /// Starts the tasks that follow changed files, watch this thread, and keep metrics small.
@@ -439,10 +441,10 @@ fn issuer(
 
 /// Returns the specifications of the Cachers, for resources with a watch cache.
 fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
-    // The controllers need these caches, even if clients are served without them.
+    // The daemon itself needs these caches, even if clients are served without them.
     let is_followed = |plan: &&StoragePlan| {
         let name = &*plan.resource().name;
-        name == NAMESPACES || name == custom::DEFINITIONS
+        name == NAMESPACES || name == custom::DEFINITIONS || RBAC_CACHES.contains(&name)
     };
     let plans = plans.iter();
     plans

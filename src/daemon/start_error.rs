@@ -76,6 +76,12 @@ pub enum StartError {
     /// The resources lack namespaces.
     #[error("the table of resources lacks namespaces")]
     NoNamespaces,
+    /// The authorizer RBAC is wanted, and a resource that it reads is not served.
+    #[error(
+        "authorization-mode RBAC reads {0}, which runtime-config does not serve; serve \
+         rbac.authorization.k8s.io/v1, or leave RBAC out"
+    )]
+    NoRoles(&'static str),
 }
 
 impl StartError {

@@ -22,6 +22,7 @@ mod namespace_source;
 mod namespaced_name;
 mod node_authorizer;
 pub mod pending_creates;
+pub mod rbac;
 pub mod rest;
 pub mod reviews;
 mod served;

@@ -4,6 +4,7 @@
 //! waits until the graph has everything that was written before the request: on the embedded
 //! engine always, over etcd as far as the cache itself has got.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -19,8 +20,9 @@ use parking_lot::RwLock;
 use tokio::sync::Notify;
 
 use super::stored_version::StoredVersion;
-use crate::auth::node::{self, Graph, Kind, Named, Verdict, judge, unrelated};
-use crate::auth::{Attributes, Authorization, Authorizer, Decision};
+use crate::api::user_info::UserInfo;
+use crate::auth::node::{self, Graph, Kind, Named, Verdict, judge, node_of, unrelated};
+use crate::auth::{Attributes, Authorization, Authorizer, Rules};
 use crate::storage::Storage;
 
 /// The objects that are put before others may ask.
@@ -188,20 +190,28 @@ impl NodeAuthorizer {
 impl Authorizer for NodeAuthorizer {
     fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Authorization> {
         async move {
-            let answer = |decision, reason| Authorization { decision, reason };
+            let allowed = Authorization::allow_if(true);
             let question = match judge(attributes) {
-                Verdict::Allowed => return answer(Decision::Allow, "".into()),
-                Verdict::NoOpinion(reason) => return answer(Decision::NoOpinion, reason),
+                Verdict::Allowed => return allowed,
+                Verdict::NoOpinion(reason) => return Authorization::no_opinion(reason),
                 Verdict::IfRelated(question) => question,
             };
             self.catch_up(question.object.kind).await;
             let graph = self.0.graph.read();
             match graph.is_related(question.object, question.node) {
-                true => answer(Decision::Allow, "".into()),
-                false => answer(Decision::NoOpinion, unrelated(question.node).into()),
+                true => allowed,
+                false => Authorization::no_opinion(unrelated(question.node)),
             }
         }
         .boxed()
+    }
+
+    fn rules_for<'a>(&'a self, user: &'a UserInfo, _namespace: &'a str) -> BoxFuture<'a, Rules> {
+        let rules = match node_of(user) {
+            Some(_) => Rules::unlisted("node authorizer does not support user rule resolution"),
+            None => Rules::default(),
+        };
+        ready(rules).boxed()
     }
 }
 

@@ -60,8 +60,8 @@ impl Selection {
         fields::is_selector(text)
     }
 
-    /// Returns whether a field selector demands this value of a field. A text that is not a selector
-    /// demands nothing (AC-32).
+    /// Returns whether a field selector demands this value of a field. A text that is not a
+    /// selector demands nothing (AC-32).
     pub fn demands(fields: &str, label: &str, value: &str) -> bool {
         fields::demands(fields, label, value)
     }

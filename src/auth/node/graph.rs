@@ -186,7 +186,7 @@ impl Graph {
         self.add_entry(entry);
     }
 
-    /// Sorts the relations behind the first one, and keeps each of them once.
+    /// Sorts the relations after the first one, and keeps each of them once.
     fn release_repeated(&mut self, relations: &mut Vec<Id>) {
         let Some((_, others)) = relations.split_first_mut() else {
             return;

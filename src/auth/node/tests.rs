@@ -610,7 +610,9 @@ proptest! {
             match change {
                 Change::Pod(pod, node, references) => {
                     let referred = references.iter();
-                    let referred = referred.map(|(kind, of)| named(REFERRED[usize::from(*kind)], "d", name(*of)));
+                    let referred = referred.map(|(kind, of)| {
+                        named(REFERRED[usize::from(*kind)], "d", name(*of))
+                    });
                     graph.put(named(Kind::Pod, "d", name(pod)), node.map_or("", name), referred);
                     match node {
                         Some(node) => naive.pods.insert(pod, (node, references)),
@@ -632,7 +634,8 @@ proptest! {
                 for number in 0..8 {
                     let nodes = naive.nodes(kind, number);
                     for node in 0..20 {
-                        let is_related = graph.is_related(named(kind, namespace, name(number)), name(node));
+                        let object = named(kind, namespace, name(number));
+                        let is_related = graph.is_related(object, name(node));
                         prop_assert_eq!(is_related, nodes.contains(&node), "{:?} {}", kind, number);
                     }
                 }
@@ -647,8 +650,8 @@ proptest! {
     }
 }
 
-/// The pods of a cluster: 20 on each node, each with an account and a config map of its namespace, a config map
-/// of its workload of five pods, and a secret and a claim of its own.
+/// The pods of a cluster: 20 on each node, each with an account and a config map of its namespace,
+/// a config map of its workload of five pods, and a secret and a claim of its own.
 fn cluster(graph: &mut Graph, pods: usize, nodes: usize) {
     for number in 0..pods {
         let namespace = format!("team-{}", number / 500);
@@ -669,14 +672,14 @@ fn cluster(graph: &mut Graph, pods: usize, nodes: usize) {
     }
 }
 
-/// Issue 38: at most 400 bytes for each pod with five references, with 100,000 pods on 5,000 nodes. Here with a tenth
-/// of them; `the_memory_of_a_large_cluster` has all.
+/// At most 400 bytes for each pod with five references, with 100,000 pods on 5,000 nodes. Here with
+/// a tenth of them; `the_memory_of_a_large_cluster` has all.
 #[test]
 fn a_pod_takes_at_most_400_bytes() {
     assert!(bytes_of_pods(10_000, 500) <= 400);
 }
 
-/// Takes seconds in a debug build: `cargo test the_memory_of_a_large_cluster -- --ignored --nocapture`.
+/// `cargo test --lib the_memory_of_a_large_cluster -- --ignored --nocapture` prints the figure.
 #[test]
 #[ignore = "it is a measurement"]
 fn the_memory_of_a_large_cluster() {

@@ -149,7 +149,7 @@ impl Vertices {
         place
     }
 
-    /// Frees a place, and moves those behind it that would no longer be found.
+    /// Frees a place, and moves those after it that would no longer be found.
     fn forget(&mut self, mut free: usize) {
         let mask = self.table.len() - 1;
         let mut place = free;
@@ -198,7 +198,9 @@ mod tests {
     proptest! {
         /// Whatever is held and released in whatever order, the held objects are found.
         #[test]
-        fn held_objects_are_found(changes in prop::collection::vec((any::<bool>(), 0_u32..300), 0..900)) {
+        fn held_objects_are_found(
+            changes in prop::collection::vec((any::<bool>(), 0_u32..300), 0..900),
+        ) {
             let mut vertices = Vertices::new();
             let mut naive: HashMap<u32, (Id, u32)> = HashMap::new();
             for (holds, number) in changes {

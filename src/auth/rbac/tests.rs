@@ -60,7 +60,7 @@ fn asked(index: &RbacIndex, user: &UserInfo, text: &str) -> Verdict {
 }
 
 fn allowed(reason: &str) -> Verdict {
-    Verdict::Allowed(format!("RBAC: allowed by {reason}"))
+    Verdict::Allowed(format!("RBAC: allowed by {reason}").into())
 }
 
 /// API-288.

@@ -69,7 +69,7 @@ impl AccessReview {
             status.insert("denied".to_owned(), true.into());
         }
         if !answer.reason.is_empty() {
-            status.insert("reason".to_owned(), answer.reason.as_ref().into());
+            status.insert("reason".to_owned(), answer.reason.as_str().into());
         }
         let ignored = ignored_selectors(spec);
         if !ignored.is_empty() {

@@ -22,7 +22,7 @@ fn openapi() -> OpenApi {
     run(async {
         let registry = stored(false).await.registry;
         let authenticators = Authenticators::new(Vec::new(), Default::default());
-        let authorizer: Arc<dyn Authorizer> = Arc::new(auth::bootstrap());
+        let authorizer: Arc<dyn Authorizer> = Arc::new(Authorizers::new(Vec::new()));
         registry.add_others(reviews::paths(&Arc::new(authenticators), &authorizer, &[]));
         registry.add_other(Arc::new(ComponentStatusStore::new(Vec::new())));
         registry.add_other(Arc::new(tokens(&registry.current())));
