@@ -189,6 +189,19 @@ async fn a_node_reads_what_its_pods_use_ac_43_ac_44_ac_45_ac_46_ac_47_ac_48_ac_4
     assert!(daemon.count(&action("AddPV")).await >= 1);
 }
 
+/// AC-43: readiness waits for the graph, so the first request after a restart is answered by it.
+#[tokio::test]
+async fn a_node_has_its_rights_after_a_restart_ac_43() {
+    let mut daemon = Daemon::start().await;
+    create_objects(&daemon.client()).await;
+    create_pod(&daemon.client(), "p1", "n1").await;
+    daemon.restart().await;
+    let client = daemon.client();
+    gets(&client, Call::get(&format!("{CORE}/secrets/used")), 200).await;
+    let (code, _) = as_node(&client, "n2", Call::get(&format!("{CORE}/secrets/used"))).await;
+    assert_eq!(code, 403);
+}
+
 /// The counter of changes of the graph.
 fn action(operation: &str) -> String {
     format!("node_authorizer_graph_actions_duration_seconds_count{{operation=\"{operation}\"}}")
