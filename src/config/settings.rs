@@ -414,15 +414,17 @@ settings! {
     "Controllers" {
         /// Controllers that run in the daemon, in the notation of kube-controller-manager: * means
         /// all of them, a name switches one on, -name off. Without * only the named ones run. There
-        /// are namespace-controller, which empties deleted namespaces, and
-        /// garbage-collector-controller, which deletes objects without owners; and if the admission
+        /// are namespace-controller, which empties deleted namespaces,
+        /// garbage-collector-controller, which deletes objects without owners, and
+        /// clusterrole-aggregation-controller, which fills aggregated ClusterRoles; if the admission
         /// plugin ServiceAccount is enabled, serviceaccount-controller, which creates the account
         /// default in each namespace, and root-ca-certificate-publisher-controller, which creates
         /// the ConfigMap kube-root-ca.crt there; and if StorageObjectInUseProtection is enabled,
         /// persistentvolumeclaim-protection-controller, persistentvolume-protection-controller and
         /// volumeattributesclass-protection-controller, which remove the finalizers of deleted
         /// objects that are not in use. Switch them off where a kube-controller-manager does their
-        /// work: *,-namespace,-garbage-collector,-serviceaccount,-root-ca-cert-publisher.
+        /// work: *,-namespace,-garbage-collector,-clusterrole-aggregation,-serviceaccount,
+        /// -root-ca-cert-publisher.
         /// [default: *]
         controllers: Controllers ["NAMES"] {allow_hyphen_values = true} = Controllers::default();
 

@@ -169,7 +169,7 @@ mod tests {
         }) else {
             unreachable!()
         };
-        Object(members)
+        Object::of(members)
     }
 
     fn rule(resources: &[&str], verbs: &[&str]) -> Value {
@@ -243,7 +243,7 @@ mod tests {
             }) else {
                 unreachable!()
             };
-            Object(members)
+            Object::of(members)
         };
         let wanted = binding("r", &["a"]);
         let more = binding("r", &["a", "b"]);
