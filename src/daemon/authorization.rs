@@ -9,6 +9,7 @@ use crate::auth::{AlwaysAllow, AlwaysDeny, Authorizer, Authorizers, Member};
 use crate::config::{AuthorizationMode, Config};
 use crate::registry::rbac::{RBAC_CACHES, RbacAuthorizer};
 use crate::registry::{NodeAuthorizer, StoredVersion};
+use crate::storage::factory::StoragePlan;
 
 /// The authorizers of a daemon.
 pub(super) struct Authorization {
@@ -29,6 +30,7 @@ impl Authorization {
     pub(super) fn new(
         config: &Config,
         actor_system: &ActorSystem,
+        plans: &[StoragePlan],
         resources: &[StoredVersion],
     ) -> Result<Authorization, StartError> {
         let rbac = roles_and_bindings(actor_system);
@@ -44,8 +46,15 @@ impl Authorization {
                     (None, absent) => return Err(StartError::NoRoles(absent.unwrap_or_default())),
                 },
                 AuthorizationMode::Node => {
-                    let of = NodeAuthorizer::new(resources, |name| actor_system.cacher(name));
-                    Arc::new(nodes.insert(of).clone())
+                    let is_read = |name: &str| {
+                        let mut plans = plans.iter();
+                        // linear: called for four resources.
+                        plans.any(|plan| {
+                            plan.resource().name == name && plan.destination().is_cached
+                        })
+                    };
+                    let cache = |name: &str| Some((actor_system.cacher(name)?, is_read(name)));
+                    Arc::new(nodes.insert(NodeAuthorizer::new(resources, cache)).clone())
                 }
                 // The check of the configuration refuses them.
                 AuthorizationMode::Abac | AuthorizationMode::Webhook => continue,

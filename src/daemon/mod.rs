@@ -39,7 +39,7 @@ use crate::auth::service_accounts::ServiceAccountTokens;
 use crate::auth::{Authorizer, Token};
 use crate::build_info;
 use crate::cli::Announcement;
-use crate::config::{Config, StorageBackend, running_plugins};
+use crate::config::{AuthorizationMode, Config, StorageBackend, running_plugins};
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{self, Controllers};
 use crate::custom_resources::CustomResources;
@@ -49,7 +49,7 @@ use crate::registry::deletion::Collector;
 use crate::registry::rbac::RBAC_CACHES;
 use crate::registry::service_account_tokens::{BoundObjects, TokenStore};
 use crate::registry::{
-    ClusterParts, DefinitionLimits, Registry, RestStorage, StoredVersion, reviews,
+    ClusterParts, DefinitionLimits, NODE_CACHES, Registry, RestStorage, StoredVersion, reviews,
 };
 use crate::server::api_server::{ApiServer, ApiServerConfig};
 use crate::server::audit::Audit;
@@ -138,14 +138,14 @@ impl Daemon {
         let plans = storage_plans(&factory, &engines, &encryption, &series)?;
         let actor_system = ActorSystem::start(
             options::actor_system_config(&config, &engines, &series, &watchdog),
-            cached(&plans),
+            cached(&plans, &config),
         )?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
         let versions = plans
             .iter()
             .flat_map(|plan| plan.build_versions(&actor_system));
         let versions: Vec<_> = versions.collect();
-        let authorization = Authorization::new(&config, &actor_system, &versions)?;
+        let authorization = Authorization::new(&config, &actor_system, &plans, &versions)?;
         let authorizer = Arc::clone(&authorization.all);
         let registry = assemble(&config, versions, &unserved, &actor_system, &authorization);
         add_others(&registry, &config, &credentials, &stores, &authorizer);
@@ -440,11 +440,18 @@ fn issuer(
 }
 
 /// Returns the specifications of the Cachers, for resources with a watch cache.
-fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
+fn cached(plans: &[StoragePlan], config: &Config) -> Vec<CacherSpec> {
+    let follows_nodes = config
+        .authorization_mode
+        .0
+        .contains(&AuthorizationMode::Node);
     // The daemon itself needs these caches, even if clients are served without them.
     let is_followed = |plan: &&StoragePlan| {
         let name = &*plan.resource().name;
-        name == NAMESPACES || name == custom::DEFINITIONS || RBAC_CACHES.contains(&name)
+        name == NAMESPACES
+            || name == custom::DEFINITIONS
+            || RBAC_CACHES.contains(&name)
+            || (follows_nodes && NODE_CACHES.contains(&name))
     };
     let plans = plans.iter();
     plans

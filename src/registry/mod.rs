@@ -39,7 +39,7 @@ pub use definition_ledger::DefinitionLimits;
 pub use discovery_order::{GROUPS, compare_versions};
 pub use errors::decoded;
 pub use namespaced_name::NamespacedName;
-pub use node_authorizer::NodeAuthorizer;
+pub use node_authorizer::{NODE_CACHES, NodeAuthorizer};
 pub use rest::RestStorage;
 pub use served::{ClusterParts, Registry, ServiceNetwork};
 pub use store::{

@@ -2,7 +2,7 @@
 //!
 //! One task for each cache puts its changes into the graph. A request that asks the graph first
 //! waits until the graph has everything that was written before the request: on the embedded
-//! engine always, over etcd as far as the cache itself has got.
+//! engine always; over etcd, and where clients read no cache, as far as the cache itself has got.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -36,6 +36,14 @@ const DURATIONS: &str = "node_authorizer_graph_actions_duration_seconds";
 
 /// The least revision that is reached with the first state.
 const FILLED: u64 = 1;
+
+/// The names of the resources whose caches the authorizer follows.
+pub const NODE_CACHES: [&str; 4] = [
+    "pods",
+    "persistentvolumes",
+    "volumeattachments.storage.k8s.io",
+    "resourceslices.resource.k8s.io",
+];
 
 /// A resource whose objects relate others to nodes.
 struct Followed {
@@ -92,7 +100,8 @@ struct Followers {
 /// One followed resource.
 struct Source {
     kind: Kind,
-    storage: Arc<dyn Storage>,
+    /// The storage that clients read, if it reads the cache.
+    storage: Option<Arc<dyn Storage>>,
     cache: CacherHandle,
     /// Everything up to this revision is in the graph; zero before the first state.
     reached: AtomicU64,
@@ -124,10 +133,11 @@ impl Drop for Waiting<'_> {
 
 impl NodeAuthorizer {
     /// Creates the authorizer over those of these resources that have a cache. `cache` finds the
-    /// cache of a stored resource by name. Nothing is followed before [`NodeAuthorizer::run`].
+    /// cache of a stored resource by name, and says whether clients read it too. Nothing is followed
+    /// before [`NodeAuthorizer::run`].
     pub fn new(
         resources: &[StoredVersion],
-        cache: impl Fn(&str) -> Option<CacherHandle>,
+        cache: impl Fn(&str) -> Option<(CacherHandle, bool)>,
     ) -> NodeAuthorizer {
         metrics::describe_histogram!(DURATIONS, "How long a change of the graph of nodes took");
         let source = |followed: &Followed| {
@@ -135,10 +145,10 @@ impl NodeAuthorizer {
             // linear: called once for each of four resources.
             let found = versions.find(|(row, _)| row.is(followed.group, followed.plural));
             let (_, storages) = found?;
-            let cache = cache(&storages.resource.name)?;
+            let (cache, is_read) = cache(&storages.resource.name)?;
             Some(Source {
                 kind: followed.kind,
-                storage: Arc::clone(&storages.storage),
+                storage: is_read.then(|| Arc::clone(&storages.storage)),
                 cache,
                 reached: AtomicU64::new(0),
                 progress: Notify::new(),
@@ -247,9 +257,10 @@ impl Source {
 
     /// Waits until everything is in the graph that was written before the call.
     async fn catch_up(&self) {
-        if self.storage.is_always_fresh() {
+        let storage = self.storage.as_ref();
+        if let Some(storage) = storage.filter(|storage| storage.is_always_fresh()) {
             // A consistent read: afterwards the cache shows everything that was written before it.
-            let _ = self.storage.stats().await;
+            let _ = storage.stats().await;
         }
         // While the cache is filled again, the state from before is the best that is known.
         let shown = self.cache.snapshot().map(|snapshot| snapshot.revision.0);
