@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::{Value, json};
+use tokio::time::{Duration, Instant};
 
 use crate::harness::{Call, Client, Daemon};
 
@@ -195,11 +196,45 @@ async fn a_node_has_its_rights_after_a_restart_ac_43() {
     let mut daemon = Daemon::start().await;
     create_objects(&daemon.client()).await;
     create_pod(&daemon.client(), "p1", "n1").await;
+    daemon.kill().await;
     daemon.restart().await;
     let client = daemon.client();
     gets(&client, Call::get(&format!("{CORE}/secrets/used")), 200).await;
     let (code, _) = as_node(&client, "n2", Call::get(&format!("{CORE}/secrets/used"))).await;
     assert_eq!(code, 403);
+}
+
+/// The graph has caches of its own where clients read none.
+#[tokio::test]
+async fn a_node_has_its_rights_without_watch_caches_ac_43() {
+    let daemon = Daemon::with(&["--watch-cache=false"]).await;
+    let client = daemon.client();
+    create_objects(&client).await;
+    create_pod(&client, "p1", "n1").await;
+    let patience = Instant::now() + Duration::from_secs(20);
+    loop {
+        let (code, message) =
+            as_node(&client, "n1", Call::get(&format!("{CORE}/secrets/used"))).await;
+        if code == 200 {
+            break;
+        }
+        assert!(Instant::now() < patience, "{message}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// AC-70: a node can't list what it may do.
+#[tokio::test]
+async fn the_rules_of_a_node_are_incomplete_ac_70() {
+    let daemon = Daemon::with_users("t,system:node:n1,u,\"system:nodes\"\n", &[]).await;
+    let client = daemon.target().with_token("t").client();
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": "default"}});
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+    let status = client.call(Call::post(path, &review)).await.expect(201)["status"].take();
+    assert_eq!(status["incomplete"], true, "{status}");
+    let why = "node authorizer does not support user rule resolution";
+    assert_eq!(status["evaluationError"], why);
 }
 
 /// The counter of changes of the graph.
@@ -647,6 +682,19 @@ async fn tokens_are_for_pods_and_audiences_of_the_node_ac_57() {
         );
         refused(&client, of(audiences), &why).await;
     }
+    // A role may grant audiences, as resources that have the names of accounts.
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let role = json!({"metadata": {"name": "audience"}, "rules": [{"apiGroups": [""],
+        "resources": ["other"], "resourceNames": ["sa"],
+        "verbs": ["request-serviceaccounts-token-audience"]}]});
+    create(&client, &format!("{rbac}/clusterroles"), role).await;
+    let binding = json!({"metadata": {"name": "audience"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+            "name": "audience"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User",
+            "name": "system:node:n1"}]});
+    create(&client, &format!("{rbac}/clusterrolebindings"), binding).await;
+    gets(&client, of(json!(["other"])), 201).await;
 }
 
 #[tokio::test]
