@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::FutureExt;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::client::ResourceClient;
 use super::{Admitted, Attributes, MutatingPlugin, Operation, Plugin, ValidatingPlugin};
@@ -31,9 +32,13 @@ const VOLUME_PREFIX: &str = "kube-api-access-";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const TOKEN_SECONDS: u32 = 3607;
 
-/// How often the account `default` is looked up. A controller creates it when the namespace is new.
-const ATTEMPTS: u32 = 10;
-const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(150);
+/// How long a pod waits for the account `default`, which a controller creates when the namespace is
+/// new. With several daemons another one may create it.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The pause before the account is looked up again. Each pause is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The plugin.
 pub(super) struct ServiceAccount {
@@ -52,15 +57,18 @@ impl ServiceAccount {
         pod: &Object,
     ) -> Result<Object, Box<Status>> {
         let name = pod.text(&ACCOUNT_NAME);
-        let attempts = if name == DEFAULT { ATTEMPTS } else { 1 };
-        for attempt in 0..attempts {
-            if attempt > 0 {
-                tokio::time::sleep(BETWEEN_ATTEMPTS).await;
-            }
+        let begun = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
             let looking_up = self.accounts.get(attributes.namespace, name);
             if let Some(account) = looking_up.await? {
                 return Ok(account);
             }
+            if name != DEFAULT || begun.elapsed() >= PATIENCE {
+                break;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
         let namespace = attributes.namespace.unwrap_or_default();
         let quoted = crate::api::text::quoting::go_quote(name);

@@ -91,9 +91,6 @@ pub const SERVICE_ACCOUNT: &str = "ServiceAccount";
 /// Needs controllers that remove its finalizers.
 pub const VOLUME_PROTECTION: &str = "StorageObjectInUseProtection";
 
-/// Plugins that depend on controllers, so they run only when they are enabled (D-60, D-63).
-const ON_DEMAND: [&str; 2] = [SERVICE_ACCOUNT, VOLUME_PROTECTION];
-
 /// Names of plugins, separated by commas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AdmissionPlugins(pub Vec<AdmissionPluginName>);
@@ -127,8 +124,7 @@ pub fn running_plugins(
     disabled: &AdmissionPlugins,
 ) -> Vec<&'static str> {
     let runs = |known: &&AdmissionPluginName| {
-        let is_usual = known.is_usual && !ON_DEMAND.contains(&known.name);
-        let is_wanted = is_usual || enabled.names(known.name);
+        let is_wanted = known.is_usual || enabled.names(known.name);
         known.is_built && is_wanted && !disabled.names(known.name)
     };
     let running = ADMISSION_PLUGINS.iter().filter(runs);
@@ -182,12 +178,13 @@ mod tests {
 
     #[test]
     fn the_usual_plugins_run_and_some_only_when_they_are_asked_for() {
-        let (nothing, accounts) = (AdmissionPlugins::default(), plugins("ServiceAccount"));
+        let (nothing, nodes) = (AdmissionPlugins::default(), plugins("NodeRestriction"));
         let usual = running_plugins(&nothing, &nothing);
         assert!(usual.contains(&"Priority"));
-        assert!(!ON_DEMAND.iter().any(|name| usual.contains(name)));
-        let asked = running_plugins(&accounts, &plugins("Priority"));
-        assert!(!asked.contains(&"Priority") && asked.contains(&SERVICE_ACCOUNT));
+        assert!(usual.contains(&SERVICE_ACCOUNT) && usual.contains(&VOLUME_PROTECTION));
+        assert!(!usual.contains(&"NodeRestriction"));
+        let asked = running_plugins(&nodes, &plugins("Priority"));
+        assert!(!asked.contains(&"Priority") && asked.contains(&"NodeRestriction"));
         let unbuilt = plugins("EventRateLimit,Priority");
         assert!(!running_plugins(&unbuilt, &nothing).contains(&"EventRateLimit"));
         assert_eq!(

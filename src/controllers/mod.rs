@@ -42,9 +42,7 @@ use namespace_controller::NamespaceController;
 pub use service_accounts::Provisions;
 use service_accounts::ServiceAccountsController;
 pub use system_config_maps::{ClientAuthentication, SystemConfigMaps};
-pub use system_objects::{
-    ensure_default_account, ensure_system_namespaces, ensure_system_priority_classes,
-};
+pub use system_objects::{ensure_system_namespaces, ensure_system_priority_classes};
 pub use volume_protection::Protections;
 use volume_protection::VolumeProtectionController;
 

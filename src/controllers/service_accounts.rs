@@ -2,10 +2,13 @@
 //! the account `default`, and the CA certificate of the API in a ConfigMap. Creates them again when
 //! they are deleted.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use actors::engine::Revision;
-use futures_util::future::join_all;
+use actors::cacher::{CacheFollower, CacheNews, CacherHandle};
+use actors::object::CachedObject;
+use actors::ring::RingEvent;
+use futures_util::future::{FutureExt, join_all, select_all};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -26,8 +29,6 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
                            kubernetes.default.svc. No other usage is guaranteed across \
                            distributions of Kubernetes clusters.";
 
-/// The interval between checks of the caches.
-const PAUSE: Duration = Duration::from_millis(50);
 /// The wait before failed writes are retried.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 /// The time limit for one write.
@@ -80,57 +81,60 @@ impl ServiceAccountsController {
     }
 
     async fn follow(&self) {
-        let mut seen = None;
+        let followed = [NAMESPACES, ACCOUNTS, MAPS].into_iter();
+        let mut followed: Vec<Followed> = followed
+            .filter_map(|resource| Some(Followed::new(resource, &(self.caches)(resource)?)))
+            .collect();
+        let mut due = BTreeSet::new();
         loop {
-            let now = self.newest();
-            if now.is_none() || now == seen {
-                tokio::time::sleep(PAUSE).await;
+            let mut sees_all = false;
+            for one in &mut followed {
+                match one.read(&mut due) {
+                    News::Stopped => return,
+                    News::All => sees_all = true,
+                    News::Some => {}
+                }
+            }
+            if sees_all {
+                due.extend(self.active_namespaces());
+            }
+            if due.is_empty() {
+                let changed = followed.iter().map(|one| one.follower.changed().boxed());
+                select_all(changed).await;
                 continue;
             }
-            match self.look_after_all().await {
-                Ok(()) => seen = now,
-                Err(status) => {
-                    tracing::warn!(
-                        %status,
-                        "creating the service account of a namespace failed, retrying"
-                    );
-                    tokio::time::sleep(PAUSE_AFTER_ERROR).await;
-                }
+            if let Err(status) = self.look_after_all(&mut due).await {
+                tracing::warn!(
+                    %status,
+                    "creating the service account of a namespace failed, retrying"
+                );
+                tokio::time::sleep(PAUSE_AFTER_ERROR).await;
             }
         }
     }
 
-    /// The last events of the resources, as the caches have them.
-    fn newest(&self) -> Option<[(u64, Revision); 3]> {
-        let of = |resource| {
-            let snapshot = (self.caches)(resource)?.snapshot()?;
-            Some((snapshot.epoch, snapshot.last_event()))
-        };
-        Some([of(NAMESPACES)?, of(ACCOUNTS)?, of(MAPS)?])
-    }
-
-    async fn look_after_all(&self) -> Result<(), Box<Status>> {
+    fn active_namespaces(&self) -> Vec<String> {
         let cache = (self.caches)(NAMESPACES);
-        let Some((cache, snapshot)) = cache.and_then(|cache| {
-            let snapshot = cache.snapshot()?;
-            Some((cache, snapshot))
-        }) else {
-            return Ok(());
+        let found = cache.and_then(|cache| Some((cache.snapshot()?, cache)));
+        let Some((snapshot, cache)) = found else {
+            return Vec::new();
         };
         let all = snapshot.range(cache.prefix(), None).flatten();
-        let active = all.filter(|namespace| {
-            let mut fields = namespace.attributes().fields();
-            !fields.any(|field| field == "Terminating")
-        });
-        let names: Vec<String> = active
+        let active = all.filter(|namespace| is_active(namespace));
+        active
             .map(|namespace| namespace.attributes().name().to_owned())
-            .collect();
+            .collect()
+    }
+
+    /// Looks after these namespaces. Those that it could not look after stay in the set.
+    async fn look_after_all(&self, due: &mut BTreeSet<String>) -> Result<(), Box<Status>> {
+        let names: Vec<String> = due.iter().cloned().collect();
         for some in names.chunks(AT_A_TIME) {
             let looking = some.iter().map(|namespace| self.look_after(namespace));
-            join_all(looking)
-                .await
-                .into_iter()
-                .collect::<Result<Vec<()>, _>>()?;
+            for (namespace, looked) in some.iter().zip(join_all(looking).await) {
+                looked?;
+                due.remove(namespace);
+            }
         }
         Ok(())
     }
@@ -189,6 +193,69 @@ impl ServiceAccountsController {
             outcome => outcome,
         }
     }
+}
+
+/// A resource whose changes may make an object necessary.
+struct Followed {
+    resource: &'static str,
+    follower: CacheFollower,
+}
+
+/// What a read of the news has found.
+#[derive(PartialEq, Eq)]
+enum News {
+    /// The namespaces in the set.
+    Some,
+    /// A whole state, so that every namespace is looked at.
+    All,
+    /// The daemon stops.
+    Stopped,
+}
+
+impl Followed {
+    fn new(resource: &'static str, cache: &CacherHandle) -> Followed {
+        // The objects are made in every namespace, so the caches are used from the start on.
+        cache.begin_use();
+        Followed {
+            resource,
+            follower: cache.follow(),
+        }
+    }
+
+    /// Reads all news, and adds the namespaces that they concern.
+    fn read(&mut self, due: &mut BTreeSet<String>) -> News {
+        let mut news = News::Some;
+        loop {
+            match self.follower.read() {
+                CacheNews::Nothing | CacheNews::Filling => return news,
+                CacheNews::Stopped => return News::Stopped,
+                CacheNews::State(_) => news = News::All,
+                CacheNews::Events(events) => {
+                    due.extend(events.iter().filter_map(|event| self.concerned(event)));
+                }
+            }
+        }
+    }
+
+    /// Returns the namespace that an event concerns, if any.
+    fn concerned(&self, event: &RingEvent) -> Option<String> {
+        let object = event.current.as_ref().or(event.previous.as_ref())?;
+        let attributes = object.attributes();
+        let made = match self.resource {
+            NAMESPACES => {
+                let is_alive = event.current.is_some() && is_active(object);
+                return is_alive.then(|| attributes.name().to_owned());
+            }
+            ACCOUNTS => ACCOUNT,
+            _ => AUTHORITY,
+        };
+        (attributes.name() == made).then(|| attributes.namespace().to_owned())
+    }
+}
+
+fn is_active(namespace: &CachedObject) -> bool {
+    let mut fields = namespace.attributes().fields();
+    !fields.any(|field| field == "Terminating")
 }
 
 fn is_harmless(status: &Status) -> bool {

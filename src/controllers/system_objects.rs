@@ -1,4 +1,4 @@
-//! The namespaces and PriorityClasses that always exist (API-262), and the default service account.
+//! The namespaces and PriorityClasses that always exist (API-262).
 
 use std::time::Duration;
 
@@ -53,26 +53,6 @@ pub async fn ensure_system_priority_classes(registry: &Registry) -> Result<usize
     });
     let resource = "priorityclasses.scheduling.k8s.io";
     ensure(registry, resource, "priority-classes", classes).await
-}
-
-/// Creates the account `default` of the namespace `default`, so that clients of a daemon without
-/// any configuration can get a token. A controller creates the accounts of other namespaces.
-///
-/// # Errors
-/// A failed lookup or creation.
-pub async fn ensure_default_account(registry: &Registry) -> Result<(), Box<Status>> {
-    let Some(store) = registry.current().named("serviceaccounts") else {
-        return Ok(());
-    };
-    let at = NamespacedName {
-        namespace: Some("default"),
-        name: "default",
-    };
-    let mut account = Object::default();
-    account.set_type("ServiceAccount", "v1");
-    account.set_meta("name", at.name);
-    create_missing(&store, at, "service-accounts", account).await?;
-    Ok(())
 }
 
 /// Creates those of these objects that are missing, on behalf of a part of the daemon. Each has a

@@ -14,7 +14,7 @@ use super::credentials::Credentials;
 use super::{NAMESPACES, StartError};
 use crate::clock;
 use crate::config::{
-    Config, ControllerName, FeatureGate, Issuers, SERVICE_ACCOUNT, Texts, VOLUME_PROTECTION,
+    Config, ControllerName, FeatureGate, SERVICE_ACCOUNT, Texts, VOLUME_PROTECTION, running_plugins,
 };
 use crate::controllers::{ClientAuthentication, Protections, Provisions, Setup, SystemConfigMaps};
 use crate::registry::Registry;
@@ -81,6 +81,10 @@ pub(super) fn controllers(
     let namespaces = actor_system.cacher(NAMESPACES);
     let runs = |name| config.controllers.runs(name);
     let caches = actor_system.clone();
+    let plugins = running_plugins(
+        &config.enable_admission_plugins,
+        &config.disable_admission_plugins,
+    );
     let setup = Setup {
         registry: registry.clone(),
         namespaces: namespaces.ok_or(StartError::NoNamespaces)?,
@@ -89,7 +93,7 @@ pub(super) fn controllers(
         collects_garbage: config.enable_garbage_collector.0
             && runs(ControllerName::GarbageCollector),
         aggregates_roles: runs(ControllerName::ClusterRoleAggregation),
-        provisions: match config.enable_admission_plugins.names(SERVICE_ACCOUNT) {
+        provisions: match plugins.contains(&SERVICE_ACCOUNT) {
             true => Provisions {
                 accounts: runs(ControllerName::ServiceAccount),
                 authority: runs(ControllerName::RootCaCertificatePublisher)
@@ -97,7 +101,7 @@ pub(super) fn controllers(
             },
             false => Provisions::default(),
         },
-        protections: match config.enable_admission_plugins.names(VOLUME_PROTECTION) {
+        protections: match plugins.contains(&VOLUME_PROTECTION) {
             true => Protections {
                 claims: runs(ControllerName::PersistentVolumeClaimProtection),
                 volumes: runs(ControllerName::PersistentVolumeProtection),
@@ -114,14 +118,6 @@ pub(super) fn controllers(
         );
     }
     Ok(setup)
-}
-
-/// Returns whether the daemon creates a service account for its automatic issuer. An operator who
-/// configures an issuer also decides about accounts.
-pub(super) fn has_default_account(config: &Config) -> bool {
-    let is_chosen = config.service_account_issuer == Issuers::Automatic;
-    let runs = config.controllers.runs(ControllerName::ServiceAccount);
-    is_chosen && runs && !config.issuers().is_empty()
 }
 
 /// Returns the ConfigMaps that publish the client CAs and more to other servers (AC-13).

@@ -6,13 +6,13 @@ use std::time::Instant;
 use actors::supervisor::ActorSystem;
 use actors::watchdog::Watchdog;
 
+use super::encryption;
 use super::service_manager::ServiceManager;
 use super::stores::OpenEngines;
-use super::{encryption, options};
 use crate::config::Config;
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{
-    SystemConfigMaps, ensure_bootstrap_policy, ensure_default_account, ensure_system_namespaces,
+    SystemConfigMaps, ensure_bootstrap_policy, ensure_system_namespaces,
     ensure_system_priority_classes,
 };
 use crate::custom_resources::Gate;
@@ -174,11 +174,6 @@ impl Start {
         }
         if let Err(status) = classes {
             tracing::warn!(%status, "system PriorityClasses are missing until the next start");
-        }
-        if options::has_default_account(&self.config)
-            && let Err(status) = ensure_default_account(&self.registry).await
-        {
-            tracing::warn!(%status, "the default service account is missing until the next start");
         }
         let (service, config_maps) = tokio::join!(self.service.keep(), self.config_maps.keep());
         self.health.complete(SERVICE);

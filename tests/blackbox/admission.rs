@@ -185,7 +185,7 @@ async fn default_classes_are_filled_in_api_267_api_268() {
     assert_eq!(made["spec"]["preemptionPolicy"], "Never");
 }
 
-/// D-63: no controller is there that releases a claim.
+/// API-268: where nothing protects a claim, no controller has to release it.
 #[tokio::test]
 async fn claims_go_at_once_unless_they_are_protected() {
     let claim = json!({"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"],

@@ -10,6 +10,7 @@ mod load;
 mod servers;
 
 mod accept;
+mod access;
 mod admission;
 mod amplification;
 mod apply;

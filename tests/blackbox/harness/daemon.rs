@@ -70,7 +70,7 @@ impl Options {
             .folder
             .unwrap_or_else(|| Arc::new(tempfile::tempdir().unwrap()));
         let mut child = command(folder.path(), self.secure_port)
-            .args(&self.arguments)
+            .args(without_controllers(&self.arguments))
             .stderr(append(&folder.path().join("stderr")))
             .stdout(Stdio::piped())
             .spawn()
@@ -372,6 +372,40 @@ pub fn command(folder: &Path, secure_port: u16) -> Command {
         .args(["--metrics-bind-address", "127.0.0.1:0"])
         .current_dir(folder);
     command
+}
+
+/// Plugins that need controllers, which create and change objects of their own. Most tests compare
+/// objects and versions with those of a kube-apiserver without controllers, so these plugins run
+/// only in tests that enable them, or that start the daemon [`AS_INSTALLED`].
+const WITH_CONTROLLERS: [&str; 2] = ["ServiceAccount", "StorageObjectInUseProtection"];
+
+/// A flag without effect, for tests of the daemon as it is installed.
+pub const AS_INSTALLED: &str = "--disable-admission-plugins=";
+
+/// The flags of a test, and one that disables the plugins with controllers.
+fn without_controllers(arguments: &[String]) -> Vec<String> {
+    const ENABLE: &str = "--enable-admission-plugins=";
+    const DISABLE: &str = "--disable-admission-plugins=";
+    let mut arguments = arguments.to_vec();
+    if arguments.iter().any(|argument| argument == AS_INSTALLED) {
+        return arguments;
+    }
+    let is_enabled = |name: &str| {
+        let mut enabled = arguments.iter();
+        enabled.any(|argument| argument.starts_with(ENABLE) && argument.contains(name))
+    };
+    let mut disabled: Vec<&str> = WITH_CONTROLLERS.to_vec();
+    disabled.retain(|name| !is_enabled(name));
+    let disabled = disabled.join(",");
+    match arguments
+        .iter_mut()
+        .find(|argument| argument.starts_with(DISABLE))
+    {
+        _ if disabled.is_empty() => {}
+        Some(known) => *known = format!("{known},{disabled}"),
+        None => arguments.push(format!("{DISABLE}{disabled}")),
+    }
+    arguments
 }
 
 /// The binary without arguments and without the environment of the tests.

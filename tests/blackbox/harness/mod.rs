@@ -19,10 +19,10 @@ pub mod webhook;
 use serde_json::{Value, json};
 
 pub use client::{Answer, Call, Client, Lines, Protocol, Target};
-pub use daemon::{Daemon, Options};
+pub use daemon::{AS_INSTALLED, Daemon, Options};
 pub use kubectl::{Kubectl, cache};
 
-/// Claims and volumes get finalizers, as by kube-apiserver (D-63).
+/// Claims and volumes get finalizers, as by kube-apiserver.
 pub const PROTECTED: &str = "--enable-admission-plugins=StorageObjectInUseProtection";
 
 /// Nobody takes the finalizers of volumes away, as beside a kube-apiserver that stands alone.

@@ -23,6 +23,12 @@ use crate::encryption::keys::Keys;
 use crate::harness::{Daemon, HELD, PROTECTED, Target};
 use crate::servers::etcd::Cluster;
 
+/// The flags with which the answers about access were recorded.
+const ACCESS: [&str; 2] = [
+    "--enable-admission-plugins=StorageObjectInUseProtection,NodeRestriction",
+    "--enable-bootstrap-token-auth",
+];
+
 /// Objects of a collection go one after another, as watches were recorded (D-64).
 const IN_ORDER: &str = "--delete-collection-workers=1";
 
@@ -45,10 +51,15 @@ enum Kept {
 }
 
 impl Below {
-    /// A daemon with these flags of [`of_tokens()`], and what must outlive it.
-    async fn start(self, tokens: &[String; 3]) -> (Daemon, Kept) {
+    /// A daemon with these flags of [`of_tokens()`] and those of a scenario, and what must outlive
+    /// it.
+    async fn start(self, name: &str, tokens: &[String; 3]) -> (Daemon, Kept) {
         let tokens = tokens.each_ref().map(String::as_str);
-        let flags = [&[PROTECTED, HELD, IN_ORDER], &tokens[..]].concat();
+        let own = match name.starts_with("access-") {
+            true => &ACCESS[..],
+            false => &[PROTECTED],
+        };
+        let flags = [own, &[HELD, IN_ORDER], &tokens[..]].concat();
         match self {
             Below::Embedded => (Daemon::with(&flags).await, Kept::Nothing),
             Below::Encrypted => {
@@ -90,7 +101,7 @@ async fn agrees(name: &str, below: Below) {
         Target::new(address.parse().unwrap(), Some(token), None)
     });
     let daemon = match other {
-        None => Some(below.start(&tokens).await),
+        None => Some(below.start(name, &tokens).await),
         Some(_) => None,
     };
     let target = other
@@ -174,6 +185,18 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    access_bootstrap "access-bootstrap",
+    access_escalation "access-escalation",
+    access_evaluate "access-evaluate",
+    access_impersonation "access-impersonation",
+    access_node "access-node",
+    access_noderestriction "access-noderestriction",
+    access_refused "access-refused",
+    access_reviews "access-reviews",
+    access_signers "access-signers",
+    access_surfaces "access-surfaces",
+    access_tokens "access-tokens",
+    access_verbs "access-verbs",
     admission "admission",
     admission_nodes "admission-nodes",
     admission_quota "admission-quota",
