@@ -38,7 +38,7 @@ const UNSUPPORTED: [&str; 6] = [
 ];
 
 pub(super) static CONFIG: LazyLock<ObjectType> =
-    LazyLock::new(|| types(include_str!("kubeconfig.txt")).object_type("kubeconfig.Config"));
+    LazyLock::new(|| types(include_str!("../kubeconfig.txt")).object_type("kubeconfig.Config"));
 
 /// A kubeconfig that cannot be used. The text names the file and the member, and no secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
