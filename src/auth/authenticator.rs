@@ -187,8 +187,8 @@ pub trait Authenticator: Send + Sync {
     ) -> Result<Option<Authenticated>, Unauthorized>;
 }
 
-/// Returns the text after `Bearer` and one space. It begins with a space if more of them precede the
-/// token. The scheme is case-insensitive. An empty token counts as absent.
+/// Returns the text after `Bearer` and one space. It begins with a space if more of them precede
+/// the token. The scheme is case-insensitive. An empty token counts as absent.
 fn bearer(header: &[u8]) -> Option<&[u8]> {
     let header = header.trim_ascii();
     let scheme_end = header.iter().position(|byte| *byte == b' ')?;

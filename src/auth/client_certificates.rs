@@ -175,7 +175,7 @@ impl Authorities {
         self.generation
     }
 
-    /// Verifies a certificate, with those between it and an authority behind it. Returns the time
+    /// Verifies a certificate, followed by those between it and an authority. Returns the time
     /// during which all of them are valid.
     pub(super) fn verify(
         &self,

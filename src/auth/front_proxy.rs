@@ -88,8 +88,8 @@ impl ProxyHeaders {
         Some(user)
     }
 
-    /// Removes the credentials and the headers of front proxies, so that no handler and nobody
-    /// behind it sees them (AC-12).
+    /// Removes the credentials and the headers of front proxies, so that no handler and no
+    /// server that it asks sees them (AC-12).
     pub fn strip(&self, headers: &mut HeaderMap) {
         headers.remove(AUTHORIZATION);
         USUAL.iter().for_each(|name| {

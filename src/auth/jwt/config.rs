@@ -50,11 +50,11 @@ pub struct AnonymousCondition {
 pub struct JwtConfig {
     /// The issuer.
     pub issuer: IssuerConfig,
-    /// What claims must be.
+    /// Conditions for claims.
     pub claim_validation_rules: Vec<ClaimRule>,
     /// Which claims make the user.
     pub claim_mappings: Mappings,
-    /// What users must be.
+    /// Conditions for users.
     pub user_validation_rules: Vec<UserRule>,
     /// The accepted algorithms of signatures; all of them if there are none. Only flags limit them.
     #[serde(skip)]

@@ -33,7 +33,7 @@ pub(super) static USER: LazyLock<Environment> = LazyLock::new(|| {
     Environment::default().with("user", user)
 });
 
-/// What an expression must evaluate to.
+/// The types that an expression may evaluate to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// A condition.
