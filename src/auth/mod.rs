@@ -25,6 +25,7 @@ mod fixed;
 mod front_proxy;
 pub mod impersonation;
 pub mod jwt;
+pub mod node;
 pub mod rbac;
 mod refused_logins;
 pub mod service_accounts;

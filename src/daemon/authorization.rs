@@ -10,6 +10,8 @@ use crate::auth::Authorizer;
 use crate::auth::authorization_config::{AuthorizerType, ConfiguredAuthorizers};
 use crate::config::Config;
 use crate::registry::rbac::{RBAC_CACHES, RbacAuthorizer};
+use crate::registry::{NodeAuthorizer, StoredVersion};
+use crate::storage::factory::StoragePlan;
 
 /// The authorizers of a daemon.
 pub(super) struct Authorization {
@@ -20,6 +22,8 @@ pub(super) struct Authorization {
     /// The roles and bindings, if they are served. Whatever the modes are, they limit who may write
     /// roles.
     pub(super) rbac: Option<Arc<RbacAuthorizer>>,
+    /// What nodes may do, if that is one of the modes. The start has it follow its caches.
+    pub(super) nodes: Option<NodeAuthorizer>,
 }
 
 impl Authorization {
@@ -30,6 +34,8 @@ impl Authorization {
     pub(super) fn new(
         config: &Config,
         actor_system: &ActorSystem,
+        plans: &[StoragePlan],
+        resources: &[StoredVersion],
     ) -> Result<Authorization, StartError> {
         let rbac = roles_and_bindings(actor_system);
         let absent = rbac.as_ref().err().copied();
@@ -38,9 +44,20 @@ impl Authorization {
         if wants_roles && let Some(absent) = absent {
             return Err(StartError::NoRoles(absent));
         }
+        let wants_nodes = authorization_chain::wants(config, AuthorizerType::Node);
+        let nodes = wants_nodes.then(|| {
+            let is_read = |name: &str| {
+                let mut plans = plans.iter();
+                // linear: called for four resources.
+                plans.any(|plan| plan.resource().name == name && plan.destination().is_cached)
+            };
+            let cache = |name: &str| Some((actor_system.cacher(name)?, is_read(name)));
+            NodeAuthorizer::new(resources, cache)
+        });
         let of_objects = OfObjects {
-            // Kubelets have the rights that roles give them.
-            node: None,
+            node: nodes
+                .clone()
+                .map(|nodes| Arc::new(nodes) as Arc<dyn Authorizer>),
             rbac: rbac.clone().map(|rbac| rbac as Arc<dyn Authorizer>),
         };
         let chain = authorization_chain::chain(config, of_objects, Arc::default())?;
@@ -48,6 +65,7 @@ impl Authorization {
             all: chain.all,
             configured: chain.configured,
             rbac,
+            nodes,
         })
     }
 }

@@ -41,7 +41,7 @@ use crate::api::user_info::UserInfo;
 use crate::auth::{Authorizer, Token};
 use crate::build_info;
 use crate::cli::Announcement;
-use crate::config::{Config, StorageBackend, running_plugins};
+use crate::config::{AuthorizationMode, Config, StorageBackend, running_plugins};
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{self, Controllers};
 use crate::custom_resources::CustomResources;
@@ -50,7 +50,9 @@ use crate::registry::component_statuses::ComponentStatusStore;
 use crate::registry::deletion::Collector;
 use crate::registry::rbac::RBAC_CACHES;
 use crate::registry::service_account_tokens::{BoundObjects, TokenStore};
-use crate::registry::{ClusterParts, DefinitionLimits, Registry, RestStorage, reviews};
+use crate::registry::{
+    ClusterParts, DefinitionLimits, NODE_CACHES, Registry, RestStorage, StoredVersion, reviews,
+};
 use crate::server::api_server::{ApiServer, ApiServerConfig};
 use crate::server::audit::Audit;
 use crate::server::discovery;
@@ -138,12 +140,16 @@ impl Daemon {
         let plans = storage_plans(&factory, &engines, &encryption, &series)?;
         let actor_system = ActorSystem::start(
             options::actor_system_config(&config, &engines, &series, &watchdog),
-            cached(&plans),
+            cached(&plans, &config),
         )?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
-        let authorization = Authorization::new(&config, &actor_system)?;
+        let versions = plans
+            .iter()
+            .flat_map(|plan| plan.build_versions(&actor_system));
+        let versions: Vec<_> = versions.collect();
+        let authorization = Authorization::new(&config, &actor_system, &plans, &versions)?;
         let authorizer = Arc::clone(&authorization.all);
-        let registry = assemble(&config, &plans, &unserved, &actor_system, &authorization);
+        let registry = assemble(&config, versions, &unserved, &actor_system, &authorization);
         add_others(&registry, &config, &credentials, &stores, &authorizer);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
@@ -156,6 +162,7 @@ impl Daemon {
             service: service.clone(),
             config_maps: options::config_maps(&config, &registry, &credentials),
             health: health.clone(),
+            nodes: authorization.nodes.clone(),
             at: started,
             config: config.clone(),
             service_manager,
@@ -341,15 +348,12 @@ impl Daemon {
 /// Creates the registry of the planned resources.
 fn assemble(
     config: &Config,
-    plans: &[StoragePlan],
+    versions: Vec<StoredVersion>,
     unserved: &UnservedPlans,
     actor_system: &ActorSystem,
     authorization: &Authorization,
 ) -> Registry {
     let network = service_network::of(config, &unserved.range_allocations, actor_system);
-    let plans = plans.iter();
-    let versions = plans.flat_map(|plan| plan.build_versions(actor_system));
-    let versions: Vec<_> = versions.collect();
     let root = Root::from(config.etcd_prefix.as_str());
     let collector = match config.enable_garbage_collector.0 {
         true => Collector::Running,
@@ -444,11 +448,18 @@ fn issuer(
 }
 
 /// Returns the specifications of the Cachers, for resources with a watch cache.
-fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
+fn cached(plans: &[StoragePlan], config: &Config) -> Vec<CacherSpec> {
+    let follows_nodes = config
+        .authorization_mode
+        .0
+        .contains(&AuthorizationMode::Node);
     // The daemon itself needs these caches, even if clients are served without them.
     let is_followed = |plan: &&StoragePlan| {
         let name = &*plan.resource().name;
-        name == NAMESPACES || name == custom::DEFINITIONS || RBAC_CACHES.contains(&name)
+        name == NAMESPACES
+            || name == custom::DEFINITIONS
+            || RBAC_CACHES.contains(&name)
+            || (follows_nodes && NODE_CACHES.contains(&name))
     };
     let plans = plans.iter();
     plans

@@ -16,7 +16,7 @@ use crate::controllers::{
     ensure_system_priority_classes,
 };
 use crate::custom_resources::Gate;
-use crate::registry::Registry;
+use crate::registry::{NodeAuthorizer, Registry};
 use crate::server::health::{Check, Health};
 
 /// The caches are filled.
@@ -112,6 +112,8 @@ pub(super) struct Start {
     pub(super) service: KubernetesServiceController,
     pub(super) config_maps: SystemConfigMaps,
     pub(super) health: Arc<Health>,
+    /// Reads caches, and is ready with them.
+    pub(super) nodes: Option<NodeAuthorizer>,
     /// The time when the process started.
     pub(super) at: Instant,
     pub(super) config: Config,
@@ -119,10 +121,20 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Completes the start, and then maintains the `kubernetes` Service and the ConfigMaps.
+    /// Completes the start, and then maintains the `kubernetes` Service and the ConfigMaps. What
+    /// nodes may do is followed all the time.
     pub(super) async fn run(self) {
-        self.complete().await;
-        tokio::join!(self.service.run(), self.config_maps.run());
+        let nodes = self.nodes.clone();
+        let followed = async {
+            if let Some(nodes) = nodes {
+                nodes.run().await;
+            }
+        };
+        let maintained = async {
+            self.complete().await;
+            tokio::join!(self.service.run(), self.config_maps.run());
+        };
+        tokio::join!(followed, maintained);
     }
 
     /// Readiness waits at the start for the caches (WC-46), for system namespaces and
@@ -132,6 +144,9 @@ impl Start {
         self.health.complete(GROUPS);
         let patience = self.config.storage_initialization_timeout.0;
         let filled = self.actor_system.ready_within(patience).await;
+        if let Some(nodes) = self.nodes.as_ref().filter(|_| filled.is_ok()) {
+            let _ = tokio::time::timeout(patience, nodes.filled()).await;
+        }
         self.health.complete(STORAGE);
         if let Err(unfilled) = &filled {
             for cache in unfilled {

@@ -20,6 +20,7 @@ pub mod errors;
 pub mod keys;
 mod namespace_source;
 mod namespaced_name;
+mod node_authorizer;
 pub mod pending_creates;
 pub mod rbac;
 pub mod rest;
@@ -38,6 +39,7 @@ pub use definition_ledger::DefinitionLimits;
 pub use discovery_order::{GROUPS, compare_versions};
 pub use errors::decoded;
 pub use namespaced_name::NamespacedName;
+pub use node_authorizer::{NODE_CACHES, NodeAuthorizer};
 pub use rest::RestStorage;
 pub use served::{ClusterParts, Registry, ServiceNetwork};
 pub use store::{

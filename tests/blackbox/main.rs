@@ -68,6 +68,7 @@ mod many_errors;
 mod model;
 mod monitoring;
 mod namespaces;
+mod nodes;
 mod observation;
 mod operating;
 mod other_clients;
