@@ -92,7 +92,7 @@ pub struct Entry {
     pub kind: AuthorizerType,
     /// Its name.
     pub name: String,
-    /// What a webhook needs, if it is one.
+    /// The settings of a webhook, if it is one.
     pub webhook: Option<WebhookEntry>,
 }
 

@@ -149,7 +149,7 @@ fn text<'v>(of: &'v Value, name: &str) -> &'v str {
 impl Source {
     fn read(file: &Path) -> Result<Source, String> {
         let given = given::read(file, FILE_BYTES_MAX).map_err(|error| error.to_string())?;
-        // Who can write it decides who may do what.
+        // A user who can write it may do everything.
         given.check_writers().map_err(|error| error.to_string())?;
         // Errors of syntax may quote the text, which has secrets.
         let tree =
