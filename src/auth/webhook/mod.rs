@@ -14,7 +14,7 @@ mod kept;
 mod kubeconfig;
 mod metrics;
 #[cfg(test)]
-pub(in crate::auth) mod test_server;
+pub(in crate::auth) mod tests;
 mod tokens;
 
 pub use answer::ReviewVersion;
