@@ -62,7 +62,7 @@ impl Config {
         refusals
     }
 
-    /// Nothing else may configure authorizers beside the file that does.
+    /// The file of authorizers excludes all other settings of authorizers.
     fn authorizers_beside_their_file(&self) -> Vec<ConfigError> {
         let default = Config::default();
         let of = |config: &Config| {

@@ -70,6 +70,14 @@ impl Authorization {
     }
 }
 
+impl Authorization {
+    /// Starts the task that follows the file of authorizers, if there is one.
+    pub(super) fn followed(&self) -> Option<actix_rt::task::JoinHandle<()>> {
+        let configured = self.configured.clone()?;
+        Some(actix_rt::spawn(configured.follow()))
+    }
+}
+
 /// Returns the authorizer by roles and bindings, or the name of a resource that is not served.
 fn roles_and_bindings(actor_system: &ActorSystem) -> Result<Arc<RbacAuthorizer>, &'static str> {
     let cache = |name| actor_system.cacher(name).ok_or(name);

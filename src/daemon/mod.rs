@@ -127,9 +127,7 @@ impl Daemon {
     /// [`StartError`]. The caller must then stop the actix system, which ends the threads of every
     /// part that was started.
     pub async fn start(config: Config, host: Host) -> Result<Daemon, StartError> {
-        let Host {
-            series, started, ..
-        } = host;
+        let (series, started) = (host.series, host.started);
         let is_notified = host.notifies_service_manager;
         let service_manager = ServiceManager { is_notified };
         let opened = Opened::open(&config, host.users)?;
@@ -148,9 +146,14 @@ impl Daemon {
             .flat_map(|plan| plan.build_versions(&actor_system));
         let versions: Vec<_> = versions.collect();
         let authorization = Authorization::new(&config, &actor_system, &plans, &versions)?;
-        let authorizer = Arc::clone(&authorization.all);
         let registry = assemble(&config, versions, &unserved, &actor_system, &authorization);
-        add_others(&registry, &config, &credentials, &stores, &authorizer);
+        add_others(
+            &registry,
+            &config,
+            &credentials,
+            &stores,
+            &authorization.all,
+        );
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         describe_metrics(&config);
@@ -171,8 +174,7 @@ impl Daemon {
         let counter = options::object_counter(&config, &registry);
         background.extend([actix_rt::spawn(start.run()), actix_rt::spawn(counter.run())]);
         background.extend(service_manager.watched(watchdog.clone()));
-        let configured = authorization.configured.into_iter();
-        background.extend(configured.map(|file| actix_rt::spawn(file.follow())));
+        background.extend(authorization.followed());
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
         let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
         let resources = Resources::new(resources::Parts {
@@ -188,7 +190,7 @@ impl Daemon {
         let custom_resources = custom::start(&resources, &health);
         let controllers = Controllers::start(setup, sharing);
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
-            authorizer,
+            authorizer: authorization.all,
             registry,
             authenticator: credentials.authenticator(),
             health: health.clone(),

@@ -13,7 +13,7 @@ use rustls::{
 
 use super::error::Failure;
 use super::system_roots;
-use super::target::{HttpPolicy, Identity, Roots, TargetSettings};
+use super::target::{HttpPolicy, Identity, Roots, Target, TargetSettings};
 use crate::x509::{self, Certificate};
 
 /// The most further certificates of a server that are looked at.
@@ -22,6 +22,19 @@ const CHAIN_MAX: usize = 16;
 /// HTTP/2 as ALPN names it.
 pub(super) const ALPN_HTTP2: &[u8] = b"h2";
 const ALPN_HTTP1: &[u8] = b"http/1.1";
+
+impl Target {
+    /// Checks that the certificates and the key can be used. Otherwise the first request finds out.
+    ///
+    /// # Errors
+    /// [`Failure::Roots`] or [`Failure::Identity`].
+    pub fn check(&self) -> Result<(), Failure> {
+        match self.is_tls {
+            true => config(self.settings()).map(drop),
+            false => Ok(()),
+        }
+    }
+}
 
 /// Makes the TLS settings of a target.
 pub(super) fn config(settings: &TargetSettings) -> Result<ClientConfig, Failure> {

@@ -10,7 +10,6 @@ use taffrail::api::object::Object;
 use taffrail::api::options::WriteOptions;
 use taffrail::api::patch::{Patch, PatchKind};
 use taffrail::api::status::Status;
-use taffrail::auth;
 use taffrail::auth::Authenticators;
 use taffrail::auth::Authorizer;
 use taffrail::auth::Authorizers;

@@ -107,7 +107,7 @@ pub(super) struct Term<'t> {
 /// Returns the terms of a field selector. Empty ones require nothing and are left out.
 ///
 /// # Errors
-/// The first term that is none.
+/// The first invalid term.
 pub(super) fn terms(text: &str) -> Result<Vec<Term<'_>>, String> {
     let mut terms = Vec::new();
     for term in split_terms(text)

@@ -1,4 +1,4 @@
-//! Authorization by policies in a file (ABAC, AC-40 and AC-41).
+//! Authorization by policies in a file (ABAC, access.md 8).
 //!
 //! The file of `--authorization-policy-file` has a policy on each line and is read once, at the
 //! start. A policy names a user, a group or both, and what they may do. A request is compared only

@@ -14,7 +14,7 @@ use crate::auth::Attributes;
 /// Questions whose attributes have so many bytes are not kept: the client chooses these texts.
 const CONTROLLED_BYTES_MAX: usize = 10_000;
 
-/// What a review asks.
+/// The question of a review.
 pub(super) struct Question<'r> {
     attributes: &'r Attributes<'r>,
     fields: Vec<Requirement>,
@@ -121,7 +121,7 @@ impl<'q> Requirements<'q> {
 }
 
 impl<'r> Question<'r> {
-    /// What is asked about a request.
+    /// Returns the question about a request.
     pub(super) fn of(attributes: &'r Attributes<'r>) -> Question<'r> {
         Question {
             attributes,

@@ -199,7 +199,7 @@ fn text_of(headers: &HeaderMap, name: http::HeaderName) -> Option<&str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// The error of an answer that is no success.
+/// The error of an answer with a status code other than success.
 fn failed(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> CallError {
     if let Some(failure) = Failure::of(body) {
         return failure.into_error(status, headers);

@@ -55,8 +55,8 @@ impl Caller {
         }
     }
 
-    /// Sends a review until there is an answer or another attempt is no use, and returns the status
-    /// of the answer. `attempt` observes each attempt.
+    /// Sends a review until it has an answer or another attempt would not help, and returns the
+    /// status of the answer. `attempt` observes each attempt.
     pub(super) async fn status<A: Attempt>(
         &self,
         body: Bytes,

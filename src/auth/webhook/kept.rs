@@ -24,7 +24,7 @@ impl<V: Clone> Kept<V> {
         }
     }
 
-    /// Returns an answer that is still good.
+    /// Returns an answer that is still valid.
     pub(super) fn get(&mut self, key: &Key, now: Instant) -> Option<V> {
         if let Some((value, until)) = self.young.get(key) {
             return (now < *until).then(|| value.clone());
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_good_for_their_time_ac_39() {
+    fn answers_are_valid_for_their_time_ac_39() {
         let (mut kept, now) = (Kept::new(8), Instant::now());
         kept.keep(key(1), "a", SECOND, now);
         kept.keep(key(2), "b", Duration::ZERO, now);

@@ -1,8 +1,9 @@
 //! Webhooks that decide about requests and identify the users of tokens.
 //!
 //! A kubeconfig says where a webhook is ([`Server`]), a [`Caller`] posts reviews to it, and
-//! [`WebhookAuthorizer`] decides by its answers, [`WebhookTokens`] finds users by them. Answers are kept for some time, so that not every
-//! request waits for the webhook. The credentials of users do not go to webhooks that authorize.
+//! [`WebhookAuthorizer`] decides by its answers, [`WebhookTokens`] finds users by them. Answers are
+//! kept for some time, so that not every request waits for the webhook. The credentials of users do
+//! not go to webhooks that authorize.
 
 mod access_review;
 mod answer;
@@ -13,7 +14,7 @@ mod kept;
 mod kubeconfig;
 mod metrics;
 #[cfg(test)]
-pub(in crate::auth) mod test_server;
+pub(in crate::auth) mod tests;
 mod tokens;
 
 pub use answer::ReviewVersion;

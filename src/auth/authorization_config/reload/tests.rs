@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::super::webhook::test_server::{Reply, Webhook};
+use super::super::super::webhook::tests::{Reply, Webhook};
 use super::*;
 use crate::auth::{AlwaysDeny, Decision};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::super::call::{ANSWER_BYTES_MAX, ATTEMPTS};
-use super::super::test_server::{Reply, Webhook};
+use super::super::tests::{Reply, Webhook};
 use super::*;
 use crate::api::error_list::ErrorList;
 

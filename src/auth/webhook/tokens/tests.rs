@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::super::call::ATTEMPTS;
-use super::super::test_server::{Reply, Webhook};
+use super::super::tests::{Reply, Webhook};
 use super::*;
 
 const HOUR: Duration = Duration::from_secs(3600);

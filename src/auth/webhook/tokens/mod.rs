@@ -154,7 +154,7 @@ fn body(form: ReviewForm, token: &str, audiences: &[String]) -> Bytes {
         spec: Spec { token, audiences },
         status: Status { user: Empty {} },
     };
-    // The room is enough, so that no copy of the token stays behind.
+    // The room is enough for every escape, so no copy of the token is left in freed memory.
     let mut text = Vec::with_capacity(6 * token.len() + 1024);
     write_json(&mut text, &review);
     text.push(b'\n');

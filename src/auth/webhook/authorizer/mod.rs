@@ -27,7 +27,7 @@ const REASON_BYTES_MAX: usize = 4 << 10;
 /// The error about an answer that says both.
 const BOTH: &str = "webhook subject access review returned both allow and deny response";
 
-/// What it means that a webhook cannot be asked.
+/// The meaning of a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailurePolicy {
     /// Others decide, and the error counts if nobody allows the request.
@@ -47,7 +47,7 @@ pub struct WebhookSettings {
     pub authorized_ttl: Duration,
     /// How long other answers are remembered.
     pub unauthorized_ttl: Duration,
-    /// What it means that the webhook cannot be asked.
+    /// The meaning of a failed call.
     pub failure_policy: FailurePolicy,
     /// The conditions under which it is asked.
     pub conditions: MatchConditions,

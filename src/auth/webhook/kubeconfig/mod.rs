@@ -38,7 +38,7 @@ const UNSUPPORTED: [&str; 6] = [
 ];
 
 pub(super) static CONFIG: LazyLock<ObjectType> =
-    LazyLock::new(|| types(include_str!("kubeconfig.txt")).object_type("kubeconfig.Config"));
+    LazyLock::new(|| types(include_str!("../kubeconfig.txt")).object_type("kubeconfig.Config"));
 
 /// A kubeconfig that cannot be used. The text names the file and the member, and no secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -149,7 +149,7 @@ fn text<'v>(of: &'v Value, name: &str) -> &'v str {
 impl Source {
     fn read(file: &Path) -> Result<Source, String> {
         let given = given::read(file, FILE_BYTES_MAX).map_err(|error| error.to_string())?;
-        // Who can write it decides who may do what.
+        // A user who can write it may do everything.
         given.check_writers().map_err(|error| error.to_string())?;
         // Errors of syntax may quote the text, which has secrets.
         let tree =

@@ -32,7 +32,7 @@ pub(in crate::auth) struct Asked {
     pub(in crate::auth) body: String,
 }
 
-/// What a webhook does with the question of this number, from 0.
+/// The reaction of a webhook to the question of this number, from 0.
 #[derive(Clone, Debug)]
 pub(in crate::auth) enum Reply {
     /// Answers with this status, these headers and this body.

@@ -36,7 +36,7 @@ const DEFAULT_UNAUTHORIZED_TTL: Duration = Duration::from_secs(30);
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 
 pub(super) static CONFIGURATION: LazyLock<ObjectType> = LazyLock::new(|| {
-    types(include_str!("types.txt")).object_type("apiserver.v1.AuthorizationConfiguration")
+    types(include_str!("../types.txt")).object_type("apiserver.v1.AuthorizationConfiguration")
 });
 
 /// A kind of authorizer.
@@ -92,7 +92,7 @@ pub struct Entry {
     pub kind: AuthorizerType,
     /// Its name.
     pub name: String,
-    /// What a webhook needs, if it is one.
+    /// The settings of a webhook, if it is one.
     pub webhook: Option<WebhookEntry>,
 }
 

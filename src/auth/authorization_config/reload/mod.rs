@@ -97,7 +97,7 @@ pub struct ConfiguredAuthorizers {
     read: Mutex<Vec<u8>>,
 }
 
-/// What a look at the file has found.
+/// The result of reading the file again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reloaded {
     /// The bytes that were read before.
@@ -248,8 +248,8 @@ fn digest(bytes: &[u8]) -> String {
 
 /// The label by which Kubernetes distinguishes servers: a digest of the host name.
 fn server() -> (&'static str, String) {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    ("apiserver_id_hash", digest(host.trim().as_bytes()))
+    let host = rustix::system::uname();
+    ("apiserver_id_hash", digest(host.nodename().to_bytes()))
 }
 
 #[cfg(test)]
