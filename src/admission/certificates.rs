@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::future::{FutureExt, ready};
 use x509_parser::asn1_rs::{Any, FromDer, Tag};
 use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::x509::X509Name;
 
 use super::{Admitted, Attributes, Plugin, ValidatingPlugin};
 use crate::api::object::Object;
@@ -151,6 +152,23 @@ impl ValidatingPlugin for CertificateSubjectRestriction {
 
 /// The organizations of the subject, which become groups.
 fn organizations(request: &Object) -> Result<Vec<String>, String> {
+    of_subject(request, |subject| {
+        subject
+            .iter_organization()
+            .map(|one| text(one.attr_value()))
+            .collect()
+    })
+}
+
+/// The common name of the subject, the last one if it has several. It becomes the user.
+pub(super) fn common_name(request: &Object) -> Result<String, String> {
+    of_subject(request, |subject| {
+        let last = subject.iter_common_name().last();
+        last.map(|one| text(one.attr_value())).unwrap_or_default()
+    })
+}
+
+fn of_subject<T>(request: &Object, read: impl FnOnce(&X509Name<'_>) -> T) -> Result<T, String> {
     let pem = STANDARD.decode(request.text(&["spec", "request"]));
     let pem = pem.map_err(|error| error.to_string())?;
     // The block that validation and signers read.
@@ -160,9 +178,7 @@ fn organizations(request: &Object) -> Result<Vec<String>, String> {
         .ok_or("PEM block type must be CERTIFICATE REQUEST")?;
     let (_, request) =
         X509CertificationRequest::from_der(&block).map_err(|error| error.to_string())?;
-    let subject = &request.certification_request_info.subject;
-    let values = subject.iter_organization().map(|one| one.attr_value());
-    Ok(values.map(text).collect())
+    Ok(read(&request.certification_request_info.subject))
 }
 
 /// The text of a value in any encoding that Go reads, so that no encoding hides a group.

@@ -34,6 +34,7 @@ pub mod lifecycle;
 mod limit_ranger;
 mod measured;
 mod node_declared_features;
+mod node_restriction;
 mod plugins;
 mod pod_resize;
 mod pod_resources;

@@ -11,6 +11,7 @@ use super::in_use_protection::StorageObjectInUseProtection;
 use super::lifecycle::{NamespaceLifecycle, Namespaces};
 use super::limit_ranger::LimitRanger;
 use super::node_declared_features::NodeDeclaredFeatureValidator;
+use super::node_restriction::{NodeObjects, NodeRestriction};
 use super::pod_resize::PodResizeValidator;
 use super::pod_security::PodSecurity;
 use super::pod_topology_labels::PodTopologyLabels;
@@ -54,6 +55,16 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
         "NamespaceLifecycle" => Arc::new(NamespaceLifecycle::new(namespaces?.clone())),
         "LimitRanger" => Arc::new(LimitRanger::new(clients("", "limitranges")?)),
         "ServiceAccount" => Arc::new(ServiceAccount::new(clients("", "serviceaccounts")?)),
+        "NodeRestriction" => {
+            let objects = NodeObjects {
+                pods: clients("", "pods")?,
+                nodes: clients("", "nodes")?,
+                claims: clients("", "persistentvolumeclaims")?,
+                volumes: clients("", "persistentvolumes")?,
+                drivers: classes("csidrivers")?,
+            };
+            Arc::new(NodeRestriction::new(objects, authorizer?.clone()))
+        }
         "TaintNodesByCondition" => Arc::new(TaintNodesByCondition),
         "PodSecurity" => Arc::new(PodSecurity::new(
             clients("", "namespaces")?,

@@ -6,16 +6,16 @@ use crate::auth::{Attributes, Authorizer};
 /// Checks that the request is allowed.
 ///
 /// # Errors
-/// 403 in the words of API-290, if no Authorizer allows the request.
+/// 403 in the words of API-290, if no Authorizer allows the request, and 500 if one of them failed.
 pub async fn authorize(
     authorizer: &dyn Authorizer,
     attributes: &Attributes<'_>,
 ) -> Result<(), Box<Status>> {
     let answer = authorizer.authorize(attributes).await;
-    if answer.is_allowed() {
-        Ok(())
-    } else {
-        Err(forbidden(attributes, &answer.reason))
+    match (answer.is_allowed(), &answer.error) {
+        (true, _) => Ok(()),
+        (false, Some(error)) => Err(Box::new(Status::internal(error))),
+        (false, None) => Err(forbidden(attributes, &answer.reason)),
     }
 }
 
@@ -51,8 +51,8 @@ mod tests {
 
     impl Authorizer for Fixed {
         fn authorize<'a>(&'a self, _: &'a Attributes<'a>) -> BoxFuture<'a, Authorization> {
-            let (decision, reason) = (self.0, self.1.into());
-            ready(Authorization { decision, reason }).boxed()
+            let (decision, answer) = (self.0, Authorization::no_opinion(self.1));
+            ready(Authorization { decision, ..answer }).boxed()
         }
     }
 

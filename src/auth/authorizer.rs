@@ -1,13 +1,16 @@
 //! Decides whether a user may do what a request asks for (API-286).
 
-use std::borrow::Cow;
+use std::collections::HashSet;
 use std::future::ready;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::{BoxFuture, FutureExt};
+use metrics::{Counter, counter};
+use smol_str::SmolStr;
 
 use crate::api::options::Query;
 use crate::api::request_info::RequestInfo;
-use crate::api::user_info::UserInfo;
+use crate::api::user_info::{MASTERS, UserInfo};
 
 /// A request as authorizers see it. Attributes that the request does not have are empty.
 #[derive(Clone, Copy, Debug)]
@@ -109,10 +112,22 @@ pub struct Authorization {
     /// Whether the request may be carried out.
     pub decision: Decision,
     /// The reason for the decision, which may be empty. The client sees it.
-    pub reason: Cow<'static, str>,
+    pub reason: SmolStr,
+    /// The failure of an authorizer that could not decide as it was meant to. It counts only if
+    /// no authorizer allows the request (AC-28).
+    pub error: Option<String>,
 }
 
 impl Authorization {
+    /// Returns `NoOpinion` for this reason, which may be empty.
+    pub fn no_opinion(reason: impl Into<SmolStr>) -> Authorization {
+        Authorization {
+            decision: Decision::NoOpinion,
+            reason: reason.into(),
+            error: None,
+        }
+    }
+
     /// Returns `Allow` without a reason if the request is allowed, otherwise `NoOpinion`.
     pub fn allow_if(is_allowed: bool) -> Authorization {
         let decision = if is_allowed {
@@ -122,7 +137,7 @@ impl Authorization {
         };
         Authorization {
             decision,
-            reason: Cow::default(),
+            ..Authorization::no_opinion("")
         }
     }
 
@@ -152,6 +167,38 @@ pub struct Rules {
     pub of_resources: Vec<ResourceRule>,
     /// The permissions on other paths.
     pub of_paths: Vec<NonResourceRule>,
+    /// Whether an authorizer can't list what it allows.
+    pub is_incomplete: bool,
+    /// The failures of authorizers, in their words.
+    pub errors: Vec<String>,
+}
+
+impl Rules {
+    /// Returns the permission to do everything.
+    pub fn everything() -> Rules {
+        Rules {
+            of_resources: vec![ResourceRule::new(&["*"], "*", &["*"])],
+            of_paths: vec![NonResourceRule::new(&["*"], &["*"])],
+            ..Rules::default()
+        }
+    }
+
+    /// Returns no permissions, because the authorizer can't list them for this reason (AC-70).
+    pub fn unlisted(why: &str) -> Rules {
+        Rules {
+            is_incomplete: true,
+            errors: vec![why.to_owned()],
+            ..Rules::default()
+        }
+    }
+
+    /// Adds the permissions of a further authorizer.
+    pub fn extend(&mut self, other: Rules) {
+        self.of_resources.extend(other.of_resources);
+        self.of_paths.extend(other.of_paths);
+        self.is_incomplete |= other.is_incomplete;
+        self.errors.extend(other.errors);
+    }
 }
 
 /// Verbs that are allowed on resources. A star means all.
@@ -163,6 +210,8 @@ pub struct ResourceRule {
     pub api_groups: Vec<String>,
     /// The resources.
     pub resources: Vec<String>,
+    /// The names of the objects. An empty list stands for all objects.
+    pub resource_names: Vec<String>,
 }
 
 impl ResourceRule {
@@ -172,6 +221,7 @@ impl ResourceRule {
             verbs: owned(verbs),
             api_groups: vec![api_group.to_owned()],
             resources: owned(resources),
+            resource_names: Vec::new(),
         }
     }
 }
@@ -199,32 +249,84 @@ fn owned(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// All authorizers, asked in order until one has an opinion.
-pub struct Authorizers(Vec<Box<dyn Authorizer>>);
+/// One of several authorizers, with the names that metrics have for it.
+pub struct Member {
+    /// Its type: `RBAC`, `Node`, `Webhook`, …
+    pub kind: &'static str,
+    /// Its name: that of its type in lower case, or that of a webhook.
+    pub name: String,
+    /// The authorizer.
+    pub authorizer: Arc<dyn Authorizer>,
+}
+
+/// All authorizers, asked in order until one has an opinion. Members of `system:masters` may do
+/// everything, and no authorizer is asked about them (AC-28).
+pub struct Authorizers(Vec<Counted>);
+
+/// A member that counts its decisions (AC-75).
+struct Counted {
+    member: Member,
+    allowed: OnceLock<Counter>,
+    denied: OnceLock<Counter>,
+}
 
 impl Authorizers {
     /// Combines authorizers in this order.
-    pub fn new(members: Vec<Box<dyn Authorizer>>) -> Authorizers {
-        Authorizers(members)
+    pub fn new(members: Vec<Member>) -> Authorizers {
+        let members = members.into_iter().map(|member| Counted {
+            member,
+            allowed: OnceLock::new(),
+            denied: OnceLock::new(),
+        });
+        Authorizers(members.collect())
+    }
+}
+
+impl Counted {
+    fn count(&self, decision: Decision) {
+        let (counter, decision) = match decision {
+            Decision::Allow => (&self.allowed, "allowed"),
+            Decision::Deny => (&self.denied, "denied"),
+            Decision::NoOpinion => return,
+        };
+        let counter = counter.get_or_init(|| {
+            counter!(
+                "apiserver_authorization_decisions_total",
+                "type" => self.member.kind, "name" => self.member.name.clone(),
+                "decision" => decision,
+            )
+        });
+        counter.increment(1);
     }
 }
 
 impl Authorizer for Authorizers {
     fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Authorization> {
+        if attributes.user.is_in(MASTERS) {
+            return ready(Authorization::allow_if(true)).boxed();
+        }
         async move {
-            let mut reasons = Vec::new();
-            for member in &self.0 {
-                let answer = member.authorize(attributes).await;
-                if answer.decision != Decision::NoOpinion {
+            let (mut reasons, mut errors) = (Vec::new(), Vec::new());
+            let mut decision = Decision::NoOpinion;
+            for counted in &self.0 {
+                let answer = counted.member.authorizer.authorize(attributes).await;
+                counted.count(answer.decision);
+                if answer.decision == Decision::Allow {
                     return answer;
+                }
+                errors.extend(answer.error);
+                if answer.decision == Decision::Deny {
+                    (decision, reasons) = (Decision::Deny, vec![answer.reason]);
+                    break;
                 }
                 if !answer.reason.is_empty() {
                     reasons.push(answer.reason);
                 }
             }
             Authorization {
-                decision: Decision::NoOpinion,
-                reason: reasons.join("\n").into(),
+                decision,
+                reason: joined(reasons),
+                error: aggregate(&errors),
             }
         }
         .boxed()
@@ -233,14 +335,32 @@ impl Authorizer for Authorizers {
     fn rules_for<'a>(&'a self, user: &'a UserInfo, namespace: &'a str) -> BoxFuture<'a, Rules> {
         async move {
             let mut all = Rules::default();
-            for member in &self.0 {
-                let rules = member.rules_for(user, namespace).await;
-                all.of_resources.extend(rules.of_resources);
-                all.of_paths.extend(rules.of_paths);
+            for counted in &self.0 {
+                let authorizer = &counted.member.authorizer;
+                all.extend(authorizer.rules_for(user, namespace).await);
             }
             all
         }
         .boxed()
+    }
+}
+
+fn joined(mut reasons: Vec<SmolStr>) -> SmolStr {
+    match reasons.len() {
+        0 | 1 => reasons.pop().unwrap_or_default(),
+        _ => reasons.join("\n").into(),
+    }
+}
+
+/// Joins errors as Kubernetes prints several: each once, in brackets. `None` if there are none.
+pub fn aggregate(errors: &[String]) -> Option<String> {
+    let mut known = HashSet::new();
+    let errors = errors.iter().filter(|error| known.insert(error.as_str()));
+    let errors: Vec<&str> = errors.map(String::as_str).collect();
+    match errors.as_slice() {
+        [] => None,
+        [one] => Some((*one).to_owned()),
+        several => Some(format!("[{}]", several.join(", "))),
     }
 }
 
@@ -255,23 +375,25 @@ mod tests {
 
     impl Authorizer for Fixed {
         fn authorize<'a>(&'a self, _: &'a Attributes<'a>) -> BoxFuture<'a, Authorization> {
-            let (decision, reason) = (self.0, self.1.into());
-            ready(Authorization { decision, reason }).boxed()
+            let (decision, answer) = (self.0, Authorization::no_opinion(self.1));
+            ready(Authorization { decision, ..answer }).boxed()
         }
     }
 
     #[test]
     fn the_first_opinion_counts_and_reasons_of_those_without_are_gathered_api_286() {
         let decided = |members: &[(Decision, &'static str)]| {
-            let members = members.iter().map(|(decision, reason)| {
-                Box::new(Fixed(*decision, reason)) as Box<dyn Authorizer>
+            let members = members.iter().map(|(decision, reason)| Member {
+                kind: "Fixed",
+                name: "fixed".to_owned(),
+                authorizer: Arc::new(Fixed(*decision, reason)),
             });
             let authorizers = Authorizers::new(members.collect());
             let (user, info) = (UserInfo::anonymous(), RequestInfo::default());
             let query = Query::default();
             let attributes = Attributes::of(&user, &info, &query);
             let answer = authorizers.authorize(&attributes).now_or_never().unwrap();
-            (answer.decision, answer.reason.into_owned())
+            (answer.decision, answer.reason.to_string())
         };
         let of = |decision, reason: &str| (decision, reason.to_owned());
         use Decision::{Allow, Deny, NoOpinion};

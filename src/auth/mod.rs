@@ -7,8 +7,8 @@
 //! A chain of Authenticators finds the user of a request. A chain of Authorizers decides what the
 //! user may do. The generated token belongs to the admin, the tokens of a file belong to the users
 //! listed there, a client certificate belongs to the user that it names, and a request without
-//! credentials belongs to `system:anonymous`. Members of `system:masters` may do everything. All
-//! others may read discovery and health, and create reviews of themselves.
+//! credentials belongs to `system:anonymous`. Members of `system:masters` may do everything. Roles
+//! and bindings say what all others may do.
 
 pub mod abac;
 mod access;
@@ -16,14 +16,16 @@ mod admin;
 mod authenticator;
 mod authenticators;
 pub mod authorization;
+pub mod authorization_config;
 mod authorizer;
-mod bootstrap_policy;
 mod bootstrap_tokens;
 mod client_certificates;
 mod documents;
+mod fixed;
 mod front_proxy;
 pub mod impersonation;
 pub mod jwt;
+pub mod node;
 pub mod rbac;
 mod refused_logins;
 pub mod service_accounts;
@@ -31,6 +33,7 @@ mod static_tokens;
 mod token;
 mod token_file;
 mod token_lookups;
+pub mod webhook;
 
 pub use access::{Access, Revocations, WatchAccess};
 pub use admin::{
@@ -42,12 +45,12 @@ pub use authenticator::{
 };
 pub use authenticators::{Anonymous, Authenticators};
 pub use authorizer::{
-    Attributes, Authorization, Authorizer, Authorizers, Decision, NonResourceRule, ResourceRule,
-    Rules,
+    Attributes, Authorization, Authorizer, Authorizers, Decision, Member, NonResourceRule,
+    ResourceRule, Rules, aggregate,
 };
-pub use bootstrap_policy::{bootstrap, is_public};
 pub use bootstrap_tokens::{BootstrapSecrets, BootstrapTokens};
 pub use client_certificates::ClientCertificates;
+pub use fixed::{AlwaysAllow, AlwaysDeny};
 pub use front_proxy::{FrontProxy, ProxyHeaders};
 pub use refused_logins::RefusedLogins;
 pub use static_tokens::{Reload, StaticTokens};

@@ -24,6 +24,14 @@ const fn usual(name: &'static str) -> AdmissionPluginName {
     }
 }
 
+const fn on_demand(name: &'static str) -> AdmissionPluginName {
+    AdmissionPluginName {
+        name,
+        is_usual: false,
+        is_built: true,
+    }
+}
+
 const fn unbuilt(name: &'static str, is_usual: bool) -> AdmissionPluginName {
     AdmissionPluginName {
         name,
@@ -41,7 +49,7 @@ pub const ADMISSION_PLUGINS: [AdmissionPluginName; 41] = [
     unbuilt("LimitPodHardAntiAffinityTopology", false),
     usual("LimitRanger"),
     usual(SERVICE_ACCOUNT),
-    unbuilt("NodeRestriction", false),
+    on_demand("NodeRestriction"),
     usual("TaintNodesByCondition"),
     unbuilt("AlwaysPullImages", false),
     unbuilt("ImagePolicyWebhook", false),

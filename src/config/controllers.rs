@@ -12,6 +12,8 @@ pub enum ControllerName {
     Namespace,
     /// It deletes objects whose owners are gone.
     GarbageCollector,
+    /// It gives aggregated ClusterRoles their rules.
+    ClusterRoleAggregation,
     /// It creates the account `default` in each namespace.
     ServiceAccount,
     /// It creates the ConfigMap `kube-root-ca.crt` in each namespace.
@@ -31,6 +33,9 @@ impl ControllerName {
             "namespace-controller" | "namespace" => Some(ControllerName::Namespace),
             "garbage-collector-controller" | "garbage-collector" | "garbagecollector" => {
                 Some(ControllerName::GarbageCollector)
+            }
+            "clusterrole-aggregation-controller" | "clusterrole-aggregation" => {
+                Some(ControllerName::ClusterRoleAggregation)
             }
             "serviceaccount-controller" | "serviceaccount" => Some(ControllerName::ServiceAccount),
             "root-ca-certificate-publisher-controller" | "root-ca-cert-publisher" => {
@@ -55,6 +60,7 @@ impl fmt::Display for ControllerName {
         formatter.write_str(match self {
             ControllerName::Namespace => "namespace-controller",
             ControllerName::GarbageCollector => "garbage-collector-controller",
+            ControllerName::ClusterRoleAggregation => "clusterrole-aggregation-controller",
             ControllerName::ServiceAccount => "serviceaccount-controller",
             ControllerName::RootCaCertificatePublisher => {
                 "root-ca-certificate-publisher-controller"
@@ -126,7 +132,8 @@ impl FromStr for Controllers {
             let known = known.ok_or_else(|| {
                 format!(
                     "{name:?} is not in the list of known controllers: namespace-controller, \
-                     garbage-collector-controller, serviceaccount-controller, \
+                     garbage-collector-controller, clusterrole-aggregation-controller, \
+                     serviceaccount-controller, \
                      root-ca-certificate-publisher-controller, \
                      persistentvolumeclaim-protection-controller, \
                      persistentvolume-protection-controller, \

@@ -9,6 +9,7 @@
 
 mod admission_plugins;
 mod authentication;
+mod authorization_modes;
 mod check;
 mod connections;
 mod controllers;
@@ -21,12 +22,14 @@ mod settings;
 mod storage;
 mod unknown;
 mod values;
+mod webhooks;
 
 pub use admission_plugins::{
     ADMISSION_PLUGINS, AdmissionPluginName, AdmissionPlugins, SERVICE_ACCOUNT, VOLUME_PROTECTION,
     running_plugins,
 };
 pub use authentication::{AnonymousAuth, Texts};
+pub use authorization_modes::{AuthorizationMode, AuthorizationModes};
 pub use connections::ConnectionLimit;
 pub use controllers::{ControllerName, Controllers};
 pub use feature_gates::{FeatureGate, FeatureGates};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::admission_plugins::AdmissionPlugins;
 use super::authentication::{AnonymousAuth, SIGNING_ALGORITHM, Texts, USERNAME_CLAIM};
+use super::authorization_modes::AuthorizationModes;
 use super::connections::ConnectionLimit;
 use super::controllers::Controllers;
 use super::feature_gates::FeatureGates;
@@ -172,6 +173,53 @@ settings! {
         token_auth_file: FilePath ["FILE"] = FilePath::unset();
     }
 
+    "Authorization" {
+        /// Authorizers, in the order in which they are asked, separated by commas: Node for what
+        /// kubelets need, RBAC for roles and bindings, Webhook, ABAC for policies of a file,
+        /// AlwaysAllow, and AlwaysDeny. A request is carried out if one of them allows it before
+        /// another denies it. Members of system:masters, such as the generated admin, may do
+        /// everything in any case. kube-apiserver's default is AlwaysAllow.
+        /// [default: Node,RBAC]
+        authorization_mode: AuthorizationModes ["MODES"] = AuthorizationModes::default();
+
+        /// File of authorizers, in the format of Kubernetes' AuthorizationConfiguration, instead of
+        /// authorization-mode and authorization-webhook-config-file. It knows several webhooks with
+        /// conditions, and is read again when it changes; one with errors changes nothing. Refused
+        /// if others than its owner, the daemon's user and root can write it.
+        /// [default: none]
+        authorization_config: FilePath ["FILE"] = FilePath::unset();
+
+        /// File of the policies of the authorizer ABAC, a JSON object on each line. Read once, at
+        /// the start. Refused if others than its owner, the daemon's user and root can write it.
+        /// [default: none]
+        authorization_policy_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// Kubeconfig of the authorizer Webhook. Its current context names the server and the
+        /// credentials of this daemon.
+        /// [default: none]
+        authorization_webhook_config_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// Version of the SubjectAccessReviews that the webhook gets and answers: v1beta1 or v1.
+        /// [default: v1beta1]
+        authorization_webhook_version: String ["VERSION"] = "v1beta1".to_owned();
+
+        /// How long it is kept that the webhook has allowed a request; 0 for not at all.
+        /// [default: 5m]
+        authorization_webhook_cache_authorized_ttl: Period ["DURATION"] =
+            Period(Duration::from_secs(300));
+
+        /// How long other answers of the webhook are kept; 0 for not at all.
+        /// [default: 30s]
+        authorization_webhook_cache_unauthorized_ttl: Period ["DURATION"] =
+            Period(Duration::from_secs(30));
+
+        /// Whether the daemon makes Kubernetes' roles and bindings at its start, and adds what they
+        /// lack. Switch it off where a kube-apiserver does that on the same store.
+        /// [default: true]
+        rbac_bootstrap: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
+    }
+
     "Service accounts" {
         /// Issuers of service account tokens, separated by commas or given several times. The first
         /// one signs new tokens, all are accepted. auto is the URL (https) of
@@ -311,6 +359,22 @@ settings! {
         /// Claims that tokens must have, as claim=value, separated by commas.
         /// [default: none]
         oidc_required_claim: Names ["CLAIMS"] = Names::default();
+    }
+
+    "Webhook for tokens" {
+        /// Kubeconfig of a webhook that is asked for the users of tokens which nothing else knows.
+        /// Its current context names the server and the credentials of this daemon.
+        /// [default: none]
+        authentication_token_webhook_config_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// Version of the TokenReviews that the webhook gets and answers: v1beta1 or v1.
+        /// [default: v1beta1]
+        authentication_token_webhook_version: String ["VERSION"] = "v1beta1".to_owned();
+
+        /// How long answers of the webhook are kept; 0 for not at all.
+        /// [default: 2m]
+        authentication_token_webhook_cache_ttl: Period ["DURATION"] =
+            Period(Duration::from_secs(120));
     }
 
     "Storage" {
@@ -488,15 +552,17 @@ settings! {
     "Controllers" {
         /// Controllers that run in the daemon, in the notation of kube-controller-manager: * means
         /// all of them, a name switches one on, -name off. Without * only the named ones run. There
-        /// are namespace-controller, which empties deleted namespaces, and
-        /// garbage-collector-controller, which deletes objects without owners; and if the admission
+        /// are namespace-controller, which empties deleted namespaces,
+        /// garbage-collector-controller, which deletes objects without owners, and
+        /// clusterrole-aggregation-controller, which fills aggregated ClusterRoles; if the admission
         /// plugin ServiceAccount is enabled, serviceaccount-controller, which creates the account
         /// default in each namespace, and root-ca-certificate-publisher-controller, which creates
         /// the ConfigMap kube-root-ca.crt there; and if StorageObjectInUseProtection is enabled,
         /// persistentvolumeclaim-protection-controller, persistentvolume-protection-controller and
         /// volumeattributesclass-protection-controller, which remove the finalizers of deleted
         /// objects that are not in use. Switch them off where a kube-controller-manager does their
-        /// work: *,-namespace,-garbage-collector,-serviceaccount,-root-ca-cert-publisher.
+        /// work: *,-namespace,-garbage-collector,-clusterrole-aggregation,-serviceaccount,
+        /// -root-ca-cert-publisher.
         /// [default: *]
         controllers: Controllers ["NAMES"] {allow_hyphen_values = true} = Controllers::default();
 

@@ -16,6 +16,8 @@ use tokio::task::JoinHandle;
 
 use crate::registry::Registry;
 
+mod bootstrap_policy;
+mod cluster_role_aggregation;
 mod garbage_collector;
 pub mod kubernetes_service;
 mod leader_election;
@@ -31,6 +33,8 @@ mod system_objects;
 mod volume_protection;
 mod work_queue;
 
+pub use bootstrap_policy::ensure_bootstrap_policy;
+use cluster_role_aggregation::ClusterRoleAggregationController;
 pub use garbage_collector::Caches;
 use garbage_collector::GarbageCollector;
 use leader_elector::LeaderElector;
@@ -95,6 +99,8 @@ pub struct Setup {
     pub empties_namespaces: bool,
     /// Whether objects without owners are deleted here.
     pub collects_garbage: bool,
+    /// Whether aggregated ClusterRoles get their rules here.
+    pub aggregates_roles: bool,
     /// The objects to create so that pods can run under accounts.
     pub provisions: Provisions,
     /// The kinds of volume objects whose finalizers are removed here.
@@ -174,9 +180,21 @@ async fn run_all(setup: Setup, grace: Duration, stopped: watch::Receiver<bool>) 
             supervise(name, protection, stopped.clone()).await;
         }
     };
+    let aggregation = || {
+        let (registry, caches) = (setup.registry.clone(), setup.caches.clone());
+        let controller = ClusterRoleAggregationController::new(registry, caches, stopped.clone());
+        tokio::spawn(controller.run())
+    };
+    let aggregating = async {
+        if setup.aggregates_roles {
+            let name = "the controller of aggregated ClusterRoles";
+            supervise(name, aggregation, stopped.clone()).await;
+        }
+    };
     tokio::join!(
         supervise("the namespace controller", namespaces, stopped.clone()),
         collecting,
+        aggregating,
         providing,
         protecting
     );

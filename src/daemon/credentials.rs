@@ -8,7 +8,9 @@ use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 
 use super::StartError;
+use super::authorization_chain;
 use super::token_issuers::TokenIssuers;
+use super::webhooks;
 use crate::api::user_info::UserInfo;
 use crate::auth::service_accounts::{KeyReload, ServiceAccountConfig, ServiceAccountTokens};
 use crate::auth::{
@@ -83,10 +85,16 @@ impl Credentials {
         let look_ups = look_ups.into_iter().map(|one| one as Arc<dyn TokenLookup>);
         let jwt = token_issuers.issuers.clone();
         let look_ups = look_ups.chain(jwt.map(|one| one as Arc<dyn TokenLookup>));
+        let audiences = &service_accounts.config().audiences;
+        let webhook = webhooks::of_tokens(config, &Arc::default(), audiences)?;
+        let look_ups = look_ups.chain(webhook);
         let authenticator = Authenticators::new(members, revocations)
             .looking_up(look_ups.collect())
             .behind_proxies(headers)
-            .serving_anonymous(token_issuers.anonymous.clone());
+            .serving_anonymous(authorization_chain::served(
+                config,
+                token_issuers.anonymous.clone(),
+            ));
         Ok(Credentials {
             kubeconfig: write_kubeconfig(data_dir, address, &tls.trust_pem(), &token)?,
             tls,

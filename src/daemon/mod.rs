@@ -6,6 +6,8 @@
 //! the contents of requests or objects.
 
 mod addition_pace;
+mod authorization;
+mod authorization_chain;
 mod credentials;
 mod custom;
 mod encryption;
@@ -21,6 +23,7 @@ mod sharing;
 mod start_error;
 mod stores;
 mod token_issuers;
+mod webhooks;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -35,18 +38,21 @@ use actors::watchdog::Watchdog;
 
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
-use crate::auth::{self, Authorizer, Token};
+use crate::auth::{Authorizer, Token};
 use crate::build_info;
 use crate::cli::Announcement;
-use crate::config::{Config, StorageBackend, running_plugins};
+use crate::config::{AuthorizationMode, Config, StorageBackend, running_plugins};
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{self, Controllers};
 use crate::custom_resources::CustomResources;
 use crate::kinds::validation::pods::security::NO_PRIVILEGED_CONTAINERS;
 use crate::registry::component_statuses::ComponentStatusStore;
 use crate::registry::deletion::Collector;
+use crate::registry::rbac::RBAC_CACHES;
 use crate::registry::service_account_tokens::{BoundObjects, TokenStore};
-use crate::registry::{ClusterParts, DefinitionLimits, Registry, RestStorage, reviews};
+use crate::registry::{
+    ClusterParts, DefinitionLimits, NODE_CACHES, Registry, RestStorage, StoredVersion, reviews,
+};
 use crate::server::api_server::{ApiServer, ApiServerConfig};
 use crate::server::audit::Audit;
 use crate::server::discovery;
@@ -63,6 +69,7 @@ use crate::storage::{Root, object_count, storage_size};
 use crate::telemetry::{self, Series};
 use crate::transport::listener::{PlainListener, Running};
 
+use authorization::Authorization;
 use credentials::Credentials;
 use factory::{UnservedPlans, remove_unserved, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
@@ -133,10 +140,16 @@ impl Daemon {
         let plans = storage_plans(&factory, &engines, &encryption, &series)?;
         let actor_system = ActorSystem::start(
             options::actor_system_config(&config, &engines, &series, &watchdog),
-            cached(&plans),
+            cached(&plans, &config),
         )?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
-        let (registry, authorizer) = assemble(&config, &plans, &unserved, &actor_system);
+        let versions = plans
+            .iter()
+            .flat_map(|plan| plan.build_versions(&actor_system));
+        let versions: Vec<_> = versions.collect();
+        let authorization = Authorization::new(&config, &actor_system, &plans, &versions)?;
+        let authorizer = Arc::clone(&authorization.all);
+        let registry = assemble(&config, versions, &unserved, &actor_system, &authorization);
         add_others(&registry, &config, &credentials, &stores, &authorizer);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
@@ -149,6 +162,7 @@ impl Daemon {
             service: service.clone(),
             config_maps: options::config_maps(&config, &registry, &credentials),
             health: health.clone(),
+            nodes: authorization.nodes.clone(),
             at: started,
             config: config.clone(),
             service_manager,
@@ -157,6 +171,8 @@ impl Daemon {
         let counter = options::object_counter(&config, &registry);
         background.extend([actix_rt::spawn(start.run()), actix_rt::spawn(counter.run())]);
         background.extend(service_manager.watched(watchdog.clone()));
+        let configured = authorization.configured.into_iter();
+        background.extend(configured.map(|file| actix_rt::spawn(file.follow())));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
         let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
         let resources = Resources::new(resources::Parts {
@@ -329,18 +345,15 @@ impl Daemon {
     }
 }
 
-/// Creates the registry of the planned resources, and the authorizer.
+/// Creates the registry of the planned resources.
 fn assemble(
     config: &Config,
-    plans: &[StoragePlan],
+    versions: Vec<StoredVersion>,
     unserved: &UnservedPlans,
     actor_system: &ActorSystem,
-) -> (Registry, Arc<dyn Authorizer>) {
-    let authorizer: Arc<dyn Authorizer> = Arc::new(auth::bootstrap());
+    authorization: &Authorization,
+) -> Registry {
     let network = service_network::of(config, &unserved.range_allocations, actor_system);
-    let plans = plans.iter();
-    let versions = plans.flat_map(|plan| plan.build_versions(actor_system));
-    let versions: Vec<_> = versions.collect();
     let root = Root::from(config.etcd_prefix.as_str());
     let collector = match config.enable_garbage_collector.0 {
         true => Collector::Running,
@@ -356,7 +369,8 @@ fn assemble(
         // The registry raises a value below one to one (SF-15).
         delete_collection_workers: usize::try_from(config.delete_collection_workers)
             .unwrap_or_default(),
-        authorizer: Some(Arc::clone(&authorizer)),
+        authorizer: Some(Arc::clone(&authorization.all)),
+        rbac: authorization.rbac.clone(),
         policies: if config.allow_privileged.0 {
             ClusterPolicies::default()
         } else {
@@ -368,8 +382,7 @@ fn assemble(
         },
         definition_cache: actor_system.cacher(custom::DEFINITIONS),
     };
-    let registry = Registry::with_parts(root, ttl, collector, versions, parts);
-    (registry, authorizer)
+    Registry::with_parts(root, ttl, collector, versions, parts)
 }
 
 /// Starts the tasks that follow changed files, watch this thread, and keep metrics small.
@@ -435,11 +448,18 @@ fn issuer(
 }
 
 /// Returns the specifications of the Cachers, for resources with a watch cache.
-fn cached(plans: &[StoragePlan]) -> Vec<CacherSpec> {
-    // The controllers need these caches, even if clients are served without them.
+fn cached(plans: &[StoragePlan], config: &Config) -> Vec<CacherSpec> {
+    let follows_nodes = config
+        .authorization_mode
+        .0
+        .contains(&AuthorizationMode::Node);
+    // The daemon itself needs these caches, even if clients are served without them.
     let is_followed = |plan: &&StoragePlan| {
         let name = &*plan.resource().name;
-        name == NAMESPACES || name == custom::DEFINITIONS
+        name == NAMESPACES
+            || name == custom::DEFINITIONS
+            || RBAC_CACHES.contains(&name)
+            || (follows_nodes && NODE_CACHES.contains(&name))
     };
     let plans = plans.iter();
     plans

@@ -88,6 +88,7 @@ pub(super) fn controllers(
         empties_namespaces: runs(ControllerName::Namespace),
         collects_garbage: config.enable_garbage_collector.0
             && runs(ControllerName::GarbageCollector),
+        aggregates_roles: runs(ControllerName::ClusterRoleAggregation),
         provisions: match config.enable_admission_plugins.names(SERVICE_ACCOUNT) {
             true => Provisions {
                 accounts: runs(ControllerName::ServiceAccount),

@@ -12,11 +12,11 @@ use super::{encryption, options};
 use crate::config::Config;
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{
-    SystemConfigMaps, ensure_default_account, ensure_system_namespaces,
+    SystemConfigMaps, ensure_bootstrap_policy, ensure_default_account, ensure_system_namespaces,
     ensure_system_priority_classes,
 };
 use crate::custom_resources::Gate;
-use crate::registry::Registry;
+use crate::registry::{NodeAuthorizer, Registry};
 use crate::server::health::{Check, Health};
 
 /// The caches are filled.
@@ -27,6 +27,8 @@ const GROUPS: &str = "autoregister-completion";
 const NAMESPACES: &str = "poststarthook/start-system-namespaces-controller";
 /// The system PriorityClasses exist.
 const CLASSES: &str = "poststarthook/scheduling/bootstrap-system-priority-classes";
+/// The roles and bindings of Kubernetes exist.
+const ROLES: &str = "poststarthook/rbac/bootstrap-roles";
 /// The resources of all definitions are served.
 const DEFINITIONS: &str = "poststarthook/crd-informer-synced";
 /// The `kubernetes` Service exists.
@@ -35,12 +37,13 @@ const SERVICE: &str = "poststarthook/bootstrap-controller";
 const CLIENT_AUTHORITIES: &str = "poststarthook/start-cluster-authentication-info-controller";
 
 /// The steps of the start, with the names that kube-apiserver has for them (API-51).
-const STEPS: [&str; 7] = [
+const STEPS: [&str; 8] = [
     STORAGE,
     GROUPS,
     DEFINITIONS,
     NAMESPACES,
     CLASSES,
+    ROLES,
     SERVICE,
     CLIENT_AUTHORITIES,
 ];
@@ -109,6 +112,8 @@ pub(super) struct Start {
     pub(super) service: KubernetesServiceController,
     pub(super) config_maps: SystemConfigMaps,
     pub(super) health: Arc<Health>,
+    /// Reads caches, and is ready with them.
+    pub(super) nodes: Option<NodeAuthorizer>,
     /// The time when the process started.
     pub(super) at: Instant,
     pub(super) config: Config,
@@ -116,10 +121,20 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Completes the start, and then maintains the `kubernetes` Service and the ConfigMaps.
+    /// Completes the start, and then maintains the `kubernetes` Service and the ConfigMaps. What
+    /// nodes may do is followed all the time.
     pub(super) async fn run(self) {
-        self.complete().await;
-        tokio::join!(self.service.run(), self.config_maps.run());
+        let nodes = self.nodes.clone();
+        let followed = async {
+            if let Some(nodes) = nodes {
+                nodes.run().await;
+            }
+        };
+        let maintained = async {
+            self.complete().await;
+            tokio::join!(self.service.run(), self.config_maps.run());
+        };
+        tokio::join!(followed, maintained);
     }
 
     /// Readiness waits at the start for the caches (WC-46), for system namespaces and
@@ -129,6 +144,9 @@ impl Start {
         self.health.complete(GROUPS);
         let patience = self.config.storage_initialization_timeout.0;
         let filled = self.actor_system.ready_within(patience).await;
+        if let Some(nodes) = self.nodes.as_ref().filter(|_| filled.is_ok()) {
+            let _ = tokio::time::timeout(patience, nodes.filled()).await;
+        }
         self.health.complete(STORAGE);
         if let Err(unfilled) = &filled {
             for cache in unfilled {
@@ -142,6 +160,10 @@ impl Start {
             ensure_system_namespaces(&self.registry),
             ensure_system_priority_classes(&self.registry)
         );
+        if self.config.rbac_bootstrap.0 {
+            ensure_bootstrap_policy(&self.registry).await;
+        }
+        self.health.complete(ROLES);
         self.health.complete(NAMESPACES);
         self.health.complete(CLASSES);
         if let Err(status) = namespaces {

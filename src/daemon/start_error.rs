@@ -4,6 +4,7 @@ use actors::supervisor::ActorSystemError;
 
 use crate::auth::jwt::AuthenticationConfigError;
 use crate::auth::service_accounts::KeyFileError;
+use crate::auth::webhook::KubeconfigError;
 use crate::auth::{AdminError, TokenFileError};
 use crate::registry::definition_check::DefinitionError;
 use crate::server::audit::AuditError;
@@ -53,6 +54,17 @@ pub enum StartError {
     /// The configuration of the issuers of tokens is invalid.
     #[error(transparent)]
     Authentication(#[from] AuthenticationConfigError),
+    /// The kubeconfig of a webhook is invalid.
+    #[error("--{setting}: {error}")]
+    Kubeconfig {
+        /// The setting that names it.
+        setting: &'static str,
+        /// The fault.
+        error: KubeconfigError,
+    },
+    /// The authorizers cannot be set up as configured.
+    #[error("invalid authorization config: {0}")]
+    Authorization(String),
     /// The actors cannot be started.
     #[error(transparent)]
     ActorSystem(#[from] ActorSystemError),
@@ -80,6 +92,12 @@ pub enum StartError {
     /// The resources lack namespaces.
     #[error("the table of resources lacks namespaces")]
     NoNamespaces,
+    /// The authorizer RBAC is wanted, and a resource that it reads is not served.
+    #[error(
+        "authorization-mode RBAC reads {0}, which runtime-config does not serve; serve \
+         rbac.authorization.k8s.io/v1, or leave RBAC out"
+    )]
+    NoRoles(&'static str),
 }
 
 impl StartError {
@@ -97,6 +115,8 @@ impl StartError {
                 | StartError::Users(_)
                 | StartError::Keys(_)
                 | StartError::Authentication(_)
+                | StartError::Kubeconfig { .. }
+                | StartError::Authorization(_)
                 | StartError::Several(_)
                 | StartError::NoAgreement
         )

@@ -20,7 +20,9 @@ pub mod errors;
 pub mod keys;
 mod namespace_source;
 mod namespaced_name;
+mod node_authorizer;
 pub mod pending_creates;
+pub mod rbac;
 pub mod rest;
 pub mod reviews;
 mod served;
@@ -37,6 +39,7 @@ pub use definition_ledger::DefinitionLimits;
 pub use discovery_order::{GROUPS, compare_versions};
 pub use errors::decoded;
 pub use namespaced_name::NamespacedName;
+pub use node_authorizer::{NODE_CACHES, NodeAuthorizer};
 pub use rest::RestStorage;
 pub use served::{ClusterParts, Registry, ServiceNetwork};
 pub use store::{

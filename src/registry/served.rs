@@ -15,6 +15,7 @@ use super::definition_ledger::DefinitionLimits;
 use super::definition_limits::DefinitionLimit;
 use super::deletion::Collector;
 use super::namespace_source::NamespaceSource;
+use super::rbac::{Escalation, RbacAuthorizer};
 use super::rest::{self, RestStorage};
 use super::services::{AddressAllocator, PortAllocator, PortRange, ServiceAllocators};
 use super::store::{RegistryStore, StoreOptions};
@@ -47,8 +48,10 @@ pub struct ClusterParts {
     pub admission_plugins: Vec<&'static str>,
     /// The number of objects of a collection that are deleted concurrently (RG-12).
     pub delete_collection_workers: usize,
-    /// Decides what users may do, for admission plugins that ask.
+    /// Decides what users may do, for writes that need further rights.
     pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// The roles and bindings, for writes of roles and bindings.
+    pub rbac: Option<Arc<RbacAuthorizer>>,
     /// The policies that validation obeys.
     pub policies: ClusterPolicies,
     /// The limits on definitions of custom resources.
@@ -87,6 +90,7 @@ impl Registry {
             admission_plugins: vec!["NamespaceLifecycle"],
             delete_collection_workers: 1,
             authorizer: None,
+            rbac: None,
             policies: ClusterPolicies::default(),
             definitions: DefinitionLimits::default(),
             definition_cache: None,
@@ -105,6 +109,7 @@ impl Registry {
             admission_plugins,
             delete_collection_workers,
             authorizer,
+            rbac,
             policies,
             definitions,
             definition_cache,
@@ -116,6 +121,10 @@ impl Registry {
             collector,
             delete_collection_workers,
             policies,
+            rights: rbac
+                .zip(authorizer.clone())
+                .map(|(rbac, authorizer)| Arc::new(Escalation::new(rbac, authorizer)) as _),
+            authorizer: authorizer.clone(),
             ..StoreOptions::default()
         };
         options.admission = admission(
@@ -267,6 +276,9 @@ fn store(
     let mut options = options.clone();
     if definition.is("", "services") {
         options.allocation = allocators.map(|allocators| Arc::clone(allocators) as _);
+    }
+    if definition.group != "rbac.authorization.k8s.io" {
+        options.rights = None;
     }
     Arc::new(RegistryStore::new(definition, storages, options))
 }

@@ -14,7 +14,7 @@ use crate::api::annotations::Annotations;
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
 use crate::api::warnings::Warnings;
-use crate::auth::Notes;
+use crate::auth::{Authorization, Notes};
 use crate::server::access_log::LoggedRequest;
 use crate::server::audit::{Afterwards, Holds, Subject, Trail};
 use crate::server::respond::Answer;
@@ -95,9 +95,9 @@ impl RequestRecord {
         }
     }
 
-    pub(in crate::server) fn authorized(&self, is_allowed: bool) {
+    pub(in crate::server) fn authorized(&self, answer: &Authorization) {
         if let Some(trail) = &self.trail {
-            trail.authorized(is_allowed);
+            trail.authorized(answer);
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use actors::cacher::CacherHandle;
+
 use super::Storage;
 use super::codec::TypeName;
 use crate::api::resource::ResourceDefinition;
@@ -51,4 +53,7 @@ pub struct ResourceStorage {
     pub storage: Arc<dyn Storage>,
     /// For `dryRun=All`: returns the result that a write would have.
     pub dry_run: Arc<dyn Storage>,
+    /// The cache that the daemon itself obeys, for resources whose writes count at once: a write is
+    /// acknowledged when the cache shows it ([`Effect::FullAtOnce`](crate::api::resource::Effect)).
+    pub obeyed: Option<CacherHandle>,
 }

@@ -176,6 +176,10 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
             full("apiserver_request_filter_duration_seconds"),
             FILTER_SECONDS,
         ),
+        (
+            full("node_authorizer_graph_actions_duration_seconds"),
+            FILTER_SECONDS,
+        ),
         (full("apiserver_watch_events_sizes"), EVENT_BYTES),
         (
             full("apiserver_watch_cache_read_wait_seconds"),

@@ -64,6 +64,7 @@ async fn patched(h: &Rc<Harness>, needs_durable: bool) -> (Vec<String>, usize) {
         resource: Arc::new(StoredResource::of(pods())),
         storage: h.storage.clone(),
         dry_run: h.dry.clone(),
+        obeyed: None,
     };
     let options = StoreOptions {
         admission: Admission::new(vec![plugin.clone()]),

@@ -111,6 +111,17 @@ impl CacheFollower {
         CacheNews::State(snapshot)
     }
 
+    /// Whether [`CacheFollower::read`] would return a state or events now. It costs no more than a
+    /// lock that nobody holds for long, so a request may ask each time.
+    pub fn has_news(&self) -> bool {
+        match &self.position {
+            Some(position) => self
+                .watch_cache
+                .has_events_from(position.generation, position.next),
+            None => matches!(self.watch_cache.readiness_now(), Readiness::Ready { .. }),
+        }
+    }
+
     /// Everything up to this revision was read; `None` before the first state.
     pub fn reached(&self) -> Option<Revision> {
         self.position.map(|position| position.reached)

@@ -133,6 +133,24 @@ impl CacherHandle {
         }
     }
 
+    /// Waits until snapshot and ring show everything up to a revision. Returns whether they do
+    /// within this time.
+    pub async fn reached(&self, revision: Revision, within: Duration) -> bool {
+        let mut news = self.watch_cache.readiness();
+        let reached = async {
+            loop {
+                news.mark_unchanged();
+                if self.watch_cache.newest() >= revision {
+                    return true;
+                }
+                if news.changed().await.is_err() {
+                    return false;
+                }
+            }
+        };
+        tokio::time::timeout(within, reached).await.unwrap_or(false)
+    }
+
     /// The ring serves watches after this revision or a later one, without history (WA-30: the
     /// oldest usable version of a store that keeps no history).
     pub fn ring_floor(&self) -> Revision {

@@ -223,6 +223,14 @@ impl WatchCache {
         }
     }
 
+    /// Whether the ring has an event with this sequence number or a later one, or is of another
+    /// generation.
+    pub(super) fn has_events_from(&self, generation: u64, from: u64) -> bool {
+        interleaving_point();
+        let buffer = self.buffer.read();
+        buffer.generation != generation || buffer.ring.next() > from
+    }
+
     /// The sequence number at which a reader of a snapshot continues, if the snapshot belongs to
     /// this generation of the ring.
     pub(super) fn locate_in(&self, generation: u64, after: Revision) -> Option<u64> {

@@ -59,6 +59,9 @@ pub enum DefaultPropagation {
 pub enum Effect {
     /// The same as in Kubernetes.
     Full,
+    /// The same as in Kubernetes. The daemon that takes a write of such an object obeys it from its
+    /// acknowledgement on.
+    FullAtOnce,
     /// None yet.
     NotYet,
     /// None yet if they have this member.
@@ -222,7 +225,7 @@ impl Rules {
     /// Returns whether an object has no effect yet (D-92).
     pub fn lacks_effect(&self, object: &Object) -> bool {
         match &self.effect {
-            Effect::Full => false,
+            Effect::Full | Effect::FullAtOnce => false,
             Effect::NotYet => true,
             Effect::NotYetWith(member) => object.at(member).is_some_and(|found| !found.is_null()),
         }

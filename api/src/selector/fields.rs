@@ -133,6 +133,16 @@ pub(super) fn is_selector(text: &str) -> bool {
     terms(text).is_ok()
 }
 
+/// Returns whether a text is a field selector that demands a value of a field.
+pub(super) fn demands(text: &str, label: &str, value: &str) -> bool {
+    let is_demanded = |term: &str| match split_term(term) {
+        Some((of, false, wanted)) => of == label && unescape(wanted).is_ok_and(|own| own == value),
+        Some((_, true, _)) | None => false,
+    };
+    // linear: each term is looked at once.
+    is_selector(text) && split_terms(text).into_iter().any(is_demanded)
+}
+
 /// Splits a text at unescaped commas.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut terms = Vec::new();

@@ -63,6 +63,12 @@ impl Selection {
         fields::is_selector(text)
     }
 
+    /// Returns whether a field selector demands this value of a field. A text that is not a
+    /// selector demands nothing (AC-32).
+    pub fn demands(fields: &str, label: &str, value: &str) -> bool {
+        fields::demands(fields, label, value)
+    }
+
     /// Combines both selectors. Requirements are sorted, because their order has no meaning and
     /// equal selections must have the same identity.
     fn of(mut labels: Vec<LabelRequirement<'_>>, mut fields: Vec<FieldRequirement>) -> Selection {

@@ -40,10 +40,23 @@ fn repeated(text: &str) -> String {
     truncated_display(text, MAX_ASKED_BYTES)
 }
 
+/// Escapes the characters that mean something in HTML, because a browser may show the text
+/// (AC-30).
+fn for_html(text: String) -> String {
+    match text.contains(['&', '<', '>']) {
+        true => text
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;"),
+        false => text,
+    }
+}
+
 impl Denied<'_> {
     fn said_of_path(&self, path: &str) -> (String, StatusDetails) {
         let (user, path) = (go_quote(self.user), go_quote(&repeated(path)));
-        let message = format!("forbidden: User {user} cannot {} path {path}", self.verb);
+        let said = format!("User {user} cannot {} path {path}", self.verb);
+        let message = format!("forbidden: {}", for_html(said));
         (message, StatusDetails::default())
     }
 
@@ -68,13 +81,17 @@ impl Denied<'_> {
             "" => "at the cluster scope".to_owned(),
             namespace => format!("in the namespace {}", go_quote(namespace)),
         };
-        let message = format!(
-            "{}{named} is forbidden: User {} cannot {} resource {} in API group {} {place}",
-            qualified(&resource, &group),
+        let said = format!(
+            "User {} cannot {} resource {} in API group {} {place}",
             go_quote(self.user),
             self.verb,
             go_quote(&path),
             go_quote(&group),
+        );
+        let resource_and_group = qualified(&resource, &group);
+        let message = format!(
+            "{resource_and_group}{named} is forbidden: {}",
+            for_html(said)
         );
         let details = StatusDetails {
             name,

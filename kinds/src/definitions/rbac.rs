@@ -10,7 +10,7 @@ use api::resource::{Effect, NameRule, ResourceDefinition, ResourceScope, UpdateC
 /// colon in `system:node` (API-201, KV-6).
 fn rbac(object_type: &'static str, plural: &'static str) -> Row {
     Row {
-        effect: Effect::NotYet,
+        effect: Effect::FullAtOnce,
         name_rule: NameRule::PathSegment,
         create_on_update: true,
         update_checks: &[UpdateCheck::Object, UpdateCheck::Changes],

@@ -170,10 +170,7 @@ impl Authorizer for Policies {
     fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Authorization> {
         let answer = match self.allow(attributes) {
             true => Authorization::allow_if(true),
-            false => Authorization {
-                reason: "No policy matched.".into(),
-                ..Authorization::allow_if(false)
-            },
+            false => Authorization::no_opinion("No policy matched."),
         };
         ready(answer).boxed()
     }

@@ -106,6 +106,20 @@ fn a_missing_file_is_named_ac_40() {
 }
 
 #[test]
+fn a_file_that_others_can_write_is_refused_ac_40() {
+    use std::os::unix::fs::PermissionsExt;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), line(r#""user":"a""#)).unwrap();
+    let open = std::fs::Permissions::from_mode(0o666);
+    std::fs::set_permissions(file.path(), open).unwrap();
+    let said = Policies::load(file.path()).unwrap_err().to_string();
+    assert!(
+        said.contains("others than its owner can write it"),
+        "{said}"
+    );
+}
+
+#[test]
 fn user_and_group_must_both_match_and_one_must_be_given_ac_41() {
     for (spec, expected) in [
         (r#""user":"alice""#, true),

@@ -3,9 +3,9 @@
 //! A decision looks up the user and each group of the user, so it takes as long with ten bindings
 //! as with ten thousand.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use smol_str::SmolStr;
 
@@ -13,7 +13,7 @@ use super::objects::{Binding, RoleKind, Subject, SubjectKey};
 use super::rule::PolicyRule;
 use crate::api::text::quoting::go_quote;
 use crate::api::user_info::UserInfo;
-use crate::auth::Attributes;
+use crate::auth::{Attributes, aggregate};
 
 /// The roles and bindings of a cluster.
 #[derive(Default)]
@@ -35,16 +35,18 @@ pub struct Grant {
     pub subject: usize,
     /// The rules of the role. `None` if the role is absent.
     pub rules: Option<Arc<[PolicyRule]>>,
+    /// The reason of allowances by this grant, once one was given.
+    reason: OnceLock<SmolStr>,
 }
 
 /// The decision of RBAC about a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// A rule allows it, for this reason (AC-66).
-    Allowed(String),
+    Allowed(SmolStr),
     /// No rule allows it. The reason names the roles that bindings of the user lack, and is empty
     /// if they lack none.
-    NoOpinion(String),
+    NoOpinion(SmolStr),
 }
 
 impl RbacIndex {
@@ -157,14 +159,20 @@ impl RbacIndex {
             subject: first_subject(binding, user),
             rules: self.rules_of(binding).cloned(),
             binding: Arc::clone(binding),
+            reason: OnceLock::new(),
         };
         all.into_values().map(grant).collect()
+    }
+
+    /// Returns the rules of a role. `namespace` is empty for a ClusterRole.
+    pub fn role(&self, namespace: &str, name: &str) -> Option<&Arc<[PolicyRule]>> {
+        self.roles.get(namespace)?.get(name)
     }
 
     /// Returns the rules of the role that a binding names.
     fn rules_of(&self, binding: &Binding) -> Option<&Arc<[PolicyRule]>> {
         binding.role_kind?;
-        self.roles.get(binding.role_namespace())?.get(&binding.role)
+        self.role(binding.role_namespace(), &binding.role)
     }
 }
 
@@ -187,14 +195,14 @@ pub fn decide(grants: &[Grant], request: &Attributes<'_>) -> Verdict {
         rules.any(|rule| rule.allows(request))
     });
     match allowing {
-        Some(grant) => Verdict::Allowed(grant.reason()),
+        Some(grant) => Verdict::Allowed(grant.reason.get_or_init(|| grant.reason()).clone()),
         None => Verdict::NoOpinion(lacking(grants)),
     }
 }
 
 impl Grant {
     /// Returns the reason of an allowance (AC-66).
-    fn reason(&self) -> String {
+    fn reason(&self) -> SmolStr {
         let Binding {
             namespace,
             name,
@@ -213,7 +221,7 @@ impl Grant {
         if let Some(subject) = self.binding.subjects.get(self.subject) {
             let _ = write!(reason, " to {subject}");
         }
-        reason
+        reason.into()
     }
 
     /// Returns why the role of the binding grants nothing, if it is absent.
@@ -232,18 +240,26 @@ impl Grant {
     }
 }
 
+/// The number of absent roles that a reason names. A user may have thousands of bindings to such
+/// roles, and each refusal would name all of them.
+const ABSENT_ROLES_MAX: usize = 64;
+
 /// Returns the reason of a request that no rule allows.
-fn lacking(grants: &[Grant]) -> String {
-    let mut errors: Vec<String> = Vec::new();
-    let mut known = HashSet::new();
-    for error in grants.iter().filter_map(Grant::error) {
-        if known.insert(error.clone()) {
-            errors.push(error);
-        }
+fn lacking(grants: &[Grant]) -> SmolStr {
+    match absent_roles(grants) {
+        Some(errors) => format!("RBAC: {errors}").into(),
+        None => SmolStr::default(),
     }
-    match errors.as_slice() {
-        [] => String::new(),
-        [one] => format!("RBAC: {one}"),
-        several => format!("RBAC: [{}]", several.join(", ")),
+}
+
+/// Returns the errors of bindings that name absent roles, in Kubernetes' words. `None` if all roles
+/// are there.
+pub fn absent_roles(grants: &[Grant]) -> Option<String> {
+    let mut errors: Vec<String> = grants.iter().filter_map(Grant::error).collect();
+    let more = errors.len().saturating_sub(ABSENT_ROLES_MAX);
+    errors.truncate(ABSENT_ROLES_MAX);
+    if more > 0 {
+        errors.push(format!("and {more} more"));
     }
+    aggregate(&errors)
 }

@@ -3,12 +3,14 @@
 //! [`RbacIndex`] has all roles and bindings, by those who get them. It knows no cache: its owner
 //! adds and removes what it reads.
 
+mod escalation;
 mod index;
 mod objects;
 mod rule;
 #[cfg(test)]
 mod tests;
 
-pub use index::{Grant, RbacIndex, Verdict, decide};
+pub use escalation::{Lacking, covers, missing_rules, quoted};
+pub use index::{Grant, RbacIndex, Verdict, absent_roles, decide};
 pub use objects::{Binding, RoleKind, Subject, SubjectKey, read_rules};
 pub use rule::PolicyRule;

@@ -1,6 +1,7 @@
 //! The rules of roles, and what they allow (API-288). Pure.
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use crate::auth::Attributes;
 
@@ -8,23 +9,27 @@ use crate::auth::Attributes;
 const ALL: &str = "*";
 
 /// One rule of a Role or ClusterRole. It allows verbs on resources, or on paths.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PolicyRule {
     /// The verbs, or `*`.
-    #[serde(deserialize_with = "list")]
+    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub verbs: Vec<String>,
     /// The groups of the resources, or `*`. The core group is empty.
-    #[serde(deserialize_with = "list")]
+    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub api_groups: Vec<String>,
     /// The resources: `pods`, `pods/log`, `*/scale` or `*`.
-    #[serde(deserialize_with = "list")]
+    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
     /// The names of the objects. An empty list stands for all objects.
-    #[serde(deserialize_with = "list")]
+    #[serde(deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub resource_names: Vec<String>,
     /// The paths. A star at the end matches any suffix.
-    #[serde(rename = "nonResourceURLs", deserialize_with = "list")]
+    #[serde(
+        rename = "nonResourceURLs",
+        deserialize_with = "list",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub non_resource_urls: Vec<String>,
 }
 
@@ -36,6 +41,12 @@ pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 }
 
 impl PolicyRule {
+    /// Returns the rule as objects have it.
+    pub fn to_json(&self) -> Value {
+        // A rule consists of lists of texts, which can always be written.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
     /// Returns whether the rule allows a request.
     pub fn allows(&self, request: &Attributes<'_>) -> bool {
         match request.is_resource_request {

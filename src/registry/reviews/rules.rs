@@ -9,7 +9,7 @@ use super::Review;
 use crate::api::object::Object;
 use crate::api::status::Status;
 use crate::api::user_info::UserInfo;
-use crate::auth::{Authorizer, NonResourceRule, ResourceRule};
+use crate::auth::{Authorizer, NonResourceRule, ResourceRule, aggregate};
 use crate::registry::rest::Answering;
 
 /// Reviews which requests a user may make.
@@ -29,18 +29,27 @@ impl RulesReview {
                 verbs,
                 api_groups,
                 resources,
+                resource_names,
             } = rule;
-            json!({"verbs": verbs, "apiGroups": api_groups, "resources": resources})
+            let mut shown =
+                json!({"verbs": verbs, "apiGroups": api_groups, "resources": resources});
+            if !resource_names.is_empty() {
+                shown["resourceNames"] = json!(resource_names);
+            }
+            shown
         });
         let others = rules.of_paths.iter().map(|rule| {
             let NonResourceRule { verbs, paths } = rule;
             json!({"verbs": verbs, "nonResourceURLs": paths})
         });
-        let status = json!({
+        let mut status = json!({
             "resourceRules": resources.collect::<Vec<Value>>(),
             "nonResourceRules": others.collect::<Vec<Value>>(),
-            "incomplete": false,
+            "incomplete": rules.is_incomplete,
         });
+        if let Some(error) = aggregate(&rules.errors) {
+            status["evaluationError"] = error.into();
+        }
         // As in kube-apiserver, the response has no metadata and no spec.
         review.set_managed_fields(None);
         for part in ["metadata", "spec"] {

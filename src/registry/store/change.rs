@@ -107,7 +107,10 @@ impl RegistryStore {
             .target(dry_run)
             .guaranteed_update(request, &mut changing);
         match outcome.await {
-            Ok(WriteOutcome::Done(object)) => Ok(object),
+            Ok(WriteOutcome::Done(object)) => {
+                self.obeyed(object.revision).await;
+                Ok(object)
+            }
             Ok(WriteOutcome::Left) => Err(Box::new(Status::internal(
                 "a change did not write its object",
             ))),

@@ -66,6 +66,7 @@ impl RegistryStore {
         deduplicate(&mut object, OwnersStage::Read, context);
         let defaulted = self.default_new(Decoded(object), &request);
         let admitted = self.admit(&request, options, defaulted, None).await?;
+        self.check_rights(&request, "", &admitted, None).await?;
         let base = admitted.object().meta("generateName").to_owned();
         let is_generated = admitted.object().name().is_empty() && !base.is_empty();
         if !is_generated {
@@ -95,7 +96,7 @@ impl RegistryStore {
         admitted: Admitted,
         creation: Arc<PendingCreate>,
     ) -> Result<Arc<CachedObject>, Box<Status>> {
-        let (valid, allocated) = self.make_valid(request, options, admitted).await?;
+        let (valid, allocated) = self.make_valid(request, options, admitted, None).await?;
         let name = valid.object().name().to_owned();
         let has_base = !valid.object().meta("generateName").is_empty();
         let key = self.key(NamespacedName {
@@ -116,7 +117,10 @@ impl RegistryStore {
             outcome
         };
         match RunToCompletion::new(storing.boxed()).await {
-            Ok(created) => Ok(created),
+            Ok(created) => {
+                self.obeyed(created.revision).await;
+                Ok(created)
+            }
             Err(error) if matches!(error.kind, StorageErrorKind::KeyExists) => {
                 Err(Box::new(self.taken(key, &name, has_base).await))
             }
@@ -151,12 +155,14 @@ impl RegistryStore {
 
     /// Takes an admitted object through the remaining stages (API-94): it is prepared, validated,
     /// passed to validating admission, and gets its addresses and ports. Warns the client. A
-    /// further attempt repeats the warnings, but the client gets each once.
+    /// further attempt repeats the warnings, but the client gets each once. `created_as` is the name
+    /// in the URL of an update, which needs the right to create the object.
     pub(super) async fn make_valid(
         &self,
         request: &Request<'_>,
         options: &WriteOptions,
         mut admitted: Admitted,
+        created_as: Option<&str>,
     ) -> Result<(Valid, Option<Box<dyn Allocated>>), Box<Status>> {
         let (context, strategy) = (request.context, &self.strategy);
         strategy.set_requester(&mut admitted, &context.user);
@@ -172,6 +178,9 @@ impl RegistryStore {
         }
         if behaviour.rules().lacks_effect(valid.object()) {
             self.warn_of_no_effect(context);
+        }
+        if let Some(name) = created_as {
+            self.may_create(request, name).await?;
         }
         self.validate_admitted(request, options, &valid, None)
             .await?;

@@ -255,6 +255,7 @@ impl Deleting<'_> {
         if let (true, Ok(object)) = (deletion.removed, decoded_with_room(&deletion.object).await) {
             self.store.release(&object, self.options.dry_run).await;
         }
+        self.store.obeyed(deletion.object.revision).await;
         deletion
     }
 

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use actors::engine::Revision;
 use actors::object::CachedObject;
 use tokio::sync::watch;
 
@@ -28,6 +29,7 @@ use crate::api::patch::Patch;
 use crate::api::resource::{ResourceDefinition, convert, converted};
 use crate::api::schema::Empty;
 use crate::api::status::Status;
+use crate::auth::Authorizer;
 use crate::storage::codec::Codec;
 use crate::storage::{NewObject, ResourceStorage, Root, Storage, StorageError, StoredResource};
 use owners::Filters;
@@ -40,6 +42,7 @@ mod delete;
 mod owners;
 mod read;
 mod replacement;
+mod rights;
 mod scale;
 mod update;
 
@@ -47,6 +50,7 @@ pub use allocation::{Allocated, Allocation};
 pub use delete::{Answer, Deletion};
 pub use read::{Audience, WatchRefusal};
 pub use replacement::Replacement;
+pub use rights::{RightsCheck, RightsQuestion};
 
 /// The parts that all stores of a daemon share.
 #[derive(Clone, Default)]
@@ -67,7 +71,15 @@ pub struct StoreOptions {
     pub policies: ClusterPolicies,
     /// The allocator for objects of this resource.
     pub allocation: Option<Arc<dyn Allocation>>,
+    /// The rights that authors of objects of this resource need.
+    pub rights: Option<Arc<dyn RightsCheck>>,
+    /// Decides whether an update may create an absent object. `None` allows it.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
 }
+
+/// How long an acknowledgement waits until the daemon obeys the object. A write that is durable must
+/// not be answered much later only because a cache is being filled.
+const OBEYED_WITHIN: Duration = Duration::from_secs(1);
 
 /// The new content for an update.
 #[derive(Debug)]
@@ -175,6 +187,20 @@ impl RegistryStore {
         match dry_run {
             true => &self.storages.dry_run,
             false => &self.storages.storage,
+        }
+    }
+
+    /// Waits until the daemon obeys a write of this revision, if it obeys objects of this resource
+    /// from their acknowledgement on. Over etcd the watch of the cache delivers the write.
+    async fn obeyed(&self, revision: Revision) {
+        if let Some(cacher) = &self.storages.obeyed
+            && !cacher.reached(revision, OBEYED_WITHIN).await
+        {
+            tracing::warn!(
+                resource = %self.definition.qualified(),
+                %revision,
+                "a write is acknowledged before the daemon obeys it, because its cache is behind"
+            );
         }
     }
 

@@ -106,6 +106,7 @@ impl RegistryStore {
                 removing.await?
             }
         };
+        self.obeyed(object.revision).await;
         Ok(Written { object, created })
     }
 
@@ -152,6 +153,9 @@ impl RegistryStore {
             .target(options.dry_run)
             .delete(deletion, &mut Unconditional)
             .await;
+        if let Ok(WriteOutcome::Done(removed)) = &outcome {
+            self.obeyed(removed.revision).await;
+        }
         match outcome.map_err(|error| (error.kind.clone(), error)) {
             Ok(_)
             | Err((StorageErrorKind::KeyNotFound | StorageErrorKind::InvalidObject(_), _)) => {
@@ -270,7 +274,10 @@ impl<'u> Updating<'u> {
         self.creation = Some(Arc::new(store.options.pending_creates.begin()));
         let (request, options) = (&self.request, self.options);
         let admitted = store.admit(request, options, defaulted, None).await?;
-        let (valid, allocated) = store.make_valid(request, options, admitted).await?;
+        let name = self.name;
+        store.check_rights(request, name, &admitted, None).await?;
+        let making = store.make_valid(request, options, admitted, Some(name));
+        let (valid, allocated) = making.await?;
         self.allocated = allocated;
         Ok(valid)
     }
@@ -383,6 +390,8 @@ impl<'u> Updating<'u> {
         let admitting = store.admit(request, options, defaulted, Some(stored));
         let mut admitted = admitting.await?;
         self.check_version(admitted.object(), cached)?;
+        let checking = store.check_rights(request, self.name, &admitted, Some(stored));
+        checking.await?;
         // An update of a Scale follows the rules of the object's own endpoint.
         let part = request.subresource.filter(|part| part.kind.is_none());
         let part = part.map_or("", |part| part.name.as_str());

@@ -86,6 +86,7 @@ pub(crate) fn stored(engine: &Arc<FaultyEngine>, row: Arc<ResourceDefinition>) -
         resource,
         storage,
         dry_run,
+        obeyed: None,
     };
     (row, storages)
 }
@@ -125,6 +126,7 @@ impl Fixture {
             admission_plugins: vec!["NamespaceLifecycle"],
             delete_collection_workers: 1,
             authorizer: None,
+            rbac: None,
             policies: Default::default(),
             definitions: Default::default(),
             definition_cache: None,

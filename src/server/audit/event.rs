@@ -16,6 +16,7 @@ use super::body::{Body, Holds, ObjectNames, RequestBody, Shown, Subject, without
 use super::policy::{Decided, Level, Stage};
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::{self, UserInfo};
+use crate::auth::Authorization;
 
 /// The maximum length of a recorded user agent, as in kube-apiserver.
 const AGENT_BYTES_MAX: usize = 1024;
@@ -43,8 +44,8 @@ pub(super) struct Event {
     /// The user as whom the request is carried out, if it impersonates one.
     pub(super) impersonated: Option<Arc<UserInfo>>,
     pub(super) code: Option<u16>,
-    /// Whether the request was allowed, once it was authorized.
-    pub(super) is_allowed: Option<bool>,
+    /// The answer of the authorizers, once there is one.
+    pub(super) authorized: Option<Authorization>,
     /// The annotations of the request so far.
     pub(super) annotations: Vec<(Cow<'static, str>, String)>,
     pub(super) request: Option<RequestBody>,
@@ -233,10 +234,15 @@ impl Event {
         for (name, text) in &self.annotations {
             annotations.insert(&**name, text.as_str());
         }
-        if let Some(is_allowed) = self.is_allowed {
-            let decision = if is_allowed { "allow" } else { "forbid" };
-            annotations.insert("authorization.k8s.io/decision", decision);
-            annotations.insert("authorization.k8s.io/reason", "");
+        if let Some(answer) = &self.authorized {
+            let (decision, reason) = match (answer.is_allowed(), &answer.error) {
+                (true, _) => (Some("allow"), answer.reason.as_str()),
+                (false, None) => (Some("forbid"), answer.reason.as_str()),
+                // As in kube-apiserver, the log of the daemon has the error itself.
+                (false, Some(_)) => (None, "internal error"),
+            };
+            annotations.extend(decision.map(|said| ("authorization.k8s.io/decision", said)));
+            annotations.insert("authorization.k8s.io/reason", reason);
         }
         if self.is_truncated || is_too_long {
             annotations.insert("audit.k8s.io/truncated", "true");
@@ -395,7 +401,7 @@ pub(super) mod tests {
             stage: Stage::ResponseComplete,
             impersonated: None,
             code: Some(201),
-            is_allowed: None,
+            authorized: None,
             request: None,
             response: None,
             subject: None,

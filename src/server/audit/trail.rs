@@ -18,6 +18,7 @@ use crate::api::abandoned::Abandonment;
 use crate::api::annotations::Annotations;
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
+use crate::auth::Authorization;
 use crate::clock;
 use crate::server::respond::ResponseBody;
 use crate::server::respond::{Answer, IsStatus};
@@ -33,7 +34,7 @@ pub struct Trail {
     received: Timestamp,
     facts: OnceCell<Arc<Facts>>,
     impersonated: OnceCell<Arc<UserInfo>>,
-    is_allowed: Cell<Option<bool>>,
+    authorized: OnceCell<Authorization>,
     /// The annotations of all further events.
     pub annotations: Annotations,
     request: RefCell<Option<RequestBody>>,
@@ -51,7 +52,7 @@ impl Trail {
             received: clock::now(),
             facts: OnceCell::new(),
             impersonated: OnceCell::new(),
-            is_allowed: Cell::new(None),
+            authorized: OnceCell::new(),
             annotations: Annotations::default(),
             request: RefCell::new(None),
             subject: Arc::clone(subject),
@@ -102,8 +103,8 @@ impl Trail {
     }
 
     /// Records the result of authorization.
-    pub fn authorized(&self, is_allowed: bool) {
-        self.is_allowed.set(Some(is_allowed));
+    pub fn authorized(&self, answer: &Authorization) {
+        let _ = self.authorized.set(answer.clone());
     }
 
     /// Records the body of the request.
@@ -148,7 +149,7 @@ impl Trail {
         let code = answer.status();
         let mut event = self.event(&facts, Stage::ResponseComplete, self.received);
         event.code = Some(code.as_u16());
-        event.is_allowed = self.is_allowed.get();
+        event.authorized = self.authorized.get().cloned();
         if facts.user.is_none() {
             event.stage = Stage::ResponseStarted;
         } else if has_panicked {
@@ -207,7 +208,7 @@ impl Trail {
             at,
             impersonated: self.impersonated.get().cloned(),
             code: None,
-            is_allowed: None,
+            authorized: None,
             annotations: self.annotations.all(),
             request: None,
             response: None,
@@ -223,7 +224,7 @@ impl Drop for Trail {
         if let (Some(facts), false) = (self.facts.get(), self.is_answered.get()) {
             let mut event = self.event(facts, Stage::ResponseComplete, clock::now());
             event.code = Some(CLIENT_WENT_AWAY);
-            event.is_allowed = self.is_allowed.get();
+            event.authorized = self.authorized.get().cloned();
             event.request = self.request.take();
             event.subject = Some(Arc::clone(&self.subject));
             self.conclude(event);
@@ -249,7 +250,7 @@ fn started(facts: &Arc<Facts>, complete: &Event) -> Event {
         at: clock::now(),
         impersonated: complete.impersonated.clone(),
         code: complete.code,
-        is_allowed: complete.is_allowed,
+        authorized: complete.authorized.clone(),
         annotations: annotations.cloned().collect(),
         request: None,
         response: None,
@@ -374,7 +375,7 @@ mod tests {
         let user = Arc::new(UserInfo::authenticated("ada", Vec::new()));
         let trail = Trail::begin(&audit, &Arc::default());
         trail.authenticated(Some(&user), &parts, &info, "an-id");
-        trail.authorized(true);
+        trail.authorized(&Authorization::allow_if(true));
         carrying_out(trail).await;
         audit.close();
         let lines = std::fs::read_to_string(log).unwrap();

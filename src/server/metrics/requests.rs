@@ -13,6 +13,7 @@ use smol_str::SmolStr;
 
 use crate::api::request_info::RequestInfo;
 use crate::api::resource::ResourceDefinition;
+use crate::auth::{Authorization, Decision};
 
 const DEPRECATED: &str = "apiserver_requested_deprecated_apis";
 const BODY_BYTES: &str = "apiserver_request_body_size_bytes";
@@ -152,7 +153,6 @@ pub struct RequestMeters {
     authorization: RefCell<HashMap<&'static str, Counter>>,
     users: RefCell<HashMap<&'static str, Counter>>,
     filters: RefCell<HashMap<&'static str, Histogram>>,
-    granted: OnceCell<Counter>,
     certificates: OnceCell<Histogram>,
     bodies: RefCell<HashMap<RequestLabels, Histogram>>,
     totals: RefCell<HashMap<(RequestLabels, u16), Counter>>,
@@ -259,20 +259,15 @@ impl RequestMeters {
         sizes.record(bytes as f64);
     }
 
-    /// Records the result of authorization. `is_granted` is whether RBAC allowed the request, not
-    /// the group system:masters.
-    pub fn authorized(&self, is_allowed: bool, is_granted: bool, took: Duration) {
+    /// Records the result of authorization.
+    pub fn authorized(&self, answer: &Authorization, took: Duration) {
         self.filter("authorization", took);
-        if is_granted {
-            let granted = self.granted.get_or_init(|| {
-                counter!(
-                    "apiserver_authorization_decisions_total",
-                    "type" => "RBAC", "name" => "rbac", "decision" => "allowed",
-                )
-            });
-            granted.increment(1);
-        }
-        let result = if is_allowed { "allowed" } else { "denied" };
+        let result = match (answer.decision, &answer.error) {
+            (Decision::Allow, _) => "allowed",
+            (_, Some(_)) => "error",
+            (Decision::Deny, None) => "denied",
+            (Decision::NoOpinion, None) => "no-opinion",
+        };
         let mut attempts = self.authorization.borrow_mut();
         attempts
             .entry(result)

@@ -25,8 +25,8 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request};
 pub use metrics_service::MetricsService;
 use refusals::{
-    Refused, is_served_to_the_end, not_understood, panicked, refused_by_transport, shutting_down,
-    too_many,
+    Refused, is_served_to_the_end, not_authorized, not_understood, panicked, refused_by_transport,
+    shutting_down, too_many,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -50,9 +50,7 @@ use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
 use crate::api::text::go_text;
 use crate::api::user_info::{MASTERS, UserInfo};
-use crate::auth::{
-    Access, Attributes, Authenticated, Credentials, Unauthorized, authorization, impersonation,
-};
+use crate::auth::{Access, Attributes, Authenticated, Credentials, Unauthorized, impersonation};
 use crate::clock;
 use crate::registry::{GROUPS, RequestContext};
 use crate::server::metrics::MeteredWatch;
@@ -206,13 +204,14 @@ impl Service {
         let counted = self.admitted(info, &requester.user)?.map(Arc::new);
         let attributes = Attributes::of(&requester.user, info, &query);
         let began = Instant::now();
-        let authorized = authorization::authorize(&*server.authorizer, &attributes).await;
-        record.authorized(authorized.is_ok());
-        let is_granted = authorized.is_ok() && !requester.user.is_in(MASTERS);
+        let authorized = server.authorizer.authorize(&attributes).await;
+        record.authorized(&authorized);
         self.thread
             .requests
-            .authorized(authorized.is_ok(), is_granted, began.elapsed());
-        authorized?;
+            .authorized(&authorized, began.elapsed());
+        if !authorized.is_allowed() {
+            return Err(not_authorized(parts, &attributes, &authorized));
+        }
         let within = allowed.map_or(deadline::REQUEST, |allowed| allowed.within);
         let context = RequestContext {
             user: requester.user,

@@ -9,6 +9,7 @@ use http::uri::PathAndQuery;
 use crate::api::request_info::{RequestInfo, RequestInfoError};
 use crate::api::status::Status;
 use crate::api::text::truncation::truncated_display;
+use crate::auth::{Attributes, Authorization, authorization};
 use crate::server::health::Root;
 use crate::server::respond::{self, Answer};
 use crate::server::routes::Miss;
@@ -107,6 +108,23 @@ pub(super) fn not_understood(parts: &Parts, error: &RequestInfoError) -> Answer 
             format!("400 Bad Request: {said}\n"),
         ),
     }
+}
+
+/// Returns the refusal of a request that no authorizer allows: 403, or a page with status 500 if an
+/// authorizer failed (AC-28).
+pub(super) fn not_authorized(
+    parts: &Parts,
+    attributes: &Attributes<'_>,
+    answer: &Authorization,
+) -> Refused {
+    let Some(error) = &answer.error else {
+        return authorization::forbidden(attributes, &answer.reason).into();
+    };
+    let uri = parts.uri.path_and_query().map_or("", PathAndQuery::as_str);
+    let uri = truncated_display(uri, MAX_URL_BYTES).to_string();
+    let uri = uri.replace('&', "&amp;");
+    let text = format!("Internal Server Error: \"{uri}\": {error}\n");
+    respond::text(StatusCode::INTERNAL_SERVER_ERROR, text).into()
 }
 
 /// Whether a request is served during shutdown too. Probes and scrapers need that.

@@ -8,7 +8,7 @@ use actors::lessor::{LeaseReuse, LessorHandle};
 use actors::supervisor::{ActorSystem, CacherSpec};
 
 use super::destination::Destination;
-use crate::api::resource::ResourceDefinition;
+use crate::api::resource::{Effect, ResourceDefinition};
 use crate::storage::cached::Cached;
 use crate::storage::dry_run::DryRun;
 use crate::storage::rewrite::RewrittenStore;
@@ -85,6 +85,8 @@ impl StoragePlan {
     ) -> ResourceStorage {
         let destination = &self.destination;
         let store = self.store(actor_system);
+        let is_obeyed = self.resource.hub.rules().effect == Effect::FullAtOnce;
+        let obeyed = cacher.clone().filter(|_| is_obeyed);
         let cacher = cacher.filter(|_| destination.is_cached);
         tracing::debug!(
             resource = %destination.requested,
@@ -106,6 +108,7 @@ impl StoragePlan {
             resource: self.resource.clone(),
             storage,
             dry_run: Arc::new(dry_run),
+            obeyed,
         }
     }
 

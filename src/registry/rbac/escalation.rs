@@ -1,0 +1,257 @@
+//! Nobody writes roles and bindings that give more than their author has (API-289, AC-59 to AC-64).
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use serde_json::Value;
+
+use super::RbacAuthorizer;
+use crate::api::object::Object;
+use crate::api::status::Status;
+use crate::api::text::quoting::go_quote;
+use crate::api::user_info::MASTERS;
+use crate::auth::rbac::{Grant, Lacking, PolicyRule, absent_roles, covers, quoted, read_rules};
+use crate::auth::{Attributes, Authorizer};
+use crate::kinds::definitions::rbac as definitions;
+use crate::registry::store::{RightsCheck, RightsQuestion};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Checks the rights of authors of roles and bindings.
+pub struct Escalation {
+    rbac: Arc<RbacAuthorizer>,
+    authorizer: Arc<dyn Authorizer>,
+}
+
+/// The kinds of objects that give rights.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Role,
+    ClusterRole,
+    RoleBinding,
+    ClusterRoleBinding,
+}
+
+impl Kind {
+    fn of(object: &Object) -> Option<Kind> {
+        match object.text(&["kind"]) {
+            "Role" => Some(Kind::Role),
+            "ClusterRole" => Some(Kind::ClusterRole),
+            "RoleBinding" => Some(Kind::RoleBinding),
+            "ClusterRoleBinding" => Some(Kind::ClusterRoleBinding),
+            _ => None,
+        }
+    }
+
+    fn refused(self, name: &str, why: &str) -> Box<Status> {
+        let definition = self.definition();
+        Box::new(Status::forbidden(&definition, name, why))
+    }
+
+    fn definition(self) -> crate::api::resource::ResourceDefinition {
+        match self {
+            Kind::Role => definitions::roles(),
+            Kind::ClusterRole => definitions::clusterroles(),
+            Kind::RoleBinding => definitions::rolebindings(),
+            Kind::ClusterRoleBinding => definitions::clusterrolebindings(),
+        }
+    }
+}
+
+impl Escalation {
+    /// Creates a check by these roles and bindings, and by the authorizers for the verbs `escalate`
+    /// and `bind`.
+    pub fn new(rbac: Arc<RbacAuthorizer>, authorizer: Arc<dyn Authorizer>) -> Escalation {
+        Escalation { rbac, authorizer }
+    }
+
+    async fn checked(&self, question: RightsQuestion<'_>) -> Result<(), Box<Status>> {
+        let RightsQuestion {
+            context,
+            object,
+            stored,
+            ..
+        } = question;
+        let Some(kind) = Kind::of(object) else {
+            return Ok(());
+        };
+        if context.user.is_in(MASTERS) || stored.is_some_and(|stored| collects(stored, object)) {
+            return Ok(());
+        }
+        match kind {
+            Kind::Role | Kind::ClusterRole => self.check_role(kind, &question).await,
+            Kind::RoleBinding | Kind::ClusterRoleBinding => {
+                self.check_binding(kind, &question).await
+            }
+        }
+    }
+
+    async fn check_role(
+        &self,
+        kind: Kind,
+        question: &RightsQuestion<'_>,
+    ) -> Result<(), Box<Status>> {
+        let resource = match kind {
+            Kind::Role => "roles",
+            _ => "clusterroles",
+        };
+        if self
+            .may(question, "escalate", resource, question.name)
+            .await
+        {
+            return Ok(());
+        }
+        let name = question.object.name();
+        let rules = rules_of(question.object);
+        self.confirm(question, &rules)
+            .map_err(|why| kind.refused(name, &why))?;
+        let is_aggregated = |object: &Object| {
+            let rule = object.0.get("aggregationRule");
+            rule.is_some_and(|rule| !rule.is_null())
+        };
+        let is_concerned =
+            is_aggregated(question.object) || question.stored.is_some_and(is_aggregated);
+        if kind == Kind::ClusterRole && is_concerned {
+            let why = "must have cluster-admin privileges to use the aggregationRule";
+            self.confirm(question, &everything())
+                .map_err(|_| kind.refused(name, why))?;
+        }
+        Ok(())
+    }
+
+    async fn check_binding(
+        &self,
+        kind: Kind,
+        question: &RightsQuestion<'_>,
+    ) -> Result<(), Box<Status>> {
+        let text = |name| {
+            question
+                .object
+                .at(&["roleRef", name])
+                .and_then(Value::as_str)
+        };
+        let role = text("name").unwrap_or_default();
+        let namespace = question.namespace.unwrap_or_default();
+        let (resource, of) = match text("kind").unwrap_or_default() {
+            "ClusterRole" => ("clusterroles", ""),
+            "Role" => ("roles", namespace),
+            other => {
+                let why = format!("unsupported role reference kind: {}", go_quote(other));
+                return Err(Box::new(Status::unknown(why)));
+            }
+        };
+        if self.may(question, "bind", resource, role).await {
+            return Ok(());
+        }
+        if resource == "roles" && namespace.is_empty() {
+            let why = "Namespace parameter required.";
+            return Err(Box::new(Status::bad_request(why)));
+        }
+        if role.is_empty() {
+            return Err(Box::new(Status::bad_request("Name parameter required.")));
+        }
+        let rules = self.rbac.rules_of(of, role);
+        let rules = rules.ok_or_else(|| Box::new(Status::not_found(&kind.definition(), role)))?;
+        self.confirm(question, &rules)
+            .map_err(|why| kind.refused(question.object.name(), &why))
+    }
+
+    /// Asks for a verb on roles, in the namespace of the request.
+    async fn may(
+        &self,
+        question: &RightsQuestion<'_>,
+        verb: &str,
+        resource: &str,
+        name: &str,
+    ) -> bool {
+        let attributes = Attributes {
+            namespace: question.namespace.unwrap_or_default(),
+            name,
+            ..Attributes::on_resource(&question.context.user, verb, GROUP, resource)
+        };
+        self.authorizer.authorize(&attributes).await.is_allowed()
+    }
+
+    /// Checks that the author has all rights of these rules.
+    fn confirm(&self, question: &RightsQuestion<'_>, rules: &[PolicyRule]) -> Result<(), String> {
+        let user = &question.context.user;
+        let grants = self
+            .rbac
+            .grants(user, question.namespace.unwrap_or_default());
+        let held = grants.iter().filter_map(|grant| grant.rules.as_deref());
+        let lacking = match covers(held.flatten(), rules) {
+            Ok(()) => return Ok(()),
+            Err(lacking) => lacking,
+        };
+        let groups: Vec<&str> = user.groups.iter().map(String::as_str).collect();
+        let (name, groups) = (go_quote(&user.name), quoted(&groups));
+        let said = match lacking {
+            Lacking::Rights(lines) => lines.join("\n"),
+            Lacking::TooMany => {
+                "the rules name too many rights to compare; split them, or use *".to_owned()
+            }
+        };
+        let absent =
+            absent_in_plural(&grants).map(|absent| format!("; resolution errors: [{absent}]"));
+        Err(format!(
+            "user {name} (groups=[{groups}]) is attempting to grant RBAC permissions not currently \
+             held:\n{said}{}",
+            absent.unwrap_or_default()
+        ))
+    }
+}
+
+impl RightsCheck for Escalation {
+    fn check<'a>(&'a self, question: RightsQuestion<'a>) -> BoxFuture<'a, Result<(), Box<Status>>> {
+        self.checked(question).boxed()
+    }
+}
+
+/// Returns the errors of absent roles with the plural of their resources, as kube-apiserver's storage
+/// names them.
+fn absent_in_plural(grants: &[Grant]) -> Option<String> {
+    let errors = absent_roles(grants)?;
+    Some(errors.replace(
+        "role.rbac.authorization.k8s.io",
+        "roles.rbac.authorization.k8s.io",
+    ))
+}
+
+/// Returns the rules of a role. Rules that can't be read are refused by validation.
+fn rules_of(role: &Object) -> Arc<[PolicyRule]> {
+    let rules = role.0.get("rules").cloned().unwrap_or_default();
+    let text = serde_json::json!({ "rules": rules }).to_string();
+    read_rules(text.as_bytes()).unwrap_or_default()
+}
+
+/// Returns the rules of somebody who may do everything.
+fn everything() -> [PolicyRule; 2] {
+    let all = || vec!["*".to_owned()];
+    [
+        PolicyRule {
+            verbs: all(),
+            api_groups: all(),
+            resources: all(),
+            ..PolicyRule::default()
+        },
+        PolicyRule {
+            verbs: all(),
+            non_resource_urls: all(),
+            ..PolicyRule::default()
+        },
+    ]
+}
+
+/// Returns whether an update changes nothing but the members that a garbage collector changes
+/// (AC-63).
+fn collects(stored: &Object, object: &Object) -> bool {
+    let rest = |object: &Object| {
+        let mut rest = object.clone();
+        rest.set_managed_fields(None);
+        for member in ["ownerReferences", "finalizers", "resourceVersion"] {
+            rest.metadata_mut().remove(member);
+        }
+        rest.0
+    };
+    rest(stored) == rest(object)
+}
