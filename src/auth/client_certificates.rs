@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_common_name_is_the_user_and_the_organizations_are_the_groups_api_277() {
+    fn the_common_name_is_the_user_and_the_organizations_are_the_groups_api_277_ac_9() {
         let authority = authority();
         let certificates = ClientCertificates::new(Revocations::default());
         certificates.believe(&roots(&[&authority]));
@@ -340,6 +340,16 @@ mod tests {
                 .push(DnType::CustomDnType(UID.to_vec()), "17");
         });
         assert_eq!(asked(&certificates, &uid).unwrap().unwrap().user.uid, "17");
+        let twice = leaf(&authority, |parameters| {
+            let name = &mut parameters.distinguished_name;
+            name.push(DnType::CustomDnType(UID.to_vec()), "17");
+            name.push(DnType::CustomDnType([UID, &[1]].concat()), "18");
+        });
+        assert_eq!(
+            asked(&certificates, &twice).unwrap().unwrap().user.uid,
+            "17",
+            "another attribute is not the uid"
+        );
         let empty = leaf(&authority, |parameters| {
             let uid = DnType::CustomDnType(UID.to_vec());
             parameters.distinguished_name.push(uid, "");

@@ -30,8 +30,8 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// The time limit for one write.
 const TIME: Duration = Duration::from_secs(30);
 
-/// The facts that a server publishes about how it authenticates clients (AC-13). Certificates are in
-/// PEM; an empty text means none.
+/// The facts that a server publishes about how it authenticates clients (AC-13). Certificates are
+/// in PEM; an empty text means none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientAuthentication {
     /// The client CAs.

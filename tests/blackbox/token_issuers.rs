@@ -254,6 +254,19 @@ async fn a_file_names_issuers_and_is_followed_ac_14_ac_23() {
     write(&format!("jwt:\n{}{}", one.entry(), other.entry()));
     assert_eq!(user(&of_other).await, expected);
     assert_eq!(user(&of_one).await, expected);
+    let page = metrics(&daemon).await;
+    for series in [
+        "apiserver_authentication_config_controller_automatic_reloads_total{status=\"success\"",
+        "apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds{",
+        "apiserver_authentication_config_controller_last_config_info{",
+        "apiserver_authentication_jwt_authenticator_latency_seconds_count{result=\"success\"",
+        "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds{",
+        "apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info{",
+        "authentication_token_cache_fetch_total{status=\"ok\"}",
+        "authentication_token_cache_active_fetch_count{status=\"in_flight\"}",
+    ] {
+        assert!(page.contains(series), "AC-74, AC-75: {series}");
+    }
 }
 
 async fn metrics(daemon: &Daemon) -> String {

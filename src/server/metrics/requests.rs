@@ -397,3 +397,25 @@ fn compressed(user: &str) -> &'static str {
         _ => "other",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_share_a_few_labels_ac_74() {
+        for (user, label) in [
+            ("admin", "admin"),
+            ("kubelet", "kubelet"),
+            (
+                "system:serviceaccount:kube-system:default",
+                "system:serviceaccount:kube-system:default",
+            ),
+            ("ada@example.com", "email_id"),
+            ("system:anonymous", "other"),
+            ("ada", "other"),
+        ] {
+            assert_eq!(compressed(user), label);
+        }
+    }
+}

@@ -296,7 +296,10 @@ const CONTENTS: &[(&str, &[(Bad, &str)])] = &[
         "token-auth-file",
         &[
             (Bad::Garbage, "it is not valid UTF-8"),
-            (Bad::Text("secret\n"), "line 1 must have at least 3 columns"),
+            (
+                Bad::Text("secret\n"),
+                "must have at least 3 columns (token, user name, user uid), found 1",
+            ),
             (Bad::WrittenByOthers, "then chmod go-w it"),
         ],
     ),
