@@ -55,7 +55,7 @@ struct KnownCertificate {
 }
 
 /// The trusted authorities of client certificates.
-struct Authorities {
+pub(super) struct Authorities {
     generation: u64,
     certificates: Vec<Certificate>,
     algorithms: WebPkiSupportedAlgorithms,
@@ -161,7 +161,7 @@ fn verified(
 impl Authorities {
     /// Unreadable certificates are left out. The daemon has already refused an operator's file with
     /// any.
-    fn new(generation: u64, certificates: &[CertificateDer<'_>]) -> Authorities {
+    pub(super) fn new(generation: u64, certificates: &[CertificateDer<'_>]) -> Authorities {
         let read = certificates.iter().map(|one| Certificate::read(one));
         Authorities {
             generation,
@@ -170,7 +170,18 @@ impl Authorities {
         }
     }
 
-    fn verify(&self, chain: &[CertificateDer<'static>], now: i64) -> Result<Validity, Refused> {
+    /// The number of changes of the authorities until these.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Verifies a certificate, followed by those between it and an authority. Returns the time
+    /// during which all of them are valid.
+    pub(super) fn verify(
+        &self,
+        chain: &[CertificateDer<'static>],
+        now: i64,
+    ) -> Result<Validity, Refused> {
         let (own, between) = chain.split_first().ok_or(Refused::Unreadable)?;
         let own = Certificate::read(own)?;
         let between = between.iter().map(|one| Certificate::read(one));
@@ -226,6 +237,12 @@ fn user(own: &CertificateDer<'_>, digest: &[u8; 32]) -> Result<Option<UserInfo>,
     Ok(Some(user))
 }
 
+/// Returns the common name of a certificate.
+pub(super) fn common_name(own: &CertificateDer<'_>) -> Option<String> {
+    let (_, certificate) = X509Certificate::from_der(own).ok()?;
+    texts(certificate.subject(), &oid_registry::OID_X509_COMMON_NAME).pop()
+}
+
 /// Returns the values of an attribute of a name, in their order.
 fn texts(name: &X509Name<'_>, oid: &Oid<'_>) -> Vec<String> {
     let values = name.iter_by_oid(oid);
@@ -234,21 +251,22 @@ fn texts(name: &X509Name<'_>, oid: &Oid<'_>) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod testing {
     use rcgen::{
         BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
         IsCa, Issuer, KeyPair,
     };
 
-    use super::super::access::WatchAccess;
     use super::*;
 
-    struct Authority {
+    /// An authority of client certificates.
+    pub struct Authority {
         issuer: Issuer<'static, KeyPair>,
         der: CertificateDer<'static>,
     }
 
-    fn authority() -> Authority {
+    /// Makes an authority.
+    pub fn authority() -> Authority {
         let key = KeyPair::generate().unwrap();
         let mut parameters = CertificateParams::default();
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -259,7 +277,8 @@ mod tests {
         }
     }
 
-    fn leaf(
+    /// Makes the certificate of a client.
+    pub fn leaf(
         authority: &Authority,
         change: impl FnOnce(&mut CertificateParams),
     ) -> PeerCertificates {
@@ -275,19 +294,27 @@ mod tests {
         PeerCertificates::new(&[signed.der().clone()]).unwrap()
     }
 
-    fn roots(authorities: &[&Authority]) -> Vec<CertificateDer<'static>> {
+    /// The certificates of authorities.
+    pub fn roots(authorities: &[&Authority]) -> Vec<CertificateDer<'static>> {
         authorities.iter().map(|one| one.der.clone()).collect()
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{DistinguishedName, DnType, ExtendedKeyUsagePurpose};
+
+    use super::super::access::WatchAccess;
+    use super::testing::{authority, leaf, roots};
+    use super::*;
 
     fn asked(
         certificates: &ClientCertificates,
         peer: &PeerCertificates,
     ) -> Result<Option<Authenticated>, Unauthorized> {
         certificates.authenticate(&Credentials {
-            bearer: None,
-            is_bearer_ignored: false,
             certificates: Some(peer),
-            audiences: &[],
+            ..Credentials::default()
         })
     }
 

@@ -10,14 +10,21 @@
 //! credentials belongs to `system:anonymous`. Members of `system:masters` may do everything. Roles
 //! and bindings say what all others may do.
 
+pub mod abac;
 mod access;
 mod admin;
 mod authenticator;
+mod authenticators;
 pub mod authorization;
+pub mod authorization_config;
 mod authorizer;
+mod bootstrap_tokens;
 mod client_certificates;
+mod documents;
 mod fixed;
+mod front_proxy;
 pub mod impersonation;
+pub mod jwt;
 pub mod node;
 pub mod rbac;
 mod refused_logins;
@@ -25,6 +32,8 @@ pub mod service_accounts;
 mod static_tokens;
 mod token;
 mod token_file;
+mod token_lookups;
+pub mod webhook;
 
 pub use access::{Access, Revocations, WatchAccess};
 pub use admin::{
@@ -32,15 +41,19 @@ pub use admin::{
     read_kubeconfig, read_token, replace_token, write_kubeconfig,
 };
 pub use authenticator::{
-    Authenticated, Authenticator, Authenticators, Credentials, LiveCheck, Notes, Unauthorized,
+    Authenticated, Authenticator, Credentials, LiveCheck, Notes, Unauthorized,
 };
+pub use authenticators::{Anonymous, Authenticators};
 pub use authorizer::{
     Attributes, Authorization, Authorizer, Authorizers, Decision, Member, NonResourceRule,
     ResourceRule, Rules, aggregate,
 };
+pub use bootstrap_tokens::{BootstrapSecrets, BootstrapTokens};
 pub use client_certificates::ClientCertificates;
 pub use fixed::{AlwaysAllow, AlwaysDeny};
+pub use front_proxy::{FrontProxy, ProxyHeaders};
 pub use refused_logins::RefusedLogins;
 pub use static_tokens::{Reload, StaticTokens};
 pub use token::Token;
 pub use token_file::{TokenFileError, check_token_file};
+pub use token_lookups::{Found, TokenLookup};

@@ -258,10 +258,8 @@ mod tests {
         let bearer = Some(token.as_bytes());
         tokens
             .authenticate(&Credentials {
-                is_bearer_ignored: false,
                 bearer,
-                certificates: None,
-                audiences: &[],
+                ..Credentials::default()
             })
             .unwrap()
     }
@@ -284,12 +282,7 @@ mod tests {
         for other in ["secret-toke", "secret-token2", "x", "", "a b"] {
             assert_eq!(name(&tokens, other), None, "{other}");
         }
-        let none = Credentials {
-            bearer: None,
-            is_bearer_ignored: false,
-            certificates: None,
-            audiences: &[],
-        };
+        let none = Credentials::default();
         assert!(tokens.authenticate(&none).unwrap().is_none());
     }
 

@@ -54,11 +54,11 @@ fn understood(path: &Path) -> Result<(Users, Option<String>), TokenFileError> {
     let file = given::read(path, FILE_BYTES_MAX).map_err(unusable)?;
     // A user who can write the file can become any user.
     file.check_writers().map_err(unusable)?;
-    let users = users(file.text().map_err(unusable)?).map_err(refuse)?;
+    let users = users(path, file.text().map_err(unusable)?).map_err(refuse)?;
     Ok((users, file.close_to_readers()))
 }
 
-fn users(text: &str) -> Result<Users, String> {
+fn users(path: &Path, text: &str) -> Result<Users, String> {
     let mut users = Vec::new();
     let lines = text.trim_start_matches('\u{feff}').lines();
     for (number, line) in (1..).zip(lines).filter(|(_, line)| !line.is_empty()) {
@@ -66,10 +66,19 @@ fn users(text: &str) -> Result<Users, String> {
         let [token, name, uid] = [0, 1, 2].map(|column| line.get(column).map(String::as_str));
         let (Some(token), Some(name), Some(uid)) = (token.map(str::trim), name, uid) else {
             return Err(format!(
-                "line {number} must have at least 3 columns (token, user name, user uid), it has {}",
+                "line {number}: token file '{}' must have at least 3 columns (token, user name, \
+                 user uid), found {}",
+                path.display(),
                 line.len()
             ));
         };
+        if token.is_empty() {
+            tracing::warn!(
+                line = number,
+                "token-auth-file: a line without a token is skipped"
+            );
+            continue;
+        }
         let Some(token) = Token::new(token) else {
             return Err(format!(
                 "line {number} has no token that a header can carry"
@@ -157,7 +166,7 @@ mod tests {
     use crate::api::user_info::MASTERS;
 
     fn names(text: &str) -> Result<Vec<(String, bool)>, String> {
-        let users = users(text)?.into_iter();
+        let users = users(Path::new("/f"), text)?.into_iter();
         Ok(users
             .map(|(_, user)| (user.name.clone(), user.is_in(MASTERS)))
             .collect())
@@ -169,9 +178,15 @@ mod tests {
         let expected = [("ada", true), (" bob ", false), ("eve", false)];
         let expected = expected.map(|(name, admin)| (name.to_owned(), admin));
         assert_eq!(names(text), Ok(expected.to_vec()));
-        let eve = users(text).unwrap().pop().unwrap().1;
+        let eve = users(Path::new("/f"), text).unwrap().pop().unwrap().1;
         assert_eq!(eve.groups, ["crew", "system:authenticated"]);
         assert_eq!(eve.uid, "u3");
+    }
+
+    #[test]
+    fn a_line_without_a_token_is_skipped_ac_7() {
+        let expected = vec![("bob".to_owned(), false)];
+        assert_eq!(names(",ada,u1,system:masters\nt2,bob,u2\n"), Ok(expected));
     }
 
     /// As in kube-apiserver.
@@ -215,10 +230,8 @@ mod tests {
             let bearer = Some(&b"t1"[..]);
             let known = tokens
                 .authenticate(&Credentials {
-                    is_bearer_ignored: false,
                     bearer,
-                    certificates: None,
-                    audiences: &[],
+                    ..Credentials::default()
                 })
                 .unwrap();
             known.is_some_and(|known| known.user.name == "ada")
@@ -235,10 +248,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_no_users_is_named_and_not_shown() {
+    fn a_line_that_is_no_users_is_named_and_not_shown_ac_7() {
         for (text, problem) in [
-            ("t1,ada,u1\nt2,bob\n", "line 2 must have at least 3 columns"),
-            (",ada,u1\n", "line 1 has no token"),
+            (
+                "t1,ada,u1\nt2,bob\n",
+                "line 2: token file '/f' must have at least 3 columns (token, user name, user uid), \
+                 found 2",
+            ),
             ("se cret,ada,u1\n", "line 1 has no token"),
             ("secret,,u1\n", "line 1 has no user name"),
             ("secret,a\u{1b}[2J,u1\n", "line 1 has a control character"),

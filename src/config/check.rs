@@ -15,6 +15,8 @@ impl Config {
         refusals.extend(self.urls());
         refusals.extend(self.ports());
         refusals.extend(self.service_accounts());
+        refusals.extend(self.authentication());
+        refusals.extend(self.webhooks());
         refusals.extend(self.numbers());
         ConfigError::all(refusals)
     }
@@ -183,7 +185,23 @@ impl Config {
         let start = self.storage_initialization_timeout;
         let counting = self.etcd_count_metric_poll_period;
         let measuring = self.etcd_db_metric_poll_interval;
+        let (of_tokens, of_allowed, of_others) = (
+            self.authentication_token_webhook_cache_ttl,
+            self.authorization_webhook_cache_authorized_ttl,
+            self.authorization_webhook_cache_unauthorized_ttl,
+        );
         let periods = [
+            ("authentication-token-webhook-cache-ttl", of_tokens, KEPT),
+            (
+                "authorization-webhook-cache-authorized-ttl",
+                of_allowed,
+                KEPT,
+            ),
+            (
+                "authorization-webhook-cache-unauthorized-ttl",
+                of_others,
+                KEPT,
+            ),
             (
                 "etcd-compaction-interval",
                 self.etcd_compaction_interval,

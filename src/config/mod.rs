@@ -8,6 +8,7 @@
 //! `taffrail config`. This folder must not know the parts of the daemon that use the settings.
 
 mod admission_plugins;
+mod authentication;
 mod authorization_modes;
 mod check;
 mod connections;
@@ -21,11 +22,13 @@ mod settings;
 mod storage;
 mod unknown;
 mod values;
+mod webhooks;
 
 pub use admission_plugins::{
     ADMISSION_PLUGINS, AdmissionPluginName, AdmissionPlugins, SERVICE_ACCOUNT, VOLUME_PROTECTION,
     running_plugins,
 };
+pub use authentication::{AnonymousAuth, Texts};
 pub use authorization_modes::{AuthorizationMode, AuthorizationModes};
 pub use connections::ConnectionLimit;
 pub use controllers::{ControllerName, Controllers};

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::admission_plugins::AdmissionPlugins;
+use super::authentication::{AnonymousAuth, SIGNING_ALGORITHM, Texts, USERNAME_CLAIM};
 use super::authorization_modes::AuthorizationModes;
 use super::connections::ConnectionLimit;
 use super::controllers::Controllers;
@@ -174,12 +175,43 @@ settings! {
 
     "Authorization" {
         /// Authorizers, in the order in which they are asked, separated by commas: Node for what
-        /// kubelets need, RBAC for roles and bindings, AlwaysAllow, and AlwaysDeny. A request is
-        /// carried out if one of them allows it before another denies it. Members of
-        /// system:masters, such as the generated admin, may do everything in any case.
-        /// kube-apiserver's default is AlwaysAllow.
+        /// kubelets need, RBAC for roles and bindings, Webhook, ABAC for policies of a file,
+        /// AlwaysAllow, and AlwaysDeny. A request is carried out if one of them allows it before
+        /// another denies it. Members of system:masters, such as the generated admin, may do
+        /// everything in any case. kube-apiserver's default is AlwaysAllow.
         /// [default: Node,RBAC]
         authorization_mode: AuthorizationModes ["MODES"] = AuthorizationModes::default();
+
+        /// File of authorizers, in the format of Kubernetes' AuthorizationConfiguration, instead of
+        /// authorization-mode and authorization-webhook-config-file. It knows several webhooks with
+        /// conditions, and is read again when it changes; one with errors changes nothing. Refused
+        /// if others than its owner, the daemon's user and root can write it.
+        /// [default: none]
+        authorization_config: FilePath ["FILE"] = FilePath::unset();
+
+        /// File of the policies of the authorizer ABAC, a JSON object on each line. Read once, at
+        /// the start. Refused if others than its owner, the daemon's user and root can write it.
+        /// [default: none]
+        authorization_policy_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// Kubeconfig of the authorizer Webhook. Its current context names the server and the
+        /// credentials of this daemon.
+        /// [default: none]
+        authorization_webhook_config_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// Version of the SubjectAccessReviews that the webhook gets and answers: v1beta1 or v1.
+        /// [default: v1beta1]
+        authorization_webhook_version: String ["VERSION"] = "v1beta1".to_owned();
+
+        /// How long it is kept that the webhook has allowed a request; 0 for not at all.
+        /// [default: 5m]
+        authorization_webhook_cache_authorized_ttl: Period ["DURATION"] =
+            Period(Duration::from_secs(300));
+
+        /// How long other answers of the webhook are kept; 0 for not at all.
+        /// [default: 30s]
+        authorization_webhook_cache_unauthorized_ttl: Period ["DURATION"] =
+            Period(Duration::from_secs(30));
 
         /// Whether the daemon makes Kubernetes' roles and bindings at its start, and adds what they
         /// lack. Switch it off where a kube-apiserver does that on the same store.
@@ -237,6 +269,112 @@ settings! {
         /// [default: true]
         service_account_lookup: Switch ["BOOL"]
             {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
+    }
+
+    "Authentication" {
+        /// Whether requests without credentials are those of system:anonymous. If not, they get
+        /// 401. auto is true.
+        /// [default: auto]
+        anonymous_auth: AnonymousAuth ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = AnonymousAuth(None);
+
+        /// File of issuers of tokens, and of the paths that are served to anonymous requests, in
+        /// the format of Kubernetes' AuthenticationConfiguration. It is read again when it
+        /// changes; one with errors changes nothing. Refused if others than its owner, the
+        /// daemon's user and root can write it.
+        /// [default: none]
+        authentication_config: FilePath ["FILE"] = FilePath::unset();
+
+        /// Whether Secrets of the type bootstrap.kubernetes.io/token in kube-system are tokens, as
+        /// kubeadm uses them.
+        /// [default: false]
+        enable_bootstrap_token_auth: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+
+        /// Authorities (PEM) that sign the certificates of front proxies. A front proxy names the
+        /// users of its requests in headers. The file is refused if others than its owner, the
+        /// daemon's user and root can write it.
+        /// [default: none]
+        requestheader_client_ca_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// Common names of the certificates of front proxies, separated by commas. Unset, all of
+        /// requestheader-client-ca-file are.
+        /// [default: none]
+        requestheader_allowed_names: Texts ["NAMES"] = Texts::default();
+
+        /// Headers that have the name of the user, separated by commas. The first one with a value
+        /// counts. X-Remote-User is common.
+        /// [default: none]
+        requestheader_username_headers: Texts ["HEADERS"] = Texts::default();
+
+        /// Headers that have the uid of the user, separated by commas. X-Remote-Uid must be one.
+        /// [default: none]
+        requestheader_uid_headers: Texts ["HEADERS"] = Texts::default();
+
+        /// Headers that have a group of the user, separated by commas. X-Remote-Group is common.
+        /// [default: none]
+        requestheader_group_headers: Texts ["HEADERS"] = Texts::default();
+
+        /// Prefixes of headers that have further data of the user, separated by commas.
+        /// X-Remote-Extra- is common.
+        /// [default: none]
+        requestheader_extra_headers_prefix: Texts ["PREFIXES"] = Texts::default();
+
+        /// URL (https) of the issuer of OpenID Connect whose tokens are accepted. Its keys are read
+        /// from there. authentication-config knows several issuers, and more options.
+        /// [default: none]
+        oidc_issuer_url: String ["URL"] = String::new();
+
+        /// The audience that the tokens of oidc-issuer-url must have.
+        /// [default: none]
+        oidc_client_id: String ["ID"] = String::new();
+
+        /// Authorities (PEM) that sign the certificate of oidc-issuer-url. Unset, they are those
+        /// that the machine trusts.
+        /// [default: none]
+        oidc_ca_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// The claim that has the name of the user.
+        /// [default: sub]
+        oidc_username_claim: String ["CLAIM"] = USERNAME_CLAIM.to_owned();
+
+        /// The prefix of names of users; - means none. Unset, it is the issuer and #, unless
+        /// oidc-username-claim is email.
+        /// [default: none]
+        oidc_username_prefix: String ["PREFIX"] = String::new();
+
+        /// The claim that has the groups of the user: a text or a list.
+        /// [default: none]
+        oidc_groups_claim: String ["CLAIM"] = String::new();
+
+        /// The prefix of groups.
+        /// [default: none]
+        oidc_groups_prefix: String ["PREFIX"] = String::new();
+
+        /// Algorithms of signatures that are accepted, separated by commas: RS, ES or PS, with 256,
+        /// 384 or 512.
+        /// [default: RS256]
+        oidc_signing_algs: Names ["NAMES"] = Names(vec![SIGNING_ALGORITHM.to_owned()]);
+
+        /// Claims that tokens must have, as claim=value, separated by commas.
+        /// [default: none]
+        oidc_required_claim: Names ["CLAIMS"] = Names::default();
+    }
+
+    "Webhook for tokens" {
+        /// Kubeconfig of a webhook that is asked for the users of tokens which nothing else knows.
+        /// Its current context names the server and the credentials of this daemon.
+        /// [default: none]
+        authentication_token_webhook_config_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// Version of the TokenReviews that the webhook gets and answers: v1beta1 or v1.
+        /// [default: v1beta1]
+        authentication_token_webhook_version: String ["VERSION"] = "v1beta1".to_owned();
+
+        /// How long answers of the webhook are kept; 0 for not at all.
+        /// [default: 2m]
+        authentication_token_webhook_cache_ttl: Period ["DURATION"] =
+            Period(Duration::from_secs(120));
     }
 
     "Storage" {

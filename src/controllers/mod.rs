@@ -41,7 +41,7 @@ use leader_elector::LeaderElector;
 use namespace_controller::NamespaceController;
 pub use service_accounts::Provisions;
 use service_accounts::ServiceAccountsController;
-pub use system_config_maps::SystemConfigMaps;
+pub use system_config_maps::{ClientAuthentication, SystemConfigMaps};
 pub use system_objects::{
     ensure_default_account, ensure_system_namespaces, ensure_system_priority_classes,
 };

@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use jiff::civil::Date;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -12,6 +14,7 @@ use crate::api::options::WriteOptions;
 use crate::api::status::{Status, StatusReason};
 use crate::clock;
 use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource};
+use crate::x509::Certificate;
 
 const NAMESPACE: &str = "kube-system";
 /// The ConfigMap with the day since when the use of tokens in Secrets is tracked.
@@ -20,34 +23,51 @@ const SINCE: &str = "since";
 /// The ConfigMap that publishes how clients are authenticated.
 const AUTHENTICATION: &str = "extension-apiserver-authentication";
 const AUTHORITIES: &str = "client-ca-file";
+const PROXY_AUTHORITIES: &str = "requestheader-client-ca-file";
 
 /// The interval between checks.
 const PAUSE: Duration = Duration::from_secs(10);
 /// The time limit for one write.
 const TIME: Duration = Duration::from_secs(30);
 
-/// Returns the certificates of the client CAs in PEM, or an empty text.
-pub type ClientAuthorities = Box<dyn Fn() -> String + Send + Sync>;
+/// The facts that a server publishes about how it authenticates clients (AC-13). Certificates are in
+/// PEM; an empty text means none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientAuthentication {
+    /// The client CAs.
+    pub client_authorities: String,
+    /// The CAs of front proxies. Without any, nothing of front proxies is published.
+    pub proxy_authorities: String,
+    /// Headers with the name of a user.
+    pub username_headers: Vec<String>,
+    /// Headers with the uid of a user. Without any, there is no such entry.
+    pub uid_headers: Vec<String>,
+    /// Headers with a group of a user.
+    pub group_headers: Vec<String>,
+    /// Prefixes of headers with further data.
+    pub extra_headers_prefix: Vec<String>,
+    /// The common names of front proxies.
+    pub allowed_names: Vec<String>,
+}
+
+/// Returns what is published now.
+pub type Publishes = Box<dyn Fn() -> ClientAuthentication + Send + Sync>;
 
 /// The controller of the ConfigMaps.
 pub struct SystemConfigMaps {
     registry: Registry,
     knows_accounts: bool,
-    client_authorities: ClientAuthorities,
+    publishes: Publishes,
 }
 
 impl SystemConfigMaps {
     /// Creates the controller for this registry. The use of tokens is tracked only if service
     /// account tokens are accepted at all.
-    pub fn new(
-        registry: Registry,
-        knows_accounts: bool,
-        client_authorities: ClientAuthorities,
-    ) -> SystemConfigMaps {
+    pub fn new(registry: Registry, knows_accounts: bool, publishes: Publishes) -> SystemConfigMaps {
         SystemConfigMaps {
             registry,
             knows_accounts,
-            client_authorities,
+            publishes,
         }
     }
 
@@ -82,36 +102,83 @@ impl SystemConfigMaps {
                 };
             ensure(&store, TRACKING, &mend).await?;
         }
-        let authorities = (self.client_authorities)();
-        if !authorities.is_empty() {
-            let mend = |data: Option<&Value>| with_authorities(data, &authorities);
+        let own = (self.publishes)();
+        if own != ClientAuthentication::default() {
+            let mend = |data: Option<&Value>| published(data, &own);
             ensure(&store, AUTHENTICATION, &mend).await?;
         }
         Ok(())
     }
 }
 
-/// Returns the data with these certificates added to the client CAs, or `None` if nothing is
-/// missing. The data of other servers stays.
-fn with_authorities(data: Option<&Value>, own: &str) -> Option<Value> {
-    const END: &str = "-----END CERTIFICATE-----";
-    let mut data = data.and_then(Value::as_object).cloned().unwrap_or_default();
-    let known = data.get(AUTHORITIES).and_then(Value::as_str);
-    let mut all = known.unwrap_or_default().to_owned();
-    let mut is_changed = false;
-    for certificate in own.split_inclusive(END) {
-        let certificate = certificate.trim();
-        if certificate.ends_with(END) && !all.contains(certificate) {
-            if !all.is_empty() && !all.ends_with('\n') {
-                all.push('\n');
+/// Returns the data united with what this server publishes, or `None` if nothing is missing. The
+/// data of other servers stays, except expired certificates.
+fn published(data: Option<&Value>, own: &ClientAuthentication) -> Option<Value> {
+    let before = data.and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut data = before.clone();
+    let mut unite_certificates = |key: &str, own: &str| {
+        let known = before.get(key).and_then(Value::as_str).unwrap_or_default();
+        let all = united_certificates(known, own);
+        if all != known {
+            data.insert(key.to_owned(), all.into());
+        }
+    };
+    unite_certificates(AUTHORITIES, &own.client_authorities);
+    unite_certificates(PROXY_AUTHORITIES, &own.proxy_authorities);
+    if !own.proxy_authorities.is_empty() {
+        for (key, list) in [
+            ("requestheader-username-headers", &own.username_headers),
+            ("requestheader-group-headers", &own.group_headers),
+            (
+                "requestheader-extra-headers-prefix",
+                &own.extra_headers_prefix,
+            ),
+            ("requestheader-allowed-names", &own.allowed_names),
+            ("requestheader-uid-headers", &own.uid_headers),
+        ] {
+            if key == "requestheader-uid-headers" && list.is_empty() && !data.contains_key(key) {
+                continue;
             }
-            all.push_str(certificate);
-            all.push('\n');
-            is_changed = true;
+            let known = before.get(key).and_then(Value::as_str).unwrap_or_default();
+            let known: Option<Vec<String>> = serde_json::from_str(known).ok();
+            let mut all = known.clone().unwrap_or_default();
+            for text in list {
+                if !all.contains(text) {
+                    all.push(text.clone());
+                }
+            }
+            if known.as_ref() != Some(&all) {
+                data.insert(key.to_owned(), json!(all).to_string().into());
+            }
         }
     }
-    data.insert(AUTHORITIES.to_owned(), all.into());
-    is_changed.then_some(Value::Object(data))
+    (data != before).then_some(Value::Object(data))
+}
+
+/// Returns the certificates of both texts, each once and without expired ones.
+fn united_certificates(known: &str, own: &str) -> String {
+    const END: &str = "-----END CERTIFICATE-----";
+    let mut all = Vec::new();
+    let blocks = known.split_inclusive(END).chain(own.split_inclusive(END));
+    for block in blocks.map(str::trim) {
+        if block.ends_with(END) && !all.contains(&block) && !has_expired(block) {
+            all.push(block);
+        }
+    }
+    let mut text = all.join("\n");
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns whether a certificate has expired. One that cannot be read stays.
+fn has_expired(block: &str) -> bool {
+    let Ok(der) = CertificateDer::from_pem_slice(block.as_bytes()) else {
+        return false;
+    };
+    let until = Certificate::read(&der).map(|certificate| certificate.valid_until());
+    until.is_ok_and(|until| until < clock::now().as_second())
 }
 
 /// Returns whether a field is a day that is not in the future. Days are compared as texts.
@@ -173,20 +240,71 @@ async fn ensure(
 mod tests {
     use super::*;
 
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
     #[test]
-    fn authorities_of_other_servers_stay() {
+    fn authorities_of_other_servers_stay_ac_13() {
         let block = |name: &str| {
             format!("-----BEGIN CERTIFICATE-----\n{name}\n-----END CERTIFICATE-----\n")
         };
+        let of = |client_authorities: &str| ClientAuthentication {
+            client_authorities: client_authorities.to_owned(),
+            ..ClientAuthentication::default()
+        };
         let (a, b, c) = (block("a"), block("b"), block("c"));
-        let first = with_authorities(None, &format!("{a}{b}")).unwrap();
+        let first = published(None, &of(&format!("{a}{b}"))).unwrap();
         assert_eq!(first, json!({AUTHORITIES: format!("{a}{b}")}));
-        assert_eq!(with_authorities(Some(&first), &b), None);
+        assert_eq!(published(Some(&first), &of(&b)), None);
         let mut others = first.clone();
         others["requestheader-username-headers"] = "[]".into();
-        let second = with_authorities(Some(&others), &format!("{c}{a}")).unwrap();
+        let second = published(Some(&others), &of(&format!("{c}{a}"))).unwrap();
         assert_eq!(second[AUTHORITIES], format!("{a}{b}{c}"));
         assert_eq!(second["requestheader-username-headers"], "[]");
+    }
+
+    #[test]
+    fn expired_certificates_are_dropped_ac_13() {
+        let pem = |year: i32| {
+            let mut parameters = rcgen::CertificateParams::default();
+            parameters.not_before = rcgen::date_time_ymd(2000, 1, 1);
+            parameters.not_after = rcgen::date_time_ymd(year, 1, 1);
+            let key = rcgen::KeyPair::generate().unwrap();
+            let pem = parameters.self_signed(&key).unwrap().pem();
+            format!("{}\n", pem.trim().replace("\r\n", "\n"))
+        };
+        let (past, later) = (pem(2020), pem(2222));
+        assert_eq!(united_certificates(&past, &later), later);
+        assert_eq!(united_certificates(&later, &past), later);
+    }
+
+    #[test]
+    fn lists_of_front_proxies_are_united_ac_13() {
+        let mut own = ClientAuthentication {
+            proxy_authorities: "-----BEGIN CERTIFICATE-----\na\n-----END CERTIFICATE-----\n"
+                .to_owned(),
+            username_headers: texts(&["X-Remote-User"]),
+            group_headers: texts(&["X-Remote-Group"]),
+            extra_headers_prefix: texts(&["X-Remote-Extra-"]),
+            ..ClientAuthentication::default()
+        };
+        let first = published(None, &own).unwrap();
+        let expected = json!({
+            PROXY_AUTHORITIES: own.proxy_authorities,
+            "requestheader-username-headers": "[\"X-Remote-User\"]",
+            "requestheader-group-headers": "[\"X-Remote-Group\"]",
+            "requestheader-extra-headers-prefix": "[\"X-Remote-Extra-\"]",
+            "requestheader-allowed-names": "[]",
+        });
+        assert_eq!(first, expected);
+        assert_eq!(published(Some(&first), &own), None);
+        own.username_headers = texts(&["X-Own", "X-Remote-User"]);
+        own.uid_headers = texts(&["X-Remote-Uid"]);
+        let second = published(Some(&first), &own).unwrap();
+        let names = &second["requestheader-username-headers"];
+        assert_eq!(names, "[\"X-Remote-User\",\"X-Own\"]");
+        assert_eq!(second["requestheader-uid-headers"], "[\"X-Remote-Uid\"]");
     }
 
     #[test]

@@ -217,6 +217,7 @@ pub(super) fn started(
         caches: Arc::new(move |resource| caches.cacher(resource)),
         empties_namespaces: true,
         collects_garbage: true,
+        aggregates_roles: false,
         provisions: Provisions::default(),
         protections: Protections::default(),
     };

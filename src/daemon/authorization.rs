@@ -5,20 +5,24 @@ use std::sync::Arc;
 use actors::supervisor::ActorSystem;
 
 use super::StartError;
-use crate::auth::{AlwaysAllow, AlwaysDeny, Authorizer, Authorizers, Member};
-use crate::config::{AuthorizationMode, Config};
+use super::authorization_chain::{self, OfObjects};
+use crate::auth::Authorizer;
+use crate::auth::authorization_config::{AuthorizerType, ConfiguredAuthorizers};
+use crate::config::Config;
 use crate::registry::rbac::{RBAC_CACHES, RbacAuthorizer};
-use crate::registry::{NodeAuthorizer, StoredVersion};
+use crate::registry::{NODE_CACHES, NodeAuthorizer};
 use crate::storage::factory::StoragePlan;
 
 /// The authorizers of a daemon.
 pub(super) struct Authorization {
     /// All of them, in the configured order.
     pub(super) all: Arc<dyn Authorizer>,
+    /// The same if a file configures them, which may change.
+    pub(super) configured: Option<Arc<ConfiguredAuthorizers>>,
     /// The roles and bindings, if they are served. Whatever the modes are, they limit who may write
     /// roles.
     pub(super) rbac: Option<Arc<RbacAuthorizer>>,
-    /// What nodes may do, if that is one of the modes. The start has it follow its caches.
+    /// The rights of nodes, if that is one of the modes. The start has it follow its caches.
     pub(super) nodes: Option<NodeAuthorizer>,
 }
 
@@ -26,47 +30,31 @@ impl Authorization {
     /// Creates the authorizers. They follow watch caches of the actor system.
     ///
     /// # Errors
-    /// [`StartError::NoRoles`]
+    /// [`StartError::NoRoles`], [`StartError::Authorization`]
     pub(super) fn new(
         config: &Config,
         actor_system: &ActorSystem,
         plans: &[StoragePlan],
-        resources: &[StoredVersion],
     ) -> Result<Authorization, StartError> {
         let rbac = roles_and_bindings(actor_system);
         let absent = rbac.as_ref().err().copied();
         let rbac = rbac.ok();
-        let (mut members, mut nodes) = (Vec::new(), None);
-        for mode in &config.authorization_mode.0 {
-            let authorizer: Arc<dyn Authorizer> = match mode {
-                AuthorizationMode::AlwaysAllow => Arc::new(AlwaysAllow),
-                AuthorizationMode::AlwaysDeny => Arc::new(AlwaysDeny),
-                AuthorizationMode::Rbac => match (&rbac, absent) {
-                    (Some(rbac), _) => rbac.clone(),
-                    (None, absent) => return Err(StartError::NoRoles(absent.unwrap_or_default())),
-                },
-                AuthorizationMode::Node => {
-                    let is_read = |name: &str| {
-                        let mut plans = plans.iter();
-                        // linear: called for four resources.
-                        plans.any(|plan| {
-                            plan.resource().name == name && plan.destination().is_cached
-                        })
-                    };
-                    let cache = |name: &str| Some((actor_system.cacher(name)?, is_read(name)));
-                    Arc::new(nodes.insert(NodeAuthorizer::new(resources, cache)).clone())
-                }
-                // The check of the configuration refuses them.
-                AuthorizationMode::Abac | AuthorizationMode::Webhook => continue,
-            };
-            members.push(Member {
-                kind: mode.name(),
-                name: mode.name().to_ascii_lowercase(),
-                authorizer,
-            });
+        let wants_roles = authorization_chain::wants(config, AuthorizerType::Rbac);
+        if wants_roles && let Some(absent) = absent {
+            return Err(StartError::NoRoles(absent));
         }
+        let wants_nodes = authorization_chain::wants(config, AuthorizerType::Node);
+        let nodes = wants_nodes.then(|| nodes(actor_system, plans));
+        let of_objects = OfObjects {
+            node: nodes
+                .clone()
+                .map(|nodes| Arc::new(nodes) as Arc<dyn Authorizer>),
+            rbac: rbac.clone().map(|rbac| rbac as Arc<dyn Authorizer>),
+        };
+        let chain = authorization_chain::chain(config, of_objects, Arc::default())?;
         Ok(Authorization {
-            all: Arc::new(Authorizers::new(members)),
+            all: chain.all,
+            configured: chain.configured,
             rbac,
             nodes,
         })
@@ -83,4 +71,24 @@ fn roles_and_bindings(actor_system: &ActorSystem) -> Result<Arc<RbacAuthorizer>,
         cache(cluster_bindings)?,
         cache(bindings)?,
     ])))
+}
+
+/// Returns the authorizer of nodes. Without a watch cache, clients and the authorizer may see
+/// different states for a moment.
+fn nodes(actor_system: &ActorSystem, plans: &[StoragePlan]) -> NodeAuthorizer {
+    let name = |plan: &StoragePlan| plan.resource().name.clone();
+    let plans: Vec<&StoragePlan> = plans
+        .iter()
+        .filter(|plan| NODE_CACHES.contains(&&*name(plan)))
+        .collect();
+    let versions = plans.iter();
+    let versions = versions.flat_map(|plan| plan.build_versions(actor_system));
+    let versions: Vec<_> = versions.collect();
+    let is_read = |wanted: &str| {
+        let mut plans = plans.iter();
+        // linear: four resources.
+        plans.any(|plan| name(plan) == wanted && plan.destination().is_cached)
+    };
+    let cache = |name: &str| Some((actor_system.cacher(name)?, is_read(name)));
+    NodeAuthorizer::new(&versions, cache)
 }

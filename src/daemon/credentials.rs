@@ -8,10 +8,14 @@ use arc_swap::ArcSwap;
 use rustls::ServerConfig;
 
 use super::StartError;
+use super::authorization_chain;
+use super::token_issuers::TokenIssuers;
+use super::webhooks;
 use crate::api::user_info::UserInfo;
 use crate::auth::service_accounts::{KeyReload, ServiceAccountConfig, ServiceAccountTokens};
 use crate::auth::{
-    Authenticators, ClientCertificates, Reload, Revocations, StaticTokens, Token,
+    Authenticator, Authenticators, BootstrapSecrets, BootstrapTokens, ClientCertificates,
+    FrontProxy, ProxyHeaders, Reload, Revocations, StaticTokens, Token, TokenLookup,
     load_or_create_token, write_kubeconfig,
 };
 use crate::config::Config;
@@ -25,6 +29,9 @@ pub(super) struct Credentials {
     tls: Tls,
     tokens: Arc<StaticTokens>,
     certificates: Arc<ClientCertificates>,
+    front_proxy: Option<Arc<FrontProxy>>,
+    bootstrap_tokens: Option<Arc<BootstrapTokens>>,
+    token_issuers: TokenIssuers,
     service_accounts: Arc<ServiceAccountTokens>,
     authenticator: Arc<Authenticators>,
     etcd: Option<Arc<ClientTls>>,
@@ -61,19 +68,41 @@ impl Credentials {
         let service_accounts = service_accounts(config);
         let service_accounts = ServiceAccountTokens::load(service_accounts, revocations.clone())?;
         let service_accounts = Arc::new(service_accounts);
-        let authenticator = Authenticators::new(
-            vec![
-                certificates.clone(),
-                tokens.clone(),
-                service_accounts.clone(),
-            ],
-            revocations,
-        );
+        let headers = Arc::new(proxy_headers(config));
+        let front_proxy = front_proxy(config, &headers, &tls, &revocations);
+        let bootstrap_tokens = config.enable_bootstrap_token_auth.0;
+        let bootstrap_tokens = bootstrap_tokens.then(Arc::<BootstrapTokens>::default);
+        // The order of Kubernetes (AC-1).
+        let proxy = front_proxy.clone().map(|one| one as Arc<dyn Authenticator>);
+        let mut members: Vec<Arc<dyn Authenticator>> = proxy.into_iter().collect();
+        members.extend([
+            certificates.clone() as Arc<dyn Authenticator>,
+            tokens.clone(),
+        ]);
+        members.push(service_accounts.clone());
+        let token_issuers = TokenIssuers::start(config, &revocations)?;
+        let look_ups = bootstrap_tokens.clone();
+        let look_ups = look_ups.into_iter().map(|one| one as Arc<dyn TokenLookup>);
+        let jwt = token_issuers.issuers.clone();
+        let look_ups = look_ups.chain(jwt.map(|one| one as Arc<dyn TokenLookup>));
+        let audiences = &service_accounts.config().audiences;
+        let webhook = webhooks::of_tokens(config, &Arc::default(), audiences)?;
+        let look_ups = look_ups.chain(webhook);
+        let authenticator = Authenticators::new(members, revocations)
+            .looking_up(look_ups.collect())
+            .behind_proxies(headers)
+            .serving_anonymous(authorization_chain::served(
+                config,
+                token_issuers.anonymous.clone(),
+            ));
         Ok(Credentials {
             kubeconfig: write_kubeconfig(data_dir, address, &tls.trust_pem(), &token)?,
             tls,
             tokens,
             certificates,
+            front_proxy,
+            bootstrap_tokens,
+            token_issuers,
             service_accounts,
             etcd,
             authenticator: Arc::new(authenticator),
@@ -95,6 +124,23 @@ impl Credentials {
     /// Returns the client CAs, in PEM.
     pub(super) fn client_authorities_pem(&self) -> String {
         self.tls.client_authorities_pem()
+    }
+
+    /// Returns the authorities of front proxies, in PEM.
+    pub(super) fn proxy_authorities_pem(&self) -> String {
+        self.tls.proxy_authorities_pem()
+    }
+
+    /// Sets where the Secrets of bootstrap tokens are read.
+    pub(super) fn attach_secrets<S: BootstrapSecrets>(&self, secrets: &Arc<S>) {
+        if let Some(tokens) = &self.bootstrap_tokens {
+            tokens.attach(secrets.clone());
+        }
+    }
+
+    /// Returns the task that follows the authentication configuration, if there is one.
+    pub(super) fn follow_issuers(&self) -> Option<impl Future<Output = ()> + use<>> {
+        self.token_issuers.follow()
     }
 
     pub(super) fn service_accounts(&self) -> &Arc<ServiceAccountTokens> {
@@ -179,6 +225,19 @@ impl Credentials {
                     let watches_ended = self.certificates.believe(&self.tls.client_authorities());
                     tracing::info!(because, watches_ended, "the client CAs were reloaded");
                 }
+                if let Some(proxy) = self
+                    .front_proxy
+                    .as_ref()
+                    .filter(|_| reload.proxy_authorities)
+                {
+                    let authorities = self.tls.proxy_authorities();
+                    let watches_ended = proxy.believe(&authorities, reload.has_lost_proxies);
+                    tracing::info!(
+                        because,
+                        watches_ended,
+                        "the CAs of front proxies were reloaded"
+                    );
+                }
             }
         }
     }
@@ -236,6 +295,60 @@ impl Credentials {
             "the token files were read again"
         );
     }
+}
+
+/// Returns the names of the headers that front proxies set.
+fn proxy_headers(config: &Config) -> ProxyHeaders {
+    ProxyHeaders::new(
+        &config.requestheader_username_headers.0,
+        &config.requestheader_uid_headers.0,
+        &config.requestheader_group_headers.0,
+        &config.requestheader_extra_headers_prefix.0,
+    )
+}
+
+/// Returns the authenticator of front proxies, if there are any (AC-10).
+fn front_proxy(
+    config: &Config,
+    headers: &Arc<ProxyHeaders>,
+    tls: &Tls,
+    revocations: &Revocations,
+) -> Option<Arc<FrontProxy>> {
+    if !config.requestheader_client_ca_file.is_set() {
+        return None;
+    }
+    let standard = [
+        (
+            "username-headers",
+            &config.requestheader_username_headers,
+            "X-Remote-User",
+        ),
+        (
+            "group-headers",
+            &config.requestheader_group_headers,
+            "X-Remote-Group",
+        ),
+        (
+            "extra-headers-prefix",
+            &config.requestheader_extra_headers_prefix,
+            "X-Remote-Extra-",
+        ),
+    ];
+    for (name, list, standard) in standard {
+        let is_standard = |text: &String| text.trim().eq_ignore_ascii_case(standard);
+        // linear: a few names of headers, at the start.
+        if !list.0.is_empty() && !list.0.iter().any(is_standard) {
+            tracing::warn!(
+                "--requestheader-{name} is set without specifying the standard {standard} header - \
+                 API aggregation will not work"
+            );
+        }
+    }
+    let allowed = config.requestheader_allowed_names.0.iter();
+    let allowed = allowed.map(|name| name.trim().to_owned()).collect();
+    let proxy = FrontProxy::new(Arc::clone(headers), allowed, revocations.clone());
+    proxy.believe(&tls.proxy_authorities(), false);
+    Some(Arc::new(proxy))
 }
 
 /// Returns the configuration for issuing and verifying tokens of service accounts.

@@ -7,6 +7,7 @@
 
 mod addition_pace;
 mod authorization;
+mod authorization_chain;
 mod credentials;
 mod custom;
 mod encryption;
@@ -21,6 +22,8 @@ mod service_network;
 mod sharing;
 mod start_error;
 mod stores;
+mod token_issuers;
+mod webhooks;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -35,11 +38,11 @@ use actors::watchdog::Watchdog;
 
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
-use crate::auth::service_accounts::ServiceAccountTokens;
+use crate::auth::authorization_config::AuthorizerType;
 use crate::auth::{Authorizer, Token};
 use crate::build_info;
 use crate::cli::Announcement;
-use crate::config::{AuthorizationMode, Config, StorageBackend, running_plugins};
+use crate::config::{Config, StorageBackend, running_plugins};
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{self, Controllers};
 use crate::custom_resources::CustomResources;
@@ -49,7 +52,7 @@ use crate::registry::deletion::Collector;
 use crate::registry::rbac::RBAC_CACHES;
 use crate::registry::service_account_tokens::{BoundObjects, TokenStore};
 use crate::registry::{
-    ClusterParts, DefinitionLimits, NODE_CACHES, Registry, RestStorage, StoredVersion, reviews,
+    ClusterParts, DefinitionLimits, NODE_CACHES, Registry, RestStorage, reviews,
 };
 use crate::server::api_server::{ApiServer, ApiServerConfig};
 use crate::server::audit::Audit;
@@ -141,13 +144,9 @@ impl Daemon {
             cached(&plans, &config),
         )?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
-        let versions = plans
-            .iter()
-            .flat_map(|plan| plan.build_versions(&actor_system));
-        let versions: Vec<_> = versions.collect();
-        let authorization = Authorization::new(&config, &actor_system, &plans, &versions)?;
+        let authorization = Authorization::new(&config, &actor_system, &plans)?;
         let authorizer = Arc::clone(&authorization.all);
-        let registry = assemble(&config, versions, &unserved, &actor_system, &authorization);
+        let registry = assemble(&config, &plans, &unserved, &actor_system, &authorization);
         add_others(&registry, &config, &credentials, &stores, &authorizer);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
@@ -169,6 +168,8 @@ impl Daemon {
         let counter = options::object_counter(&config, &registry);
         background.extend([actix_rt::spawn(start.run()), actix_rt::spawn(counter.run())]);
         background.extend(service_manager.watched(watchdog.clone()));
+        let configured = authorization.configured.into_iter();
+        background.extend(configured.map(|file| actix_rt::spawn(file.follow())));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
         let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
         let resources = Resources::new(resources::Parts {
@@ -344,12 +345,15 @@ impl Daemon {
 /// Creates the registry of the planned resources.
 fn assemble(
     config: &Config,
-    versions: Vec<StoredVersion>,
+    plans: &[StoragePlan],
     unserved: &UnservedPlans,
     actor_system: &ActorSystem,
     authorization: &Authorization,
 ) -> Registry {
     let network = service_network::of(config, &unserved.range_allocations, actor_system);
+    let plans = plans.iter();
+    let versions = plans.flat_map(|plan| plan.build_versions(actor_system));
+    let versions: Vec<_> = versions.collect();
     let root = Root::from(config.etcd_prefix.as_str());
     let collector = match config.enable_garbage_collector.0 {
         true => Collector::Running,
@@ -390,7 +394,10 @@ fn followed(
     series: &Series,
 ) -> Vec<JoinHandle<()>> {
     let files = encryption::follow(config, encryption).into_iter();
-    let all = files.chain([reload::follow(credentials.clone())]);
+    let issuers = credentials.follow_issuers().map(actix_rt::spawn);
+    let all = files
+        .chain([reload::follow(credentials.clone())])
+        .chain(issuers);
     all.chain([actix_rt::spawn(watchdog.probe("main".to_owned()))])
         .chain([actix_rt::spawn(telemetry::upkeep(series.clone()))])
         .collect()
@@ -411,16 +418,17 @@ fn add_others(
     let others = reviews.chain([Arc::new(health) as Arc<dyn RestStorage>]);
     registry.add_others(others);
     remove_unserved(registry, config);
-    add_tokens(registry, tokens);
+    add_tokens(registry, credentials);
 }
 
-/// Connects the tokens of service accounts with the objects that they name, which must exist for a
-/// token to be valid.
-fn add_tokens(registry: &Registry, tokens: &Arc<ServiceAccountTokens>) {
+/// Connects tokens with the objects that they name, which must exist for a token to be valid.
+fn add_tokens(registry: &Registry, credentials: &Credentials) {
+    let tokens = credentials.service_accounts();
     let Some(objects) = BoundObjects::of(&registry.current()).map(Arc::new) else {
         return;
     };
     tokens.attach(objects.clone());
+    credentials.attach_secrets(&objects);
     if tokens.issues() {
         registry.add_other(Arc::new(TokenStore::new(tokens, &objects)));
     }
@@ -441,10 +449,7 @@ fn issuer(
 
 /// Returns the specifications of the Cachers, for resources with a watch cache.
 fn cached(plans: &[StoragePlan], config: &Config) -> Vec<CacherSpec> {
-    let follows_nodes = config
-        .authorization_mode
-        .0
-        .contains(&AuthorizationMode::Node);
+    let follows_nodes = authorization_chain::wants(config, AuthorizerType::Node);
     // The daemon itself needs these caches, even if clients are served without them.
     let is_followed = |plan: &&StoragePlan| {
         let name = &*plan.resource().name;

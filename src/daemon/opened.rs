@@ -5,11 +5,14 @@ use std::sync::Arc;
 use actors::watchdog::{self, Watchdog};
 
 use super::StartError;
+use super::authorization_chain;
 use super::credentials::{self, Credentials};
 use super::encryption;
 use super::factory::{check_definitions, storage_factory, storage_warnings};
 use super::sharing;
 use super::stores::{self, OpenEngines};
+use super::token_issuers;
+use super::webhooks;
 use crate::api::user_info::UserInfo;
 use crate::auth::service_accounts::check_keys;
 use crate::auth::{Token, check_token_file};
@@ -104,7 +107,11 @@ fn faulty_files(config: &Config) -> impl Iterator<Item = StartError> + use<> {
     let audit = Audit::check(config).err().map(StartError::Audit);
     let keys = check_keys(&credentials::service_accounts(config)).err();
     let keys = keys.map(StartError::Keys);
-    [tls, users, audit, keys].into_iter().flatten()
+    let issuers = token_issuers::check(config).err();
+    let webhooks = webhooks::check(config);
+    let authorizers = authorization_chain::check(config);
+    let faults = [tls, users, audit, keys, issuers, webhooks, authorizers];
+    faults.into_iter().flatten()
 }
 
 /// Warns of settings that are valid but probably not intended.

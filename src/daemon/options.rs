@@ -14,9 +14,9 @@ use super::credentials::Credentials;
 use super::{NAMESPACES, StartError};
 use crate::clock;
 use crate::config::{
-    Config, ControllerName, FeatureGate, Issuers, SERVICE_ACCOUNT, VOLUME_PROTECTION,
+    Config, ControllerName, FeatureGate, Issuers, SERVICE_ACCOUNT, Texts, VOLUME_PROTECTION,
 };
-use crate::controllers::{Protections, Provisions, Setup, SystemConfigMaps};
+use crate::controllers::{ClientAuthentication, Protections, Provisions, Setup, SystemConfigMaps};
 use crate::registry::Registry;
 use crate::server::api_server::Process;
 use crate::server::filters::in_flight::InFlightLimits;
@@ -124,7 +124,7 @@ pub(super) fn has_default_account(config: &Config) -> bool {
     is_chosen && runs && !config.issuers().is_empty()
 }
 
-/// Returns the ConfigMaps that publish the client CAs and more to other servers.
+/// Returns the ConfigMaps that publish the client CAs and more to other servers (AC-13).
 pub(super) fn config_maps(
     config: &Config,
     registry: &Registry,
@@ -134,13 +134,36 @@ pub(super) fn config_maps(
         !config.issuers().is_empty() || !config.service_account_key_file.0.is_empty();
     let credentials = Arc::clone(credentials);
     let is_given = config.client_ca_file.is_set();
-    let authorities = Box::new(move || match is_given {
-        true => credentials.client_authorities_pem(),
-        // Only the daemon itself issues certificates from its automatic CA, so other servers need
-        // not trust it.
-        false => String::new(),
+    let names = |texts: &Texts| -> Vec<String> {
+        let texts = texts.0.iter();
+        texts.map(|text| text.trim().to_owned()).collect()
+    };
+    let of_proxies = ClientAuthentication {
+        username_headers: names(&config.requestheader_username_headers),
+        uid_headers: names(&config.requestheader_uid_headers),
+        group_headers: names(&config.requestheader_group_headers),
+        extra_headers_prefix: names(&config.requestheader_extra_headers_prefix),
+        allowed_names: names(&config.requestheader_allowed_names),
+        ..ClientAuthentication::default()
+    };
+    let publishes = Box::new(move || {
+        let proxy_authorities = credentials.proxy_authorities_pem();
+        let of_proxies = match proxy_authorities.is_empty() {
+            true => ClientAuthentication::default(),
+            false => of_proxies.clone(),
+        };
+        ClientAuthentication {
+            client_authorities: match is_given {
+                true => credentials.client_authorities_pem(),
+                // Only the daemon itself issues certificates from its automatic CA, so other
+                // servers need not trust it.
+                false => String::new(),
+            },
+            proxy_authorities,
+            ..of_proxies
+        }
     });
-    SystemConfigMaps::new(registry.clone(), knows_accounts, authorities)
+    SystemConfigMaps::new(registry.clone(), knows_accounts, publishes)
 }
 
 /// Returns the object counter for metrics.

@@ -2,7 +2,9 @@
 
 use actors::supervisor::ActorSystemError;
 
+use crate::auth::jwt::AuthenticationConfigError;
 use crate::auth::service_accounts::KeyFileError;
+use crate::auth::webhook::KubeconfigError;
 use crate::auth::{AdminError, TokenFileError};
 use crate::registry::definition_check::DefinitionError;
 use crate::server::audit::AuditError;
@@ -49,6 +51,20 @@ pub enum StartError {
     /// A key for tokens of service accounts is invalid.
     #[error(transparent)]
     Keys(#[from] KeyFileError),
+    /// The configuration of the issuers of tokens is invalid.
+    #[error(transparent)]
+    Authentication(#[from] AuthenticationConfigError),
+    /// The kubeconfig of a webhook is invalid.
+    #[error("--{setting}: {error}")]
+    Kubeconfig {
+        /// The setting that names it.
+        setting: &'static str,
+        /// The fault.
+        error: KubeconfigError,
+    },
+    /// The authorizers cannot be set up as configured.
+    #[error("invalid authorization config: {0}")]
+    Authorization(String),
     /// The actors cannot be started.
     #[error(transparent)]
     ActorSystem(#[from] ActorSystemError),
@@ -98,6 +114,9 @@ impl StartError {
                 | StartError::Audit(_)
                 | StartError::Users(_)
                 | StartError::Keys(_)
+                | StartError::Authentication(_)
+                | StartError::Kubeconfig { .. }
+                | StartError::Authorization(_)
                 | StartError::Several(_)
                 | StartError::NoAgreement
         )

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, HeaderName, HeaderValue, LOCATION};
+use http::header::{
+    AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, HeaderName, HeaderValue, LOCATION, USER_AGENT,
+};
 use http::{HeaderMap, Method, Request, Response, Version};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -257,6 +259,9 @@ fn message(target: &Target, request: &EgressRequest, version: Version) -> Result
         .map_err(|why| unusable(&why))?;
     let headers: &mut HeaderMap = message.headers_mut();
     *headers = request.headers.clone();
+    if !headers.contains_key(USER_AGENT) {
+        headers.insert(USER_AGENT, user_agent(is_http2));
+    }
     if let Some(authorization) = target.authorization() {
         headers.insert(AUTHORIZATION, authorization.clone());
     }
@@ -265,6 +270,14 @@ fn message(target: &Target, request: &EgressRequest, version: Version) -> Result
         headers.insert(HOST, host);
     }
     Ok(message)
+}
+
+/// The client that a server sees unless the request names one: that of Go, as from kube-apiserver.
+fn user_agent(is_http2: bool) -> HeaderValue {
+    HeaderValue::from_static(match is_http2 {
+        true => "Go-http-client/2.0",
+        false => "Go-http-client/1.1",
+    })
 }
 
 fn url(target: &Target, request: &EgressRequest) -> String {

@@ -21,7 +21,7 @@ mod services;
 mod system_roots;
 mod target;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod trust;
 
 pub use client::EgressClient;

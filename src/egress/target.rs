@@ -10,6 +10,9 @@ use http::header::HeaderValue;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
+use super::error::Failure;
+use super::trust;
+
 /// The certificates by which a server is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Roots {
@@ -166,6 +169,18 @@ impl Target {
         };
         target.key = target.key();
         Ok(target)
+    }
+
+    /// Checks that the certificates and the key can be used, which otherwise the first request finds
+    /// out.
+    ///
+    /// # Errors
+    /// [`Failure::Roots`] or [`Failure::Identity`].
+    pub fn check(&self) -> Result<(), Failure> {
+        match self.is_tls {
+            true => trust::config(&self.settings).map(drop),
+            false => Ok(()),
+        }
     }
 
     /// Whether it is the same server by name: only such ones get this target's credentials.

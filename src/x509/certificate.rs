@@ -47,6 +47,11 @@ pub struct Certificate {
 }
 
 impl Certificate {
+    /// The last second in which it is valid, since 1970.
+    pub fn valid_until(&self) -> i64 {
+        self.valid.1
+    }
+
     /// Reads a certificate.
     ///
     /// # Errors

@@ -186,7 +186,11 @@ fn files_of_flags_are_read_by_way_of_links_but_no_pipes_folders_or_devices() {
         "--etcd-cafile",
         whole.as_str(),
     ];
-    let flags: [(&str, &[&str]); 8] = [
+    let issuer = ["--oidc-issuer-url=https://a", "--oidc-client-id=a"];
+    let flags: [(&str, &[&str]); 11] = [
+        ("authentication-config", &[]),
+        ("requestheader-client-ca-file", &[]),
+        ("oidc-ca-file", &issuer),
         ("config", &[]),
         ("token-auth-file", &[]),
         ("tls-cert-file", &["--tls-private-key-file", &whole]),

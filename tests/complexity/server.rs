@@ -13,6 +13,7 @@ use taffrail::api::status::Status;
 use taffrail::auth;
 use taffrail::auth::Authenticators;
 use taffrail::auth::Authorizer;
+use taffrail::auth::Authorizers;
 use taffrail::auth::Revocations;
 use taffrail::config::ADMISSION_PLUGINS;
 use taffrail::kinds::definitions::{built_in, core};

@@ -22,6 +22,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("PF", STORAGE),
     ("API", "docs/behaviour/http.md"),
     ("CRD", "docs/behaviour/crd.md"),
+    ("AC", "docs/behaviour/access.md"),
     ("D", DEVIATIONS),
 ];
 
@@ -30,6 +31,7 @@ const NUMBERED: &[&str] = &[
     STORAGE,
     "docs/behaviour/http.md",
     "docs/behaviour/crd.md",
+    "docs/behaviour/access.md",
     "docs/design.md",
 ];
 

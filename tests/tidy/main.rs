@@ -186,7 +186,11 @@ const DAEMON: Table = &[
             "transport::[A-Z]",
         ],
     ),
-    ("auth", &["api", "schema", "files", "clock", "x509"]),
+    // Issuers of tokens are asked for their keys.
+    (
+        "auth",
+        &["api", "schema", "files", "clock", "x509", "egress"],
+    ),
     (
         "admission",
         &["api", "schema", "kinds::resource_names", "auth"],
@@ -215,7 +219,8 @@ const DAEMON: Table = &[
     ),
     (
         "controllers",
-        &["api", "kinds", "registry", "clock", "STORAGE"],
+        // What is published of authentication has no expired certificates.
+        &["api", "kinds", "registry", "clock", "x509", "STORAGE"],
     ),
     // It has its resources served by a trait that the daemon implements.
     (

@@ -84,33 +84,53 @@ pub(super) fn parse(
     definition: &ResourceDefinition,
 ) -> Result<Vec<FieldRequirement>, String> {
     let mut requirements = Vec::new();
-    for term in split_terms(text)
-        .into_iter()
-        .filter(|term| !term.is_empty())
-    {
-        let (label, negated, value) = split_term(term)
-            .ok_or_else(|| format!("invalid selector: '{text}'; can't understand '{term}'"))?;
-        let value = unescape(value)?;
-        // An empty term requires nothing.
-        if label.is_empty() && value.is_empty() {
-            continue;
-        }
+    for term in terms(text)? {
         requirements.push(FieldRequirement {
-            target: resolve(label, definition)?,
-            negated,
-            value: value.into(),
+            target: resolve(term.label, definition)?,
+            negated: term.is_negated,
+            value: term.value.into(),
         });
     }
     Ok(requirements)
 }
 
+/// A term of a field selector.
+pub(super) struct Term<'t> {
+    /// The field.
+    pub(super) label: &'t str,
+    /// Whether the value must differ.
+    pub(super) is_negated: bool,
+    /// The value, without escapes.
+    pub(super) value: String,
+}
+
+/// Returns the terms of a field selector. Empty ones require nothing and are left out.
+///
+/// # Errors
+/// The first term that is none.
+pub(super) fn terms(text: &str) -> Result<Vec<Term<'_>>, String> {
+    let mut terms = Vec::new();
+    for term in split_terms(text)
+        .into_iter()
+        .filter(|term| !term.is_empty())
+    {
+        let (label, is_negated, value) = split_term(term)
+            .ok_or_else(|| format!("invalid selector: '{text}'; can't understand '{term}'"))?;
+        let value = unescape(value)?;
+        if !label.is_empty() || !value.is_empty() {
+            terms.push(Term {
+                label,
+                is_negated,
+                value,
+            });
+        }
+    }
+    Ok(terms)
+}
+
 /// Returns whether a text has the form of a field selector.
 pub(super) fn is_selector(text: &str) -> bool {
-    let is_term = |term: &str| {
-        let split = split_term(term);
-        term.is_empty() || split.is_some_and(|(_, _, value)| unescape(value).is_ok())
-    };
-    split_terms(text).into_iter().all(is_term)
+    terms(text).is_ok()
 }
 
 /// Returns whether a text is a field selector that demands a value of a field.

@@ -64,7 +64,25 @@ impl Kind {
     }
 }
 
+/// A requirement as reviews show it: key, operator and values.
+pub(super) struct Listed<'r>(
+    pub(super) &'r str,
+    pub(super) &'static str,
+    pub(super) &'r [&'r str],
+);
+
 impl LabelRequirement<'_> {
+    /// Returns the requirement as reviews show it. They have no comparisons with numbers.
+    pub(super) fn listed(&self) -> Option<Listed<'_>> {
+        match &self.rule {
+            Rule::In(values) => Some(Listed(self.key, "In", values)),
+            Rule::NotIn(values) => Some(Listed(self.key, "NotIn", values)),
+            Rule::Exists => Some(Listed(self.key, "Exists", &[])),
+            Rule::Absent => Some(Listed(self.key, "DoesNotExist", &[])),
+            Rule::Above(_) | Rule::Below(_) => None,
+        }
+    }
+
     /// Appends the requirement to an identity, in a form that can be parsed again.
     pub(super) fn describe(&self, text: &mut String) -> Marks {
         if !text.is_empty() {

@@ -7,6 +7,7 @@
 
 mod fields;
 mod labels;
+mod requirements;
 
 use actors::object::CachedObject;
 use actors::watch::Predicate;
@@ -14,6 +15,8 @@ use actors::watch::Predicate;
 use crate::resource::ResourceDefinition;
 use fields::{FieldRequirement, Target};
 use labels::{LabelRequirement, Marks};
+
+pub use requirements::{Requirement, field_requirements, label_requirements};
 
 /// The reason why a selector is refused, a 400.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -10,9 +10,11 @@ use std::collections::BTreeMap;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::authorization::{authorize, forbidden};
+use super::authorizer::aggregate;
 use crate::api::names::dns_subdomain;
 use crate::api::percent;
 use crate::api::status::Status;
+use crate::api::text::quoting::go_quote;
 use crate::api::user_info::{
     ANONYMOUS, AUTHENTICATED, MASTERS, NODES, UNAUTHENTICATED, UserInfo, node, service_account,
     service_account_groups,
@@ -59,14 +61,19 @@ async fn allowed(
     authorizer: &dyn Authorizer,
 ) -> Result<UserInfo, Box<Status>> {
     let legacy = Check::legacy(attributes.user, authorizer);
-    let Some(mode) = constrained_mode(&wanted).filter(|_| is_constrained) else {
-        return legacy.user(wanted).await;
-    };
-    match constrained(mode, wanted.clone(), attributes, authorizer).await {
-        Ok(user) => Ok(user),
-        // Like kube-apiserver, return the first of two refusals.
-        Err(refusal) => legacy.user(wanted).await.map_err(|_| refusal),
+    let mut first = None;
+    for mode in constrained_modes(&wanted, attributes.user) {
+        if !is_constrained {
+            break;
+        }
+        match constrained(mode, wanted.clone(), attributes, authorizer).await {
+            Ok(user) => return Ok(user),
+            Err(refusal) => first = first.or(Some(refusal)),
+        }
     }
+    let asked = legacy.user(wanted).await;
+    // Like kube-apiserver, return the first of several refusals.
+    asked.map_err(|refusal| first.unwrap_or(refusal))
 }
 
 /// Returns the user in the headers, unchecked.
@@ -136,16 +143,28 @@ fn not_plain() -> Box<Status> {
     Box::new(Status::bad_request(message))
 }
 
-/// Returns the mode of constrained impersonation that applies to this user. Nodes and service
-/// accounts have fixed groups, so the headers must not have other parts.
-fn constrained_mode(wanted: &UserInfo) -> Option<&'static str> {
+/// The mode for the node that the requester's own token names.
+const ASSOCIATED_NODE: &str = "associated-node";
+
+/// The extra value of a service account's token with the name of the node of its pod.
+const NODE_OF_TOKEN: &str = "authentication.kubernetes.io/node-name";
+
+/// Returns the modes of constrained impersonation that apply to this user, in order (AC-76). Nodes
+/// and service accounts have fixed groups, so the headers must not have other parts.
+fn constrained_modes(wanted: &UserInfo, requester: &UserInfo) -> Vec<&'static str> {
     let is_named_alone =
         wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
     match (node(&wanted.name), service_account(&wanted.name)) {
-        (None, None) => Some("user-info"),
-        _ if !is_named_alone => None,
-        (Some(_), _) => Some("arbitrary-node"),
-        (_, Some(_)) => Some("serviceaccount"),
+        (None, None) => vec!["user-info"],
+        _ if !is_named_alone => Vec::new(),
+        (Some(name), _) => {
+            let of_token = requester.extra.get(NODE_OF_TOKEN).map(Vec::as_slice);
+            let is_own = service_account(&requester.name).is_some()
+                && matches!(of_token, Some([own]) if own == name);
+            let own = is_own.then_some(ASSOCIATED_NODE);
+            own.into_iter().chain(["arbitrary-node"]).collect()
+        }
+        (_, Some(_)) => vec!["serviceaccount"],
     }
 }
 
@@ -220,7 +239,11 @@ impl<'c> Check<'c> {
     async fn name(&self, user: &str) -> Result<Vec<String>, Box<Status>> {
         let node = node(user).filter(|_| self.is_constrained);
         let (resource, namespace, name, groups) = match (node, service_account(user)) {
-            (Some(name), _) => ("nodes", "", name, vec![NODES.to_owned()]),
+            (Some(name), _) => {
+                let is_own = self.attributes.verb.ends_with(ASSOCIATED_NODE);
+                let name = if is_own { "*" } else { name };
+                ("nodes", "", name, vec![NODES.to_owned()])
+            }
             (None, Some((namespace, name))) => {
                 let groups = service_account_groups(namespace);
                 ("serviceaccounts", namespace, name, groups)
@@ -255,12 +278,14 @@ impl<'c> Check<'c> {
             resource: "groups",
             ..self.attributes
         };
-        let is_unsafe = |name: &&String| name.is_empty() || *name == MASTERS;
-        let refused = groups
-            .iter()
-            .find(|name| self.is_constrained && is_unsafe(name));
-        if let Some(name) = refused {
-            let why = "this mode impersonates neither system:masters nor empty groups";
+        if self.is_constrained && groups.iter().any(String::is_empty) {
+            let why = "impersonating the empty string group is not allowed";
+            return Err(forbidden(&about, why));
+        }
+        // linear: the groups of one request.
+        if self.is_constrained && groups.iter().any(|name| name == MASTERS) {
+            let name = MASTERS;
+            let why = "impersonating the system:masters group is not allowed";
             return Err(forbidden(&Attributes { name, ..about }, why));
         }
         for name in groups {
@@ -275,16 +300,18 @@ impl<'c> Check<'c> {
             resource: "userextras",
             ..self.attributes
         };
+        let fault = extra.iter().filter(|_| self.is_constrained);
+        let fault = fault
+            .filter_map(|(key, values)| fault_of(key, values))
+            .next();
+        if let Some(why) = fault {
+            return Err(forbidden(&about, &why));
+        }
         for (key, values) in extra {
             let about = Attributes {
                 subresource: key,
                 ..about
             };
-            let is_sane = is_prefixed_path(key) && !values.iter().any(String::is_empty);
-            if self.is_constrained && !is_sane {
-                let why = "this mode impersonates only keys like example.com/key, with values";
-                return Err(forbidden(&about, why));
-            }
             for name in values {
                 self.ask(Attributes { name, ..about }).await?;
             }
@@ -297,14 +324,50 @@ impl<'c> Check<'c> {
     }
 }
 
-/// Whether the key of an extra value is a domain and a path in lower case.
-fn is_prefixed_path(key: &str) -> bool {
+/// Returns why an extra value can't be impersonated in a constrained mode, if it can't (AC-78).
+fn fault_of(key: &str, values: &[String]) -> Option<String> {
+    if key.is_empty() {
+        return Some("impersonating the empty string key in extra is not allowed".to_owned());
+    }
+    let faults = faults_of_key(key);
+    if let Some(faults) = aggregate(&faults) {
+        return Some(format!(
+            "impersonating an invalid key in extra is not allowed: {faults}"
+        ));
+    }
+    if key != key.to_lowercase() {
+        let key = go_quote(key);
+        return Some(format!(
+            "impersonating a non-lowercase key in extra is not allowed: {key}"
+        ));
+    }
+    let has_empty = values.iter().any(String::is_empty);
+    has_empty.then(|| "impersonating the empty string value in extra is not allowed".to_owned())
+}
+
+/// Returns why a key is not a domain and a path, in the words of Kubernetes' field errors.
+fn faults_of_key(key: &str) -> Vec<String> {
+    const PATH: &str = "[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+";
+    let fault = |value: &str, why: &str| {
+        let value = go_quote(value);
+        format!("extra.key: Invalid value: {value}: {why}")
+    };
+    let parts = key.split_once('/');
+    let Some((domain, path)) =
+        parts.filter(|(domain, path)| !domain.is_empty() && !path.is_empty())
+    else {
+        let why = r#"must be a domain-prefixed path (such as "acme.io/foo")"#;
+        return vec![fault(key, why)];
+    };
+    let faults = dns_subdomain(domain).into_iter();
+    let mut faults: Vec<String> = faults.map(|why| fault(domain, &why.to_string())).collect();
     let is_of_path =
         |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
-    key.split_once('/').is_some_and(|(domain, path)| {
-        let is_path = !path.is_empty() && path.bytes().all(is_of_path);
-        is_path && dns_subdomain(domain).is_empty() && key == key.to_lowercase()
-    })
+    if !path.bytes().all(is_of_path) {
+        let why = format!("Invalid path (regex used for validation is '{PATH}')");
+        faults.push(fault(path, &why));
+    }
+    faults
 }
 
 #[cfg(test)]

@@ -216,7 +216,7 @@ fn what_a_mode_does_not_impersonate_takes_the_old_verb_api_285() {
             said.contains("cannot impersonate:user-info resource"),
             "{said}"
         );
-        assert!(said.contains(": this mode impersonates "), "{said}");
+        assert!(said.contains(": impersonating "), "{said}");
         user(
             &[ada, odd],
             &Grants(vec!["impersonate :users :ada", by_verb].leak()),
@@ -255,6 +255,64 @@ fn nodes_and_service_accounts_have_groups_of_their_own_api_281_api_285() {
     assert_eq!(user(&[node], &legacy).groups, ["system:authenticated"]);
     let given = [node, ("Impersonate-Group", "crew")];
     assert_eq!(user(&given, &ALL).groups, crew);
+}
+
+/// A service account may have the right to act as the node of its own pod.
+#[test]
+fn a_token_may_act_as_its_node_ac_76() {
+    let own = |node: &str| {
+        let mut account = UserInfo::authenticated("system:serviceaccount:e:sa", Vec::new());
+        let extra = [(NODE_OF_TOKEN.to_owned(), vec![node.to_owned()])];
+        account.extra.extend(extra);
+        let wanted = UserInfo {
+            name: "system:node:n".to_owned(),
+            ..UserInfo::default()
+        };
+        constrained_modes(&wanted, &account)
+    };
+    assert_eq!(own("n"), ["associated-node", "arbitrary-node"]);
+    assert_eq!(own("m"), ["arbitrary-node"]);
+    // Others than service accounts have no node.
+    let mut user = UserInfo::authenticated("bob", Vec::new());
+    let extra = [(NODE_OF_TOKEN.to_owned(), vec!["n".to_owned()])];
+    user.extra.extend(extra);
+    let wanted = UserInfo {
+        name: "system:node:n".to_owned(),
+        ..UserInfo::default()
+    };
+    assert_eq!(constrained_modes(&wanted, &user), ["arbitrary-node"]);
+}
+
+/// AC-78: the reasons why a part of a user can't be impersonated in a constrained mode.
+#[test]
+fn keys_of_extra_values_are_lower_case_domains_and_paths_ac_78() {
+    for (key, value, why) in [
+        (
+            "",
+            "x",
+            "impersonating the empty string key in extra is not allowed",
+        ),
+        (
+            "team",
+            "x",
+            "impersonating an invalid key in extra is not allowed: extra.key: Invalid value: \
+             \"team\": must be a domain-prefixed path (such as \"acme.io/foo\")",
+        ),
+        (
+            "a.b/Team",
+            "x",
+            "impersonating a non-lowercase key in extra is not allowed: \"a.b/Team\"",
+        ),
+        (
+            "a.b/team",
+            "",
+            "impersonating the empty string value in extra is not allowed",
+        ),
+    ] {
+        let fault = fault_of(key, &[value.to_owned()]);
+        assert_eq!(fault.as_deref(), Some(why), "{key}");
+    }
+    assert_eq!(fault_of("a.b/team", &["x".to_owned()]), None);
 }
 
 #[test]

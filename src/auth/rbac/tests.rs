@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::json;
+use smol_str::SmolStr;
 
 use super::objects::{Binding, RoleKind, Subject, read_rules};
 use super::{PolicyRule, RbacIndex, Verdict, decide};
@@ -278,19 +279,19 @@ fn reasons_name_binding_role_and_subject_ac_66() {
             "get - nodes ns n",
             allowed(r#"ClusterRoleBinding "nodes" of ClusterRole "nodes" to Group "g""#),
         ),
-        (user("u", &[]), "get - configmaps other x", Verdict::NoOpinion(String::new())),
-        (user("u", &[]), "get - configmaps - x", Verdict::NoOpinion(String::new())),
+        (user("u", &[]), "get - configmaps other x", Verdict::NoOpinion(SmolStr::default())),
+        (user("u", &[]), "get - configmaps - x", Verdict::NoOpinion(SmolStr::default())),
         (
             user("w", &[]),
             configmap,
-            Verdict::NoOpinion(r#"RBAC: clusterrole.rbac.authorization.k8s.io "none" not found"#.to_owned()),
+            Verdict::NoOpinion(r#"RBAC: clusterrole.rbac.authorization.k8s.io "none" not found"#.into()),
         ),
         (
             user("v", &[]),
             configmap,
             Verdict::NoOpinion(
                 r#"RBAC: [clusterrole.rbac.authorization.k8s.io "none" not found, role.rbac.authorization.k8s.io "none" not found]"#
-                    .to_owned(),
+                    .into(),
             ),
         ),
     ] {
@@ -310,7 +311,7 @@ fn changes_and_removals_leave_nothing() {
     let configmap = "get - configmaps ns x";
     assert_eq!(
         asked(&index, &u, configmap),
-        Verdict::NoOpinion(String::new())
+        Verdict::NoOpinion(SmolStr::default())
     );
     assert!(matches!(
         asked(&index, &user("t", &[]), configmap),

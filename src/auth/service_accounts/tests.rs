@@ -51,9 +51,7 @@ fn config(data_dir: &std::path::Path) -> ServiceAccountConfig {
 fn asked(tokens: &ServiceAccountTokens, token: &str) -> Result<Option<String>, Unauthorized> {
     let known = tokens.authenticate(&Credentials {
         bearer: Some(token.as_bytes()),
-        is_bearer_ignored: false,
-        certificates: None,
-        audiences: &[],
+        ..Credentials::default()
     })?;
     Ok(known.map(|known| known.user.name.clone()))
 }

@@ -2,7 +2,7 @@
 
 mod exchanges;
 mod redirects;
-mod server;
+pub(crate) mod server;
 mod trusted;
 
 use std::time::Duration;

@@ -21,41 +21,41 @@ use tokio_rustls::TlsAcceptor;
 
 /// A request as the server has seen it.
 #[derive(Debug)]
-pub(super) struct Seen {
-    pub(super) method: Method,
-    pub(super) uri: Uri,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+pub(crate) struct Seen {
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
     /// The number of the connection, from 0.
-    pub(super) connection: usize,
+    pub(crate) connection: usize,
     /// Whether the client has shown a certificate.
-    pub(super) is_identified: bool,
+    pub(crate) is_identified: bool,
 }
 
 type Log = Arc<Mutex<Vec<Seen>>>;
 type Reply = Arc<dyn Fn(&Uri) -> Response<Full<Bytes>> + Send + Sync>;
 
 /// A running server. It ends with the runtime of its test.
-pub(super) struct TestServer {
-    pub(super) port: u16,
-    pub(super) seen: Log,
+pub(crate) struct TestServer {
+    pub(crate) port: u16,
+    pub(crate) seen: Log,
 }
 
 /// A certificate with its key.
-pub(super) struct Certified {
-    pub(super) pem: String,
+pub(crate) struct Certified {
+    pub(crate) pem: String,
     der: Vec<u8>,
     key: Vec<u8>,
-    pub(super) key_pem: String,
+    pub(crate) key_pem: String,
 }
 
 impl Certified {
-    pub(super) fn own(parameters: &CertificateParams) -> Certified {
+    pub(crate) fn own(parameters: &CertificateParams) -> Certified {
         let key = KeyPair::generate().unwrap();
         Certified::new(&parameters.self_signed(&key).unwrap(), &key)
     }
 
-    pub(super) fn new(certificate: &rcgen::Certificate, key: &KeyPair) -> Certified {
+    pub(crate) fn new(certificate: &rcgen::Certificate, key: &KeyPair) -> Certified {
         Certified {
             pem: certificate.pem(),
             der: certificate.der().to_vec(),
@@ -65,7 +65,7 @@ impl Certified {
     }
 
     /// TLS that offers these protocols, and asks for a certificate without insisting on one.
-    pub(super) fn tls(&self, protocols: &[&[u8]]) -> Arc<ServerConfig> {
+    pub(crate) fn tls(&self, protocols: &[&[u8]]) -> Arc<ServerConfig> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let mut roots = rustls::RootCertStore::empty();
         roots.add(self.der.clone().into()).unwrap();
@@ -88,7 +88,7 @@ impl Certified {
 
 impl TestServer {
     /// Starts a server.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         tls: Option<Arc<ServerConfig>>,
         reply: impl Fn(&Uri) -> Response<Full<Bytes>> + Send + Sync + 'static,
     ) -> TestServer {
@@ -117,7 +117,7 @@ impl TestServer {
         TestServer { port, seen }
     }
 
-    pub(super) fn url(&self, scheme: &str) -> String {
+    pub(crate) fn url(&self, scheme: &str) -> String {
         format!("{scheme}://127.0.0.1:{}", self.port)
     }
 }
@@ -161,12 +161,12 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 }
 
 /// An answer with a body.
-pub(super) fn answer(body: impl Into<Bytes>) -> Response<Full<Bytes>> {
+pub(crate) fn answer(body: impl Into<Bytes>) -> Response<Full<Bytes>> {
     Response::new(Full::new(body.into()))
 }
 
 /// A redirect.
-pub(super) fn redirect(status: u16, location: &str) -> Response<Full<Bytes>> {
+pub(crate) fn redirect(status: u16, location: &str) -> Response<Full<Bytes>> {
     let builder = Response::builder().status(status);
     let builder = builder.header(http::header::LOCATION, location);
     builder.body(Full::default()).unwrap()

@@ -71,9 +71,10 @@ impl AccessReview {
         if !answer.reason.is_empty() {
             status.insert("reason".to_owned(), answer.reason.as_str().into());
         }
-        let ignored = ignored_selectors(spec);
-        if !ignored.is_empty() {
-            status.insert("evaluationError".to_owned(), ignored.join("; ").into());
+        let mut errors: Vec<String> = answer.error.into_iter().collect();
+        errors.extend(ignored_selectors(spec));
+        if !errors.is_empty() {
+            status.insert("evaluationError".to_owned(), errors.join("; ").into());
         }
         review.0.insert("status".to_owned(), status.into());
         Ok(())

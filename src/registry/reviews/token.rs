@@ -9,7 +9,7 @@ use super::{Review, texts, user_info};
 use crate::api::object::Object;
 use crate::api::status::Status;
 use crate::api::user_info::UserInfo;
-use crate::auth::{Authenticators, Unauthorized};
+use crate::auth::Authenticators;
 use crate::registry::rest::Answering;
 
 /// Reviews a bearer token: returns its user.
@@ -38,12 +38,14 @@ impl TokenReview {
                 "user": user_info(&user),
                 "audiences": audiences,
             }),
-            Err(
-                Unauthorized::ServiceAccount(why) | Unauthorized::Invalidated { problem: why, .. },
-            ) => {
-                json!({"user": {}, "error": format!("[invalid bearer token, {why}]")})
+            Err(refused) => {
+                let reasons = refused.reasons();
+                let error = match reasons.is_empty() {
+                    true => "invalid bearer token".to_owned(),
+                    false => format!("[invalid bearer token, {}]", reasons.join(", ")),
+                };
+                json!({"user": {}, "error": error})
             }
-            Err(_) => json!({"user": {}, "error": "invalid bearer token"}),
         };
         if status["audiences"].as_array().is_some_and(Vec::is_empty)
             && let Some(members) = status.as_object_mut()

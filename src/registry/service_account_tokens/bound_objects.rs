@@ -15,7 +15,7 @@ use crate::api::object::{Object, put};
 use crate::api::status::Status;
 use crate::api::version::Preconditions;
 use crate::auth::service_accounts::{Claims, LEEWAY, Reference, TokenObjects};
-use crate::auth::{Notes, Unauthorized};
+use crate::auth::{BootstrapSecrets, Notes, Unauthorized};
 use crate::clock;
 use crate::registry::{Catalog, NamespacedName, RegistryStore, RequestContext};
 
@@ -263,6 +263,23 @@ impl BoundObjects {
             why,
             "cannot record the day on which a token in a Secret was used"
         );
+    }
+}
+
+impl BootstrapSecrets for BoundObjects {
+    fn secret<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Option<Object>, String>> {
+        let found = async move {
+            let Some(store) = &self.secrets else {
+                return Ok(None);
+            };
+            let namespace = Some("kube-system");
+            match read(store, NamespacedName { namespace, name }).await {
+                Ok(secret) => Ok(Some(secret)),
+                Err(status) if status.code == 404 => Ok(None),
+                Err(status) => Err(status.message),
+            }
+        };
+        found.boxed()
     }
 }
 

@@ -375,7 +375,7 @@ mod tests {
         let user = Arc::new(UserInfo::authenticated("ada", Vec::new()));
         let trail = Trail::begin(&audit, &Arc::default());
         trail.authenticated(Some(&user), &parts, &info, "an-id");
-        trail.authorized(true);
+        trail.authorized(&Authorization::allow_if(true));
         carrying_out(trail).await;
         audit.close();
         let lines = std::fs::read_to_string(log).unwrap();

@@ -191,9 +191,14 @@ impl RequestMeters {
         self.bodies.borrow_mut().retain(|labels, _| is_kept(labels));
     }
 
-    /// Records the result of authentication. `user` is the authenticated user.
-    pub fn authenticated(&self, user: Option<&str>, took: Duration) {
-        let result = if user.is_some() { "success" } else { "failure" };
+    /// Records the result of authentication (AC-74): the name of the user, or whether credentials
+    /// were refused. Requests that lack credentials fail without an error.
+    pub fn authenticated(&self, user: Result<&str, bool>, took: Duration) {
+        let result = match user {
+            Ok(_) => "success",
+            Err(true) => "error",
+            Err(false) => "failure",
+        };
         let mut durations = self.authentication.borrow_mut();
         durations
             .entry(result)
@@ -205,7 +210,7 @@ impl RequestMeters {
         attempts
             .or_insert_with(|| counter!("authentication_attempts", "result" => result))
             .increment(1);
-        let Some(user) = user.map(compressed) else {
+        let Ok(user) = user.map(compressed) else {
             return;
         };
         let mut users = self.users.borrow_mut();
@@ -380,11 +385,14 @@ pub(super) fn describe() {
 }
 
 /// Returns the label for a user name. It distinguishes well-known users and combines all others, so
-/// that users cannot create series.
+/// that users cannot create series (AC-74).
 fn compressed(user: &str) -> &'static str {
     match user {
         "admin" => "admin",
-        "system:anonymous" => "system:anonymous",
+        "client" => "client",
+        "kube_proxy" => "kube_proxy",
+        "kubelet" => "kubelet",
+        "system:serviceaccount:kube-system:default" => "system:serviceaccount:kube-system:default",
         user if user.contains('@') => "email_id",
         _ => "other",
     }

@@ -50,7 +50,7 @@ use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
 use crate::api::text::go_text;
 use crate::api::user_info::{MASTERS, UserInfo};
-use crate::auth::{Access, Attributes, Authenticated, Credentials, impersonation};
+use crate::auth::{Access, Attributes, Authenticated, Credentials, Unauthorized, impersonation};
 use crate::clock;
 use crate::registry::{GROUPS, RequestContext};
 use crate::server::metrics::MeteredWatch;
@@ -93,7 +93,7 @@ impl HttpService for Service {
             parts.headers.remove(ACCEPT_ENCODING);
         }
         let record = RequestRecord::begin(audit_id::of(&parts.headers), server);
-        let answering = self.answer(&parts, body, &record);
+        let answering = self.answer(&mut parts, body, &record);
         let answered = AssertUnwindSafe(answering).catch_unwind().await;
         let (mut answer, has_panicked) = survived(answered, &record.audit_id);
         if parts.method == Method::HEAD {
@@ -155,7 +155,7 @@ impl Service {
         }
     }
 
-    async fn answer(&self, parts: &Parts, body: RequestBody, record: &RequestRecord) -> Answer {
+    async fn answer(&self, parts: &mut Parts, body: RequestBody, record: &RequestRecord) -> Answer {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let selector = query.first("fieldSelector").unwrap_or_default();
         let watch = query.flag("watch");
@@ -186,7 +186,7 @@ impl Service {
     /// Runs the filters that need the request info, and then the handler of the route.
     async fn filtered(
         &self,
-        parts: &Parts,
+        parts: &mut Parts,
         body: RequestBody,
         info: &RequestInfo,
         query: Query,
@@ -199,6 +199,8 @@ impl Service {
         }
         let allowed = Allowed::of(info, &query)?;
         let requester = self.requester(parts, info, &query, record).await?;
+        server.authenticator.strip(&mut parts.headers);
+        let parts = &*parts;
         let counted = self.admitted(info, &requester.user)?.map(Arc::new);
         let attributes = Attributes::of(&requester.user, info, &query);
         let began = Instant::now();
@@ -350,15 +352,16 @@ impl Service {
         let began = Instant::now();
         let facts = parts.extensions.get::<ConnectionFacts>();
         let certificates = facts.and_then(|facts| facts.certificates.as_deref());
-        let credentials = Credentials::of(&parts.headers, certificates);
+        let credentials = Credentials::of(&parts.headers, certificates).at(parts.uri.path());
         let mut authenticated = server.authenticator.authenticate(&credentials).await;
         record.noted(match &mut authenticated {
             Ok(known) => std::mem::take(&mut known.notes),
             Err(refused) => refused.notes(),
         });
-        let known = authenticated.as_ref().ok();
-        let name = known.map(|known| known.user.name.as_str());
+        let name = authenticated.as_ref().map(|known| known.user.name.as_str());
+        let name = name.map_err(|refused| *refused != Unauthorized::NoCredentials);
         self.thread.requests.authenticated(name, began.elapsed());
+        let known = authenticated.as_ref().ok();
         if let Some(ends) = known.and_then(|known| known.ends) {
             let left = ends - clock::now().as_second();
             self.thread.requests.certificate(left);

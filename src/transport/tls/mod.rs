@@ -39,6 +39,7 @@ pub(super) use server_config::ALPN_HTTP2;
 const CERTIFICATE: &str = "tls-cert-file";
 const KEY: &str = "tls-private-key-file";
 const CLIENT_AUTHORITY: &str = "client-ca-file";
+const PROXY_AUTHORITY: &str = "requestheader-client-ca-file";
 
 /// The folder of the certificates within the data directory.
 const FOLDER: &str = "pki";
@@ -91,6 +92,19 @@ struct Loaded {
     presented: Presented,
     /// The authorities of client certificates: the daemon's own, and those of `client-ca-file`.
     client_authorities: Vec<CertificateDer<'static>>,
+    /// The authorities of front proxies.
+    proxy_authorities: Vec<CertificateDer<'static>>,
+}
+
+impl Loaded {
+    /// Whether one of these authorities of front proxies is not among those that follow.
+    fn has_lost_proxies(&self, next: &Loaded) -> bool {
+        let known = &next.proxy_authorities;
+        // linear: a few authorities, when their files are read.
+        self.proxy_authorities
+            .iter()
+            .any(|one| !known.contains(one))
+    }
 }
 
 /// A certificate chain with its key, in PEM, and the files they come from.
@@ -109,6 +123,10 @@ pub struct TlsReload {
     pub certificate: bool,
     /// Whether the trusted authorities of client certificates changed.
     pub client_authorities: bool,
+    /// Whether the authorities of front proxies changed.
+    pub proxy_authorities: bool,
+    /// Whether an earlier authority of front proxies is no longer one.
+    pub has_lost_proxies: bool,
 }
 
 impl Tls {
@@ -156,6 +174,8 @@ impl Tls {
         let reload = TlsReload {
             certificate: loaded.presented != before.presented,
             client_authorities: loaded.client_authorities != before.client_authorities,
+            proxy_authorities: loaded.proxy_authorities != before.proxy_authorities,
+            has_lost_proxies: before.has_lost_proxies(&loaded),
         };
         if reload.certificate {
             refuse_ended(&self.config, &loaded.presented)?;
@@ -187,11 +207,19 @@ impl Tls {
         self.loaded.lock().client_authorities.clone()
     }
 
-    /// Returns the same certificates in PEM.
+    /// Returns the trusted authorities of front proxies.
+    pub fn proxy_authorities(&self) -> Vec<CertificateDer<'static>> {
+        self.loaded.lock().proxy_authorities.clone()
+    }
+
+    /// Returns the authorities of client certificates in PEM.
     pub fn client_authorities_pem(&self) -> String {
-        let loaded = self.loaded.lock();
-        let authorities = loaded.client_authorities.iter();
-        authorities.map(|one| client_signer::pem(one)).collect()
+        pem_of(&self.loaded.lock().client_authorities)
+    }
+
+    /// Returns the authorities of front proxies in PEM.
+    pub fn proxy_authorities_pem(&self) -> String {
+        pem_of(&self.loaded.lock().proxy_authorities)
     }
 
     /// Returns the files that an operator may change while the daemon runs.
@@ -200,6 +228,7 @@ impl Tls {
             &self.config.tls_cert_file,
             &self.config.tls_private_key_file,
             &self.config.client_ca_file,
+            &self.config.requestheader_client_ca_file,
         ];
         let given = given.into_iter().filter(|file| file.is_set());
         given.map(|file| file.as_path().to_owned()).collect()
@@ -227,11 +256,19 @@ fn load(config: &Config, authority: &Authority) -> Result<Loaded, TlsError> {
         }
     };
     let own = pem::der(Path::new(FOLDER), authority.certificate_pem())?;
-    let given = client_authority::read(config)?;
+    let (given, proxy_authorities) = client_authority::read(config)?;
+    let client_authorities = [vec![own], given].concat();
+    client_authority::check_overlap(config, &client_authorities, &proxy_authorities)?;
     Ok(Loaded {
         presented,
-        client_authorities: [vec![own], given].concat(),
+        client_authorities,
+        proxy_authorities,
     })
+}
+
+fn pem_of(certificates: &[CertificateDer<'static>]) -> String {
+    let certificates = certificates.iter();
+    certificates.map(|one| client_signer::pem(one)).collect()
 }
 
 /// Reads the certificate of `tls-cert-file` and its key.

@@ -47,7 +47,8 @@ pub(super) fn certified_key(presented: &Presented) -> Result<CertifiedKey, TlsEr
 pub(super) fn build(loaded: &Loaded) -> Result<Arc<ServerConfig>, TlsError> {
     let path = &loaded.presented.path;
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let clients = AnyClient::new(&provider, &loaded.client_authorities);
+    let authorities = [&*loaded.client_authorities, &loaded.proxy_authorities].concat();
+    let clients = AnyClient::new(&provider, &authorities);
     let presented = Arc::new(SingleCertAndKey::from(certified_key(&loaded.presented)?));
     let mut server = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -14,6 +14,7 @@ pub mod kubelet;
 #[path = "../../servers/not_run.rs"]
 pub mod not_run;
 pub mod streams;
+pub mod webhook;
 
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETAG
 
 use super::*;
 use crate::auth::service_accounts::{ServiceAccountConfig, ServiceAccountTokens};
-use crate::auth::{self, Authenticators, Authorizer};
+use crate::auth::{Authenticators, Authorizer, Authorizers};
 use crate::kinds::definitions::built_in;
 use crate::registry::component_statuses::ComponentStatusStore;
 use crate::registry::service_account_tokens::{BoundObjects, TokenStore};

@@ -16,7 +16,7 @@ use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::auth::{self, Authenticators, Revocations, StaticTokens, Token};
+use crate::auth::{Authenticators, Authorizers, Revocations, StaticTokens, Token};
 use crate::config::AccessLogMode;
 use crate::server::api_server::{ApiServerConfig, Process};
 use crate::server::features::Features;

@@ -1,0 +1,93 @@
+//! Reads documents that an operator writes, by the type of their object, with the errors of
+//! Kubernetes' decoders.
+
+use serde_json::Value;
+
+use crate::api::decode::{BodyFormat, decode_value, type_value};
+use crate::api::field_validation::StrictDecodingError;
+use crate::schema::{META, ObjectType, Schema, SharedSchema};
+
+/// A document without the members that its type does not have.
+#[derive(Debug)]
+pub(super) struct Document {
+    /// The tree.
+    pub(super) value: Value,
+    /// Unknown and repeated members.
+    pub(super) faults: Vec<StrictDecodingError>,
+}
+
+/// The kind and version of a document. Both are empty if the document does not have them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct KindAndVersion {
+    pub(super) kind: String,
+    pub(super) api_version: String,
+}
+
+/// A text as a tree, whose type is not known yet.
+pub(super) struct Tree {
+    value: Value,
+    repeated: Vec<StrictDecodingError>,
+}
+
+impl Tree {
+    /// Reads JSON, or else YAML.
+    ///
+    /// # Errors
+    /// The fault in the text.
+    pub(super) fn read(text: &[u8]) -> Result<Tree, String> {
+        let format = match text.trim_ascii_start().starts_with(b"{") {
+            true => BodyFormat::Json,
+            false => BodyFormat::Yaml,
+        };
+        let (value, repeated) = decode_value(text, format)?;
+        Ok(Tree { value, repeated })
+    }
+
+    /// Returns the kind and version.
+    ///
+    /// # Errors
+    /// The document is not an object, or they are not texts.
+    pub(super) fn kind_and_version(&self) -> Result<KindAndVersion, String> {
+        let members = match &self.value {
+            Value::Object(members) => members,
+            Value::Null => return Ok(KindAndVersion::default()),
+            _ => return Err("it is not an object".to_owned()),
+        };
+        let text = |name: &str| match members.get(name) {
+            None | Some(Value::Null) => Ok(String::new()),
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(_) => Err(format!("{name} is not a string")),
+        };
+        Ok(KindAndVersion {
+            kind: text("kind")?,
+            api_version: text("apiVersion")?,
+        })
+    }
+
+    /// Reads the tree by its type.
+    ///
+    /// # Errors
+    /// The first value of a wrong type, in the words of Go's decoder.
+    pub(super) fn typed(mut self, of: &ObjectType) -> Result<Document, String> {
+        let typed = type_value(&self.value, of).map_err(|error| error.to_string())?;
+        if let Some(refusal) = typed.refusal {
+            return Err(refusal);
+        }
+        self.repeated.extend(typed.faults);
+        Ok(Document {
+            value: typed.value,
+            faults: self.repeated,
+        })
+    }
+}
+
+/// Returns the types of a text in the notation of [`crate::schema`].
+pub(super) fn types(notation: &'static str) -> SharedSchema {
+    SharedSchema::new(move || {
+        Schema::read(&[META, notation]).unwrap_or_else(|error| {
+            // A test reads the types of each notation.
+            tracing::error!(%error, "cannot parse the types of a configuration");
+            Schema::default()
+        })
+    })
+}

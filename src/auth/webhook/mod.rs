@@ -1,0 +1,24 @@
+//! Webhooks that decide about requests and identify the users of tokens.
+//!
+//! A kubeconfig says where a webhook is ([`Server`]), a [`Caller`] posts reviews to it, and
+//! [`WebhookAuthorizer`] decides by its answers, [`WebhookTokens`] finds users by them. Answers are kept for some time, so that not every
+//! request waits for the webhook. The credentials of users do not go to webhooks that authorize.
+
+mod access_review;
+mod answer;
+mod authorizer;
+mod call;
+mod conditions;
+mod kept;
+mod kubeconfig;
+mod metrics;
+#[cfg(test)]
+pub(in crate::auth) mod test_server;
+mod tokens;
+
+pub use answer::ReviewVersion;
+pub use authorizer::{FailurePolicy, WebhookAuthorizer, WebhookSettings};
+pub use call::Caller;
+pub use conditions::MatchConditions;
+pub use kubeconfig::{KubeconfigError, Server};
+pub use tokens::WebhookTokens;
