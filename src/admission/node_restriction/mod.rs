@@ -1,4 +1,4 @@
-//! NodeRestriction (AC-52..AC-58): a kubelet changes its own node and what belongs to its own pods.
+//! NodeRestriction (access.md 10): a kubelet changes its own node and its own pods alone.
 //!
 //! The node authorizer allows kubelets requests whose objects it does not know. This plugin looks
 //! at the objects. As in kube-apiserver it works in the first stage, so it sees what was sent, and
