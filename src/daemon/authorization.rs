@@ -10,7 +10,7 @@ use crate::auth::Authorizer;
 use crate::auth::authorization_config::{AuthorizerType, ConfiguredAuthorizers};
 use crate::config::Config;
 use crate::registry::rbac::{RBAC_CACHES, RbacAuthorizer};
-use crate::registry::{NodeAuthorizer, StoredVersion};
+use crate::registry::{NODE_CACHES, NodeAuthorizer};
 use crate::storage::factory::StoragePlan;
 
 /// The authorizers of a daemon.
@@ -22,7 +22,7 @@ pub(super) struct Authorization {
     /// The roles and bindings, if they are served. Whatever the modes are, they limit who may write
     /// roles.
     pub(super) rbac: Option<Arc<RbacAuthorizer>>,
-    /// What nodes may do, if that is one of the modes. The start has it follow its caches.
+    /// The rights of nodes, if that is one of the modes. The start has it follow its caches.
     pub(super) nodes: Option<NodeAuthorizer>,
 }
 
@@ -35,7 +35,6 @@ impl Authorization {
         config: &Config,
         actor_system: &ActorSystem,
         plans: &[StoragePlan],
-        resources: &[StoredVersion],
     ) -> Result<Authorization, StartError> {
         let rbac = roles_and_bindings(actor_system);
         let absent = rbac.as_ref().err().copied();
@@ -45,15 +44,7 @@ impl Authorization {
             return Err(StartError::NoRoles(absent));
         }
         let wants_nodes = authorization_chain::wants(config, AuthorizerType::Node);
-        let nodes = wants_nodes.then(|| {
-            let is_read = |name: &str| {
-                let mut plans = plans.iter();
-                // linear: called for four resources.
-                plans.any(|plan| plan.resource().name == name && plan.destination().is_cached)
-            };
-            let cache = |name: &str| Some((actor_system.cacher(name)?, is_read(name)));
-            NodeAuthorizer::new(resources, cache)
-        });
+        let nodes = wants_nodes.then(|| nodes(actor_system, plans));
         let of_objects = OfObjects {
             node: nodes
                 .clone()
@@ -88,4 +79,24 @@ fn roles_and_bindings(actor_system: &ActorSystem) -> Result<Arc<RbacAuthorizer>,
         cache(cluster_bindings)?,
         cache(bindings)?,
     ])))
+}
+
+/// Returns the authorizer of nodes. Without a watch cache, clients and the authorizer may see
+/// different states for a moment.
+fn nodes(actor_system: &ActorSystem, plans: &[StoragePlan]) -> NodeAuthorizer {
+    let name = |plan: &StoragePlan| plan.resource().name.clone();
+    let plans: Vec<&StoragePlan> = plans
+        .iter()
+        .filter(|plan| NODE_CACHES.contains(&&*name(plan)))
+        .collect();
+    let versions = plans.iter();
+    let versions = versions.flat_map(|plan| plan.build_versions(actor_system));
+    let versions: Vec<_> = versions.collect();
+    let is_read = |wanted: &str| {
+        let mut plans = plans.iter();
+        // linear: four resources.
+        plans.any(|plan| name(plan) == wanted && plan.destination().is_cached)
+    };
+    let cache = |name: &str| Some((actor_system.cacher(name)?, is_read(name)));
+    NodeAuthorizer::new(&versions, cache)
 }

@@ -38,10 +38,11 @@ use actors::watchdog::Watchdog;
 
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
+use crate::auth::authorization_config::AuthorizerType;
 use crate::auth::{Authorizer, Token};
 use crate::build_info;
 use crate::cli::Announcement;
-use crate::config::{AuthorizationMode, Config, StorageBackend, running_plugins};
+use crate::config::{Config, StorageBackend, running_plugins};
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{self, Controllers};
 use crate::custom_resources::CustomResources;
@@ -51,7 +52,7 @@ use crate::registry::deletion::Collector;
 use crate::registry::rbac::RBAC_CACHES;
 use crate::registry::service_account_tokens::{BoundObjects, TokenStore};
 use crate::registry::{
-    ClusterParts, DefinitionLimits, NODE_CACHES, Registry, RestStorage, StoredVersion, reviews,
+    ClusterParts, DefinitionLimits, NODE_CACHES, Registry, RestStorage, reviews,
 };
 use crate::server::api_server::{ApiServer, ApiServerConfig};
 use crate::server::audit::Audit;
@@ -128,11 +129,12 @@ impl Daemon {
     /// part that was started.
     pub async fn start(config: Config, host: Host) -> Result<Daemon, StartError> {
         let (series, started) = (host.series, host.started);
-        let is_notified = host.notifies_service_manager;
-        let service_manager = ServiceManager { is_notified };
+        let service_manager = ServiceManager {
+            is_notified: host.notifies_service_manager,
+        };
         let opened = Opened::open(&config, host.users)?;
-        let (encryption, factory) = (opened.encryption, opened.factory);
-        let (listener, stores, sharing) = (opened.listener, opened.stores, opened.sharing);
+        let (encryption, factory, sharing) = (opened.encryption, opened.factory, opened.sharing);
+        let (listener, stores) = (opened.listener, opened.stores);
         let (watchdog, credentials, audit) = (opened.watchdog, opened.credentials, opened.audit);
         let (engines, address) = (stores.engines.clone(), listener.local_address());
         let plans = storage_plans(&factory, &engines, &encryption, &series)?;
@@ -141,12 +143,8 @@ impl Daemon {
             cached(&plans, &config),
         )?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
-        let versions = plans
-            .iter()
-            .flat_map(|plan| plan.build_versions(&actor_system));
-        let versions: Vec<_> = versions.collect();
-        let authorization = Authorization::new(&config, &actor_system, &plans, &versions)?;
-        let registry = assemble(&config, versions, &unserved, &actor_system, &authorization);
+        let authorization = Authorization::new(&config, &actor_system, &plans)?;
+        let registry = assemble(&config, &plans, &unserved, &actor_system, &authorization);
         add_others(
             &registry,
             &config,
@@ -173,8 +171,8 @@ impl Daemon {
         let mut background = followed(&config, &encryption, &credentials, &watchdog, &series);
         let counter = options::object_counter(&config, &registry);
         background.extend([actix_rt::spawn(start.run()), actix_rt::spawn(counter.run())]);
-        background.extend(service_manager.watched(watchdog.clone()));
-        background.extend(authorization.followed());
+        let watched = service_manager.watched(watchdog.clone()).into_iter();
+        background.extend(watched.chain(authorization.followed()));
         let rewritten = encryption::rewritten_stores(&plans, &actor_system);
         let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
         let resources = Resources::new(resources::Parts {
@@ -211,7 +209,7 @@ impl Daemon {
             limits: options::in_flight_limits(&config),
         }));
         let metrics = opened.metrics_listener;
-        let metrics_address = metrics.as_ref().map(|one| one.local_address());
+        let metrics_address = metrics.as_ref().map(PlainListener::local_address);
         background.extend(metrics.map(|listener| serve_metrics(listener, &api_server)));
         let running = listener
             .serve(credentials.server_config(), move |thread| {
@@ -350,12 +348,15 @@ impl Daemon {
 /// Creates the registry of the planned resources.
 fn assemble(
     config: &Config,
-    versions: Vec<StoredVersion>,
+    plans: &[StoragePlan],
     unserved: &UnservedPlans,
     actor_system: &ActorSystem,
     authorization: &Authorization,
 ) -> Registry {
     let network = service_network::of(config, &unserved.range_allocations, actor_system);
+    let plans = plans.iter();
+    let versions = plans.flat_map(|plan| plan.build_versions(actor_system));
+    let versions: Vec<_> = versions.collect();
     let root = Root::from(config.etcd_prefix.as_str());
     let collector = match config.enable_garbage_collector.0 {
         true => Collector::Running,
@@ -451,10 +452,7 @@ fn issuer(
 
 /// Returns the specifications of the Cachers, for resources with a watch cache.
 fn cached(plans: &[StoragePlan], config: &Config) -> Vec<CacherSpec> {
-    let follows_nodes = config
-        .authorization_mode
-        .0
-        .contains(&AuthorizationMode::Node);
+    let follows_nodes = authorization_chain::wants(config, AuthorizerType::Node);
     // The daemon itself needs these caches, even if clients are served without them.
     let is_followed = |plan: &&StoragePlan| {
         let name = &*plan.resource().name;

@@ -121,8 +121,8 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Completes the start, and then maintains the `kubernetes` Service and the ConfigMaps. What
-    /// nodes may do is followed all the time.
+    /// Completes the start, and then maintains the `kubernetes` Service and the ConfigMaps. The
+    /// rights of nodes are followed all the time.
     pub(super) async fn run(self) {
         let nodes = self.nodes.clone();
         let followed = async {

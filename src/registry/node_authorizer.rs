@@ -133,8 +133,8 @@ impl Drop for Waiting<'_> {
 
 impl NodeAuthorizer {
     /// Creates the authorizer over those of these resources that have a cache. `cache` finds the
-    /// cache of a stored resource by name, and says whether clients read it too. Nothing is followed
-    /// before [`NodeAuthorizer::run`].
+    /// cache of a stored resource by name, and says whether clients read it too. Nothing is
+    /// followed before [`NodeAuthorizer::run`].
     pub fn new(
         resources: &[StoredVersion],
         cache: impl Fn(&str) -> Option<(CacherHandle, bool)>,

@@ -1,4 +1,4 @@
-//! NodeRestriction (AC-52..AC-58): a kubelet changes its own node and what belongs to its own pods.
+//! NodeRestriction (access.md 10): a kubelet changes its own node and its own pods alone.
 //!
 //! The node authorizer allows kubelets requests whose objects it does not know. This plugin looks
 //! at the objects. As in kube-apiserver it works in the first stage, so it sees what was sent, and
@@ -310,5 +310,74 @@ impl MutatingPlugin for NodeRestriction {
 
     fn changes(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn absent_and_empty_values_are_the_same() {
+        for (one, two) in [
+            (json!({"a": {}}), json!({})),
+            (json!({"a": [], "b": ""}), json!({"c": null})),
+            (json!({"a": {"b": {"c": null}}}), json!({"a": null})),
+            (json!([{"a": 1, "b": ""}]), json!([{"a": 1}])),
+        ] {
+            assert!(same(Some(&one), Some(&two)), "{one} {two}");
+            assert!(same(Some(&two), Some(&one)), "{two} {one}");
+        }
+        for (one, two) in [
+            (json!({"a": 0}), json!({})),
+            (json!({"a": false}), json!({})),
+            (json!([1, 2]), json!([2, 1])),
+            (json!([1]), json!([1, 2])),
+            (json!({"a": "b"}), json!({"a": "c"})),
+            (json!({"a": {"b": 1}}), json!({"a": {"b": 1, "c": 1}})),
+        ] {
+            assert!(!same(Some(&one), Some(&two)), "{one} {two}");
+            assert!(!same(Some(&two), Some(&one)), "{two} {one}");
+        }
+    }
+
+    /// AC-56: a node changes some of the status of a claim, and nothing else.
+    #[test]
+    fn the_rest_of_a_claim_is_fixed_ac_56() {
+        let claim = |value: Value| Object::of(value.as_object().cloned().unwrap_or_default());
+        let old = json!({"metadata": {"name": "c", "resourceVersion": "1"},
+            "spec": {"volumeName": "v"}, "status": {"phase": "Bound"}});
+        let is_same = |new: Value| {
+            let (old, new) = (
+                fixed_of_claim(&claim(old.clone())),
+                fixed_of_claim(&claim(new)),
+            );
+            same(Some(&old), Some(&new))
+        };
+        let changed = |pointer: &str, name: &str, value: Value| {
+            let mut new = old.clone();
+            if let Some(parent) = new.pointer_mut(pointer) {
+                parent[name] = value;
+            }
+            new
+        };
+        for name in CLAIM_STATUS {
+            assert!(
+                is_same(changed("/status", name, json!({"a": "b"}))),
+                "{name}"
+            );
+        }
+        assert!(is_same(changed("/metadata", "resourceVersion", json!("2"))));
+        for (pointer, name) in [
+            ("/status", "phase"),
+            ("/status", "currentVolumeAttributesClassName"),
+            ("/spec", "volumeName"),
+            ("/metadata", "labels"),
+            ("/metadata", "finalizers"),
+        ] {
+            assert!(!is_same(changed(pointer, name, json!(["a"]))), "{name}");
+        }
     }
 }

@@ -71,14 +71,21 @@ impl NodeRestriction {
             name: request.attributes.name,
             ..auth::Attributes::on_resource(user, VERB, "", audience)
         };
-        if self.authorizer.authorize(&asked).await.is_allowed() {
+        let answer = self.authorizer.authorize(&asked).await;
+        if answer.is_allowed() {
             return Ok(());
         }
-        request.refuse(format!(
-            "audience {quoted} not found in pod spec volume, {} is not authorized to request \
-             tokens for this audience",
-            user.name
-        ))
+        let (user, absent) = (&user.name, "not found in pod spec volume");
+        request.refuse(match answer.error {
+            Some(why) => format!(
+                "audience {quoted} {absent}, error authorizing {user} to request tokens for this \
+                 audience: {why}"
+            ),
+            None => format!(
+                "audience {quoted} {absent}, {user} is not authorized to request tokens for this \
+                 audience"
+            ),
+        })
     }
 
     /// Returns whether a volume of the pod has tokens for an audience.

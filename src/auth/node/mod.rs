@@ -1,4 +1,4 @@
-//! The node authorizer (AC-42..AC-51): a kubelet may read what the pods of its node use. Pure.
+//! The node authorizer (access.md 9): a kubelet may read what the pods of its node use. Pure.
 //!
 //! [`judge`] knows the rules. For some requests its verdict is a [`Question`]: whether an object is
 //! related to the node. [`Graph`] answers these from the objects that its owner adds and removes.
