@@ -538,7 +538,7 @@ settings! {
 
         /// Admission plugins to run in addition to the default ones, separated by commas. The order
         /// doesn't matter. Names that kube-apiserver 1.36 has are accepted; the daemon lists those
-        /// that are not built yet at the start. With ServiceAccount, the daemon creates the account
+        /// that are not built yet at the start. For ServiceAccount the daemon creates the account
         /// default and the ConfigMap kube-root-ca.crt in each namespace, unless controllers says
         /// otherwise.
         /// [default: none]
@@ -554,10 +554,10 @@ settings! {
         /// all of them, a name switches one on, -name off. Without * only the named ones run. There
         /// are namespace-controller, which empties deleted namespaces,
         /// garbage-collector-controller, which deletes objects without owners, and
-        /// clusterrole-aggregation-controller, which fills aggregated ClusterRoles; if the admission
-        /// plugin ServiceAccount is enabled, serviceaccount-controller, which creates the account
-        /// default in each namespace, and root-ca-certificate-publisher-controller, which creates
-        /// the ConfigMap kube-root-ca.crt there; and if StorageObjectInUseProtection is enabled,
+        /// clusterrole-aggregation-controller, which fills aggregated ClusterRoles; if the plugin
+        /// ServiceAccount runs, serviceaccount-controller, which creates the account default in
+        /// each namespace, and root-ca-certificate-publisher-controller, which creates the
+        /// ConfigMap kube-root-ca.crt there; and if StorageObjectInUseProtection runs,
         /// persistentvolumeclaim-protection-controller, persistentvolume-protection-controller and
         /// volumeattributesclass-protection-controller, which remove the finalizers of deleted
         /// objects that are not in use. Switch them off where a kube-controller-manager does their

@@ -1,11 +1,11 @@
-//! Gives each ClusterRole with an aggregationRule the rules of the roles that it selects (AC-69), as
-//! the controller of the same name in kube-controller-manager does. Without it `admin`, `edit` and
+//! Gives each ClusterRole with an aggregationRule the rules of the roles that it selects (AC-69),
+//! as the controller of the same name in kube-controller-manager does. Without it `admin`, `edit` and
 //! `view` give no rights.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use actors::engine::Revision;
+use actors::cacher::CacheNews;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -57,28 +57,27 @@ impl ClusterRoleAggregationController {
             return;
         };
         let mut follower = cache.follow();
-        let mut seen: Option<(u64, Revision)> = None;
+        let mut is_due = false;
         loop {
-            let now = cache
-                .snapshot()
-                .map(|snapshot| (snapshot.epoch, snapshot.last_event()));
-            if now.is_none() || now == seen {
-                // Reading marks the news as seen, so the wait ends with the next change.
-                follower.read();
-                if follower.has_news() {
-                    continue;
+            loop {
+                match follower.read() {
+                    CacheNews::Nothing | CacheNews::Filling => break,
+                    CacheNews::Stopped => return,
+                    CacheNews::State(_) | CacheNews::Events(_) => is_due = true,
                 }
+            }
+            if !is_due {
                 follower.changed().await;
-                tokio::time::sleep(PAUSE).await;
                 continue;
             }
             match self.aggregate_all().await {
-                Ok(()) => seen = now,
+                Ok(()) => is_due = false,
                 Err(status) => {
                     tracing::warn!(%status, "filling an aggregated ClusterRole failed, retrying");
                     tokio::time::sleep(PAUSE_AFTER_ERROR).await;
                 }
             }
+            tokio::time::sleep(PAUSE).await;
         }
     }
 

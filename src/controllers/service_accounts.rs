@@ -201,7 +201,7 @@ struct Followed {
     follower: CacheFollower,
 }
 
-/// What a read of the news has found.
+/// The result of a read of the news.
 #[derive(PartialEq, Eq)]
 enum News {
     /// The namespaces in the set.

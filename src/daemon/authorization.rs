@@ -19,8 +19,8 @@ pub(super) struct Authorization {
     pub(super) all: Arc<dyn Authorizer>,
     /// The same if a file configures them, which may change.
     pub(super) configured: Option<Arc<ConfiguredAuthorizers>>,
-    /// The roles and bindings, if they are served. Whatever the modes are, they limit who may write
-    /// roles.
+    /// The roles and bindings, if they are served. They limit who may write roles in all
+    /// modes.
     pub(super) rbac: Option<Arc<RbacAuthorizer>>,
     /// The rights of nodes, if that is one of the modes. The start has it follow its caches.
     pub(super) nodes: Option<NodeAuthorizer>,

@@ -38,8 +38,8 @@ use actors::watchdog::Watchdog;
 
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
+use crate::auth::Token;
 use crate::auth::authorization_config::AuthorizerType;
-use crate::auth::{Authorizer, Token};
 use crate::build_info;
 use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend, running_plugins};
@@ -65,7 +65,8 @@ use crate::server::service::{MetricsService, Service};
 use crate::server::version;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::{self as at_rest, Encryption};
-use crate::storage::factory::{Engines, StoragePlan};
+use crate::storage::factory::{Engines, StorageFactory, StoragePlan};
+use crate::storage::rewrite::Rewriter;
 use crate::storage::{Root, object_count, storage_size};
 use crate::telemetry::{self, Series};
 use crate::transport::listener::{PlainListener, Running};
@@ -145,13 +146,7 @@ impl Daemon {
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
         let authorization = Authorization::new(&config, &actor_system, &plans)?;
         let registry = assemble(&config, &plans, &unserved, &actor_system, &authorization);
-        add_others(
-            &registry,
-            &config,
-            &credentials,
-            &stores,
-            &authorization.all,
-        );
+        add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         describe_metrics(&config);
@@ -173,18 +168,15 @@ impl Daemon {
         background.extend([actix_rt::spawn(start.run()), actix_rt::spawn(counter.run())]);
         let watched = service_manager.watched(watchdog.clone()).into_iter();
         background.extend(watched.chain(authorization.followed()));
-        let rewritten = encryption::rewritten_stores(&plans, &actor_system);
-        let rewriter = encryption::rewriter(&encryption, &rewritten, &actor_system, &factory);
-        let resources = Resources::new(resources::Parts {
-            registry: registry.clone(),
-            actor_system: actor_system.clone(),
+        let (resources, rewriter) = changes(
+            &registry,
+            &actor_system,
+            &plans,
             factory,
-            engines: engines.clone(),
-            encryption: encryption.clone(),
-            series: series.clone(),
-            rewritten,
-            changing: tokio::sync::Mutex::default(),
-        });
+            &engines,
+            &encryption,
+            &series,
+        );
         let custom_resources = custom::start(&resources, &health);
         let controllers = Controllers::start(setup, sharing);
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
@@ -388,6 +380,31 @@ fn assemble(
     Registry::with_parts(root, ttl, collector, versions, parts)
 }
 
+/// Creates the parts that change what is served and how it is stored.
+fn changes(
+    registry: &Registry,
+    actor_system: &ActorSystem,
+    plans: &[StoragePlan],
+    factory: StorageFactory,
+    engines: &Engines,
+    encryption: &Encryption,
+    series: &Series,
+) -> (Resources, Rewriter) {
+    let rewritten = encryption::rewritten_stores(plans, actor_system);
+    let rewriter = encryption::rewriter(encryption, &rewritten, actor_system, &factory);
+    let resources = Resources::new(resources::Parts {
+        registry: registry.clone(),
+        actor_system: actor_system.clone(),
+        factory,
+        engines: engines.clone(),
+        encryption: encryption.clone(),
+        series: series.clone(),
+        rewritten,
+        changing: tokio::sync::Mutex::default(),
+    });
+    (resources, rewriter)
+}
+
 /// Starts the tasks that follow changed files, watch this thread, and keep metrics small.
 fn followed(
     config: &Config,
@@ -412,8 +429,9 @@ fn add_others(
     config: &Config,
     credentials: &Credentials,
     stores: &OpenEngines,
-    authorizer: &Arc<dyn Authorizer>,
+    authorization: &Authorization,
 ) {
+    let authorizer = &authorization.all;
     let tokens = credentials.service_accounts();
     let audiences = &tokens.config().audiences;
     let reviews = reviews::paths(&credentials.authenticator(), authorizer, audiences).into_iter();

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{CONFIGMAPS, Call, Client, Daemon, body, configmap};
+use crate::harness::{AS_INSTALLED, CONFIGMAPS, Call, Client, Daemon, Options, body, configmap};
+use crate::servers::etcd::Cluster;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -116,7 +117,7 @@ async fn users_have_the_rights_of_roles_without_caches_ac_27() {
 
 #[tokio::test]
 async fn users_have_the_rights_of_roles_over_etcd_ac_27() {
-    let started = tokio::task::spawn_blocking(|| crate::servers::etcd::Cluster::single("3.5"));
+    let started = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
     let cluster = started.await.unwrap();
     let servers = format!("--etcd-servers={}", cluster.urls().join(","));
     rights_follow_roles(&daemon(&[&servers]).await).await;
@@ -231,6 +232,7 @@ async fn a_start_completes_the_roles_of_kubernetes_ac_68() {
         .call(Call::merge_patch(&basic, &kept))
         .await
         .expect(200);
+    daemon.kill().await;
     daemon.restart().await;
     daemon.ready().await;
     let admin = daemon.client();
@@ -259,7 +261,7 @@ async fn nothing_is_made_where_a_kube_apiserver_does_it_ac_67() {
 /// AC-69: `view` has the rules of others, and a new one is added.
 #[tokio::test]
 async fn aggregated_roles_get_the_rules_of_others_ac_69() {
-    let daemon = daemon(&[]).await;
+    let daemon = daemon(&["--controllers=*"]).await;
     let (admin, bob) = (daemon.client(), bob(&daemon));
     let bound = binding("view", "ClusterRole", "view", &user("bob"));
     admin
@@ -287,4 +289,60 @@ async fn aggregated_roles_get_the_rules_of_others_ac_69() {
             "{name}"
         );
     }
+}
+
+/// API-263, API-268: as installed, a pod that comes with the acknowledgement of its namespace finds
+/// its account, and gets a token.
+#[tokio::test]
+async fn a_pod_may_come_with_its_namespace_as_installed_api_263() {
+    let daemon = daemon(&[AS_INSTALLED]).await;
+    let admin = daemon.client();
+    for round in 0..10 {
+        let namespace = format!("n{round}");
+        let created = json!({ "metadata": { "name": namespace } });
+        admin
+            .call(Call::post("/api/v1/namespaces", &created))
+            .await
+            .expect(201);
+        let pods = format!("/api/v1/namespaces/{namespace}/pods");
+        let pod = json!({
+            "metadata": { "name": "p" },
+            "spec": { "containers": [{ "name": "c", "image": "i" }] },
+        });
+        let made = admin.call(Call::post(&pods, &pod)).await.expect(201);
+        assert_eq!(made["spec"]["serviceAccountName"], "default");
+        let volume = made["spec"]["volumes"][0]["name"].as_str().unwrap();
+        assert!(volume.starts_with("kube-api-access-"), "{volume}");
+        let map = format!("/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt");
+        eventually_allowed(&admin, &map).await;
+    }
+    let claim = json!({
+        "metadata": { "name": "c" },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": { "requests": { "storage": "1Gi" } },
+        },
+    });
+    let claims = "/api/v1/namespaces/default/persistentvolumeclaims";
+    let made = admin.call(Call::post(claims, &claim)).await.expect(201);
+    let finalizers = json!(["kubernetes.io/pvc-protection"]);
+    assert_eq!(made["metadata"]["finalizers"], finalizers);
+}
+
+/// AC-67, D-100: a daemon whose etcd is not there yet makes roles when it is.
+#[tokio::test]
+async fn a_daemon_waits_for_its_etcd_and_then_makes_roles_ac_67() {
+    let started = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
+    let cluster = started.await.unwrap();
+    cluster.members[0].pause();
+    let servers = format!("--etcd-servers={}", cluster.urls()[0]);
+    let daemon = Options::default().arguments(&[&servers]).launch().await;
+    let ready = daemon.client().call(Call::get("/readyz")).await;
+    assert_eq!(ready.status, 500, "{}", ready.text());
+    let missing = "[-]poststarthook/rbac/bootstrap-roles failed";
+    assert!(ready.text().contains(missing), "{}", ready.text());
+    cluster.members[0].resume();
+    daemon.ready().await;
+    let path = format!("{RBAC}/clusterroles/cluster-admin");
+    daemon.client().call(Call::get(&path)).await.expect(200);
 }

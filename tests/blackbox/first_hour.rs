@@ -16,7 +16,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::harness::daemon::{Options, command, taffrail};
-use crate::harness::{CONFIGMAPS, Call, Daemon, Kubectl, body, configmap};
+use crate::harness::{AS_INSTALLED, CONFIGMAPS, Call, Daemon, Kubectl, body, configmap};
 use crate::servers::etcd::{self, Cluster};
 
 /// Long enough for a busy machine.
@@ -113,7 +113,7 @@ async fn the_certificate_holds_the_addresses_that_clients_use() {
 /// The default issuer, API-226: as installed, and not where an operator or an etcd forbids it.
 #[tokio::test]
 async fn a_token_can_be_had_as_installed() {
-    let mut daemon = Daemon::start().await;
+    let mut daemon = Daemon::with(&[AS_INSTALLED]).await;
     let Some(kubectl) = Kubectl::find("1.36", &daemon).or_else(|| Kubectl::find("1.32", &daemon))
     else {
         return;

@@ -219,8 +219,17 @@ const DAEMON: Table = &[
     ),
     (
         "controllers",
-        // What is published of authentication has no expired certificates.
-        &["api", "kinds", "registry", "clock", "x509", "STORAGE"],
+        &[
+            "api",
+            "kinds",
+            "registry",
+            "clock",
+            "STORAGE",
+            // Published certificates are not expired.
+            "x509",
+            // A start completes the rules of roles.
+            "auth::rbac",
+        ],
     ),
     // It has its resources served by a trait that the daemon implements.
     (

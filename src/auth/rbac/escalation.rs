@@ -68,8 +68,8 @@ pub fn covers<'r>(
     }
 }
 
-/// Returns the rights of some rules that others do not cover, as a rule each. The rules are those of
-/// this program, so their number is known.
+/// Returns the rights of some rules that others do not cover, as a rule each. The rules are those
+/// of this program, so their number is known.
 pub fn missing_rules(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
     let rights = wanted.iter().flat_map(rights_of);
     // linear: the rules of one role.

@@ -6,7 +6,7 @@ use super::policy::AUTO_UPDATE;
 use crate::api::object::Object;
 use crate::auth::rbac::{PolicyRule, missing_rules, read_rules};
 
-/// What becomes of a stored object.
+/// The outcome for a stored object.
 #[derive(Debug, PartialEq)]
 pub(super) enum Reconciled {
     /// It has everything.

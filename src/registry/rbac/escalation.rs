@@ -207,8 +207,8 @@ impl RightsCheck for Escalation {
     }
 }
 
-/// Returns the errors of absent roles with the plural of their resources, as kube-apiserver's storage
-/// names them.
+/// Returns the errors of absent roles with the plural of their resources, as kube-apiserver's
+/// storage names them.
 fn absent_in_plural(grants: &[Grant]) -> Option<String> {
     let errors = absent_roles(grants)?;
     Some(errors.replace(

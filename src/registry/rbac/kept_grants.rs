@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use crate::api::user_info::UserInfo;
 use crate::auth::rbac::Grant;
 
-/// The number of users and namespaces whose grants are kept. When there are more, all are forgotten.
+/// The number of users and namespaces whose grants are kept. If there are more, all are forgotten.
 const ENTRIES_MAX: usize = 8192;
 /// The bytes of the names of a user and of the user's groups. Grants of users with longer names are
 /// not kept.

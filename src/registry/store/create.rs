@@ -155,8 +155,8 @@ impl RegistryStore {
 
     /// Takes an admitted object through the remaining stages (API-94): it is prepared, validated,
     /// passed to validating admission, and gets its addresses and ports. Warns the client. A
-    /// further attempt repeats the warnings, but the client gets each once. `created_as` is the name
-    /// in the URL of an update, which needs the right to create the object.
+    /// further attempt repeats the warnings, but the client gets each once. `created_as` is the
+    /// name in the URL of an update, which needs the right to create the object.
     pub(super) async fn make_valid(
         &self,
         request: &Request<'_>,

@@ -77,8 +77,8 @@ pub struct StoreOptions {
     pub authorizer: Option<Arc<dyn Authorizer>>,
 }
 
-/// How long an acknowledgement waits until the daemon obeys the object. A write that is durable must
-/// not be answered much later only because a cache is being filled.
+/// How long an acknowledgement waits until the daemon obeys the object. A durable write must not be
+/// answered much later only because a cache is being filled.
 const OBEYED_WITHIN: Duration = Duration::from_secs(1);
 
 /// The new content for an update.
@@ -199,7 +199,7 @@ impl RegistryStore {
             tracing::warn!(
                 resource = %self.definition.qualified(),
                 %revision,
-                "a write is acknowledged before the daemon obeys it, because its cache is behind"
+                "a write is acknowledged before the daemon obeys it, because its cache is late"
             );
         }
     }

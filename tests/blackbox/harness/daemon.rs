@@ -157,16 +157,11 @@ impl Daemon {
         Daemon::with(&[&users, arguments].concat()).await
     }
 
-    /// Waits until `/readyz` answers 200.
+    /// Waits until `/readyz` answers 200 to the admin, who may read it in every authorization mode.
     pub async fn ready(&self) {
         let start = Instant::now();
         loop {
-            let answer = self
-                .target()
-                .anonymous()
-                .client()
-                .attempt(Call::get("/readyz"))
-                .await;
+            let answer = self.target().client().attempt(Call::get("/readyz")).await;
             match answer {
                 Ok(answer) if answer.status == 200 => return,
                 other => assert!(
@@ -376,19 +371,27 @@ pub fn command(folder: &Path, secure_port: u16) -> Command {
 
 /// Plugins that need controllers, which create and change objects of their own. Most tests compare
 /// objects and versions with those of a kube-apiserver without controllers, so these plugins run
-/// only in tests that enable them, or that start the daemon [`AS_INSTALLED`].
+/// only in tests that enable them, or that start the daemon [`AS_INSTALLED`]. The same is true of
+/// the controller of aggregated roles.
 const WITH_CONTROLLERS: [&str; 2] = ["ServiceAccount", "StorageObjectInUseProtection"];
 
 /// A flag without effect, for tests of the daemon as it is installed.
 pub const AS_INSTALLED: &str = "--disable-admission-plugins=";
 
-/// The flags of a test, and one that disables the plugins with controllers.
+/// The flags of a test, and those that disable plugins with controllers, and the controller of
+/// aggregated roles.
 fn without_controllers(arguments: &[String]) -> Vec<String> {
     const ENABLE: &str = "--enable-admission-plugins=";
     const DISABLE: &str = "--disable-admission-plugins=";
     let mut arguments = arguments.to_vec();
     if arguments.iter().any(|argument| argument == AS_INSTALLED) {
         return arguments;
+    }
+    if !arguments
+        .iter()
+        .any(|argument| argument.starts_with("--controllers"))
+    {
+        arguments.push("--controllers=*,-clusterrole-aggregation".to_owned());
     }
     let is_enabled = |name: &str| {
         let mut enabled = arguments.iter();
