@@ -1,6 +1,6 @@
 //! Gives each ClusterRole with an aggregationRule the rules of the roles that it selects (AC-69),
-//! as the controller of the same name in kube-controller-manager does. Without it `admin`, `edit` and
-//! `view` give no rights.
+//! as the controller of the same name in kube-controller-manager does. Without it `admin`, `edit`
+//! and `view` give no rights.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;

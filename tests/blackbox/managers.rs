@@ -642,15 +642,6 @@ async fn nothing_is_stored_for_parts_that_are_not_there() {
             "flowcontrol.apiserver.k8s.io",
             &["flowschemas", "prioritylevelconfigurations"],
         ),
-        (
-            "rbac.authorization.k8s.io",
-            &[
-                "clusterroles",
-                "clusterrolebindings",
-                "roles",
-                "rolebindings",
-            ],
-        ),
         ("coordination.k8s.io", &["leases"]),
     ] {
         for resource in resources {

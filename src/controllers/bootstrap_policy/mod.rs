@@ -1,6 +1,6 @@
 //! Makes Kubernetes' roles and bindings at the start, and adds to stored ones what they lack
-//! (AC-67, AC-68). Nothing follows them afterwards: what somebody deletes stays deleted until the next
-//! start.
+//! (AC-67, AC-68). Nothing follows them afterwards: what somebody deletes stays deleted until the
+//! next start.
 
 mod policy;
 mod reconcile;

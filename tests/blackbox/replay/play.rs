@@ -165,10 +165,14 @@ impl Player<'_> {
             call.body = body.into();
             headers.insert("content-type".to_owned(), "application/json".to_owned());
         }
-        for (name, value) in &step.headers {
-            headers.insert(name.to_ascii_lowercase(), fill(value, &self.values));
+        // A header that a step has twice, in different case, is sent twice.
+        let own = step.headers.iter();
+        let own = own.map(|(name, value)| (name.to_ascii_lowercase(), fill(value, &self.values)));
+        let own: Vec<(String, String)> = own.collect();
+        for (name, _) in &own {
+            headers.remove(name);
         }
-        call.headers = headers.into_iter().collect();
+        call.headers = headers.into_iter().chain(own).collect();
         Request {
             call,
             seconds: step.seconds,

@@ -5,6 +5,8 @@
 
 mod other_storages;
 
+use std::future::ready;
+
 use actors::dispatcher::Caller;
 use actors::dispatcher::DispatcherConfig;
 use actors::engine::{
@@ -12,11 +14,15 @@ use actors::engine::{
 };
 use actors::watchdog::Watchdog;
 use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt};
 use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::auth::{Authenticators, Authorizers, Revocations, StaticTokens, Token};
+use crate::auth::{
+    Attributes, Authenticators, Authorization, Authorizer, Authorizers, Member, Revocations,
+    StaticTokens, Token,
+};
 use crate::config::AccessLogMode;
 use crate::server::api_server::{ApiServerConfig, Process};
 use crate::server::features::Features;
@@ -36,6 +42,26 @@ async fn limited(limits: InFlightLimits) -> Service {
     over(stored(true).await, limits)
 }
 
+/// Lets everybody read health and version, as a binding of Kubernetes does.
+struct PublicPaths;
+
+impl Authorizer for PublicPaths {
+    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Authorization> {
+        let paths = ["/livez", "/readyz", "/healthz", "/version"];
+        let is_public = attributes.reads_a_path() && paths.contains(&attributes.path);
+        ready(Authorization::allow_if(is_public)).boxed()
+    }
+}
+
+/// The admin's group may do everything, and others read public paths.
+fn public() -> Arc<dyn Authorizer> {
+    Arc::new(Authorizers::new(vec![Member {
+        kind: "Public",
+        name: "public".to_owned(),
+        authorizer: Arc::new(PublicPaths),
+    }]))
+}
+
 fn over(stored: Stored, limits: InFlightLimits) -> Service {
     let health = Health::default();
     health.complete_start();
@@ -43,7 +69,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
     let admin = Token::new("secret").expect("a token");
     let tokens = StaticTokens::new(admin, Vec::new(), revocations.clone());
     let server = ApiServer::new(ApiServerConfig {
-        authorizer: Arc::new(Authorizers::new(Vec::new())),
+        authorizer: public(),
         registry: stored.registry,
         authenticator: Arc::new(Authenticators::new(vec![Arc::new(tokens)], revocations)),
         health: Arc::new(health),
