@@ -211,7 +211,7 @@ async fn a_role_that_names_too_many_rights_is_refused_ac_60() {
 /// AC-67, AC-68: a start adds what is missing, and keeps what others have added.
 #[tokio::test]
 async fn a_start_completes_the_roles_of_kubernetes_ac_68() {
-    let mut daemon = daemon(&[]).await;
+    let mut daemon = Daemon::start().await;
     let admin = daemon.client();
     let discovery = format!("{RBAC}/clusterroles/system:discovery");
     let wanted = admin.call(Call::get(&discovery)).await.expect(200)["rules"].clone();
@@ -280,14 +280,16 @@ async fn aggregated_roles_get_the_rules_of_others_ac_69() {
     eventually_allowed(&bob, secrets).await;
     for name in ["admin", "edit", "view"] {
         let path = format!("{RBAC}/clusterroles/{name}");
-        let role = admin.call(Call::get(&path)).await.expect(200);
-        assert!(
-            role["rules"]
-                .as_array()
-                .unwrap()
-                .contains(&more["rules"][0]),
-            "{name}"
-        );
+        let begun = Instant::now();
+        loop {
+            let role = admin.call(Call::get(&path)).await.expect(200);
+            let rules = role["rules"].as_array();
+            if rules.is_some_and(|rules| rules.contains(&more["rules"][0])) {
+                break;
+            }
+            assert!(begun.elapsed() < SOON, "{role}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 }
 

@@ -87,8 +87,8 @@ async fn users_may_ask_about_themselves_and_not_about_others_api_292_to_294() {
     listed.sort_unstable();
     let wanted = [
         "selfsubjectaccessreviews",
-        "selfsubjectrulesreviews",
         "selfsubjectreviews",
+        "selfsubjectrulesreviews",
     ];
     assert_eq!(listed, wanted);
     let paths = rules["nonResourceRules"].as_array().unwrap();

@@ -127,13 +127,10 @@ async fn objects_that_have_no_effect_yet_are_warned_of_and_logged_once_for_each_
     let daemon = Daemon::start().await;
     let client = daemon.client();
     let admission = "/apis/admissionregistration.k8s.io/v1";
-    let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let flow = "/apis/flowcontrol.apiserver.k8s.io/v1";
     let matches = json!({ "resourceRules": [{
         "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"],
     }] });
-    let role_ref =
-        |kind| json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "a" });
     let patch = json!([{ "patchType": "ApplyConfiguration",
         "applyConfiguration": { "expression": "Object{}" } }]);
     let kinds = [
@@ -174,20 +171,6 @@ async fn objects_that_have_no_effect_yet_are_warned_of_and_logged_once_for_each_
             "mutatingwebhookconfigurations",
             "MutatingWebhookConfiguration",
             json!({}),
-        ),
-        (rbac, "clusterroles", "ClusterRole", json!({})),
-        (rbac, "namespaces/default/roles", "Role", json!({})),
-        (
-            rbac,
-            "clusterrolebindings",
-            "ClusterRoleBinding",
-            json!({ "roleRef": role_ref("ClusterRole") }),
-        ),
-        (
-            rbac,
-            "namespaces/default/rolebindings",
-            "RoleBinding",
-            json!({ "roleRef": role_ref("Role") }),
         ),
         (
             "/apis/apiextensions.k8s.io/v1",

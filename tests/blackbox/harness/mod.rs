@@ -25,8 +25,10 @@ pub use kubectl::{Kubectl, cache};
 /// Claims and volumes get finalizers, as by kube-apiserver.
 pub const PROTECTED: &str = "--enable-admission-plugins=StorageObjectInUseProtection";
 
-/// Nobody takes the finalizers of volumes away, as beside a kube-apiserver that stands alone.
-pub const HELD: &str = "--controllers=*,-persistentvolumeclaim-protection-controller,\
+/// Nobody takes the finalizers of volumes away or fills aggregated roles, as with a kube-apiserver
+/// that stands alone.
+pub const HELD: &str = "--controllers=*,-clusterrole-aggregation,\
+                        -persistentvolumeclaim-protection-controller,\
                         -persistentvolume-protection-controller,\
                         -volumeattributesclass-protection-controller";
 
