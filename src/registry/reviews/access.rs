@@ -61,7 +61,8 @@ impl AccessReview {
                 &named
             }
         };
-        let attributes = attributes(spec, user);
+        let selectors = ["fieldSelector", "labelSelector"].map(|name| selector_text(spec, name));
+        let attributes = attributes(spec, user, &selectors);
         let answer = self.authorizer.authorize(&attributes).await;
         let mut status = Map::new();
         status.insert("allowed".to_owned(), answer.is_allowed().into());
@@ -111,14 +112,49 @@ fn named_user(spec: &Map<String, Value>) -> UserInfo {
     }
 }
 
-/// Returns the attributes that a review asks about.
-fn attributes<'s>(spec: &'s Map<String, Value>, user: &'s UserInfo) -> Attributes<'s> {
+/// Returns the selector of a review as a text. Requirements that can't be read are left out, which
+/// only widens the question (AC-32).
+fn selector_text(spec: &Map<String, Value>, name: &str) -> String {
+    let selector = spec.get("resourceAttributes").and_then(|of| of.get(name));
+    let raw = text(selector, "rawSelector");
+    if !raw.is_empty() {
+        return raw.to_owned();
+    }
+    let requirements = selector.and_then(|selector| selector.get("requirements"));
+    let requirements = requirements.and_then(Value::as_array).into_iter().flatten();
+    let texts = requirements.filter_map(|requirement| {
+        let key = text(Some(requirement), "key");
+        let values = texts(requirement.get("values"));
+        match (name, text(Some(requirement), "operator"), values.as_slice()) {
+            ("fieldSelector", "In", [value]) => Some(format!("{key}={}", escaped(value))),
+            ("fieldSelector", "NotIn", [value]) => Some(format!("{key}!={}", escaped(value))),
+            ("labelSelector", "In", values) => Some(format!("{key} in ({})", values.join(","))),
+            ("labelSelector", "NotIn", values) => {
+                Some(format!("{key} notin ({})", values.join(",")))
+            }
+            ("labelSelector", "Exists", _) => Some(key.to_owned()),
+            ("labelSelector", "DoesNotExist", _) => Some(format!("!{key}")),
+            _ => None,
+        }
+    });
+    texts.collect::<Vec<String>>().join(",")
+}
+
+/// Escapes a value of a field selector.
+fn escaped(value: &str) -> String {
+    let value = value.replace('\\', "\\\\").replace(',', "\\,");
+    value.replace('=', "\\=")
+}
+
+/// Returns the attributes that a review asks about, with its selectors of fields and of labels.
+fn attributes<'s>(
+    spec: &'s Map<String, Value>,
+    user: &'s UserInfo,
+    selectors: &'s [String; 2],
+) -> Attributes<'s> {
     let resource = spec.get("resourceAttributes").filter(|of| !of.is_null());
     let other = spec.get("nonResourceAttributes");
-    let raw = |name| {
-        let selector = resource.and_then(|of| of.get(name));
-        text(selector, "rawSelector")
-    };
+    let [fields, labels] = selectors;
     Attributes {
         user,
         verb: text(resource.or(other), "verb"),
@@ -130,8 +166,8 @@ fn attributes<'s>(spec: &'s Map<String, Value>, user: &'s UserInfo) -> Attribute
         subresource: text(resource, "subresource"),
         namespace: text(resource, "namespace"),
         name: text(resource, "name"),
-        field_selector: raw("fieldSelector"),
-        label_selector: raw("labelSelector"),
+        field_selector: fields,
+        label_selector: labels,
     }
 }
 
@@ -175,5 +211,35 @@ fn unread_extent(name: &str, selector: &Value) -> Option<&'static str> {
         read if read == requirements.len() => None,
         0 => Some("ignored"),
         _ => Some("partially ignored"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn requirements_of_reviews_are_selectors_of_requests_ac_71() {
+        let of = |name: &str, selector: Value| {
+            let spec = json!({ "resourceAttributes": { name: selector } });
+            selector_text(spec.as_object().unwrap(), name)
+        };
+        let requirement = |key: &str, operator: &str, values: &[&str]| json!({"key": key, "operator": operator, "values": values});
+        let fields = |list: Value| of("fieldSelector", json!({ "requirements": list }));
+        let labels = |list: Value| of("labelSelector", json!({ "requirements": list }));
+        assert_eq!(of("fieldSelector", json!({ "rawSelector": "a=b" })), "a=b");
+        let node = requirement("spec.nodeName", "In", &["n"]);
+        let other = requirement("metadata.name", "NotIn", &["a,b"]);
+        let unread = requirement("x", "Exists", &[]);
+        assert_eq!(
+            fields(json!([node, other, unread])),
+            "spec.nodeName=n,metadata.name!=a\\,b"
+        );
+        let several = requirement("a", "In", &["1", "2"]);
+        let exists = requirement("b", "Exists", &[]);
+        let absent = requirement("c", "DoesNotExist", &[]);
+        assert_eq!(labels(json!([several, exists, absent])), "a in (1,2),b,!c");
     }
 }

@@ -143,7 +143,7 @@ fn describe() {
     );
     describe_counter!(
         "apiserver_authorization_decisions_total",
-        "Requests that RBAC allowed, without those of system:masters"
+        "Decisions of authorizers, without those about system:masters"
     );
     describe_gauge!(
         "aggregator_unavailable_apiservice",
