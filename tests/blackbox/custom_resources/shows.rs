@@ -355,6 +355,15 @@ async fn unpacked(client: &Client, path: &str, accept: &str) -> String {
     text
 }
 
+/// A list without its version, which is the first one in the text. Writes of the daemon to other
+/// resources move it between two lists.
+fn undated(list: &str) -> String {
+    const MEMBER: &str = "\"resourceVersion\":\"";
+    let (before, version) = list.split_once(MEMBER).expect("a list has a version");
+    let (_, rest) = version.split_once('"').unwrap();
+    format!("{before}{MEMBER}\"{rest}")
+}
+
 /// API-65: a compressed list is the same list, in each version and form, again and after
 /// a change. Versions share the compressed parts of no other one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -381,7 +390,8 @@ async fn compressed_lists_are_the_same_lists_in_each_version_api_65() {
                 for accept in ["application/json", METADATA] {
                     let plain = client.call(Call::get(&path).header("accept", accept)).await;
                     let packed = unpacked(&client, &path, accept).await;
-                    assert_eq!(plain.text(), packed, "{round} {version} {accept}");
+                    let (plain, packed) = (undated(&plain.text()), undated(&packed));
+                    assert_eq!(plain, packed, "{round} {version} {accept}");
                 }
                 let list = unpacked(&client, &path, "application/json").await;
                 let list: Value = serde_json::from_str(&list).unwrap();
