@@ -11,9 +11,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{Caches, until_stopped};
+use crate::api::field::Field;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::status::Status;
+use crate::kinds::validation::selectors;
 use crate::registry::{NamespacedName, Registry, RequestContext, UpdateSource, decoded};
 
 const ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
@@ -126,8 +128,7 @@ impl ClusterRoleAggregationController {
 /// Returns the names of the roles whose rules change, and their new rules.
 fn changed_roles(roles: &BTreeMap<String, Object>) -> Vec<(&str, Vec<Value>)> {
     let changed = roles.iter().filter_map(|(name, role)| {
-        let selectors = role.at(&["aggregationRule", "clusterRoleSelectors"])?;
-        let rules = aggregated(name, selectors.as_array()?, roles)?;
+        let rules = aggregated(name, role, roles)?;
         let known = role.0.get("rules").and_then(Value::as_array);
         let is_changed = known.map(Vec::as_slice).unwrap_or_default() != rules;
         is_changed.then_some((name.as_str(), rules))
@@ -135,18 +136,20 @@ fn changed_roles(roles: &BTreeMap<String, Object>) -> Vec<(&str, Vec<Value>)> {
     changed.collect()
 }
 
-/// Returns the rules of all other roles that match a selector: selectors in order, roles by name,
-/// equal rules once. `None` if a selector is invalid.
-fn aggregated(
-    name: &str,
-    selectors: &[Value],
-    roles: &BTreeMap<String, Object>,
-) -> Option<Vec<Value>> {
+/// Returns the rules of all other roles that match a selector of a role: selectors in order, roles
+/// by name, equal rules once. `None` if the role aggregates none, or a selector is invalid.
+fn aggregated(name: &str, role: &Object, roles: &BTreeMap<String, Object>) -> Option<Vec<Value>> {
+    let aggregation = Field::of(role, "aggregationRule");
+    let selectors = aggregation.member("clusterRoleSelectors");
+    if !selectors.is_set() || !selectors.items().all(|one| selectors::is_evaluable(&one)) {
+        return None;
+    }
     let mut rules = Vec::new();
     let mut known = HashSet::new();
-    for selector in selectors {
+    for selector in selectors.items() {
         for (other, role) in roles {
-            if !matches(selector, role)? || other == name {
+            let metadata = Field::of(role, "metadata");
+            if other == name || !selectors::selects(&selector, &metadata.member("labels")) {
                 continue;
             }
             let of_role = role.0.get("rules").and_then(Value::as_array);
@@ -158,41 +161,6 @@ fn aggregated(
         }
     }
     Some(rules)
-}
-
-/// Returns whether the labels of a role match a label selector. `None` if the selector is invalid.
-fn matches(selector: &Value, role: &Object) -> Option<bool> {
-    let label = |key: &str| {
-        let labels = role.at(&["metadata", "labels"]);
-        labels
-            .and_then(|labels| labels.get(key))
-            .and_then(Value::as_str)
-    };
-    let wanted = selector.get("matchLabels").and_then(Value::as_object);
-    let has_all = wanted
-        .into_iter()
-        .flatten()
-        .all(|(key, value)| label(key) == value.as_str());
-    let expressions = selector.get("matchExpressions").and_then(Value::as_array);
-    let mut meets_all = true;
-    for expression in expressions.into_iter().flatten() {
-        let text = |name| expression.get(name).and_then(Value::as_str);
-        let found = label(text("key")?);
-        let values = expression.get("values").and_then(Value::as_array);
-        let is_listed = found.is_some_and(|found| {
-            let mut values = values.into_iter().flatten();
-            // linear: a selector names few values.
-            values.any(|value| value.as_str() == Some(found))
-        });
-        meets_all &= match text("operator")? {
-            "In" => is_listed,
-            "NotIn" => !is_listed,
-            "Exists" => found.is_some(),
-            "DoesNotExist" => found.is_none(),
-            _ => return None,
-        };
-    }
-    Some(has_all && meets_all)
 }
 
 #[cfg(test)]
@@ -243,10 +211,14 @@ mod tests {
 
     #[test]
     fn selectors_have_kubernetes_operators_ac_69() {
+        // Whether an expression selects a role with the label `a=1`; `None` if it is invalid.
         let is = |expression: Value| {
-            let role = role("r", &json!({"a": "1"}), &[]);
-            let role = Object::of(role.as_object().unwrap().clone());
-            matches(&json!({"matchExpressions": [expression]}), &role)
+            let mut all = role("all", &json!({}), &[]);
+            all["aggregationRule"] =
+                json!({"clusterRoleSelectors": [{"matchExpressions": [expression]}]});
+            let roles = roles(json!([all, role("r", &json!({"a": "1"}), &["get"])]));
+            let rules = aggregated("all", &roles["all"], &roles)?;
+            Some(!rules.is_empty())
         };
         assert_eq!(is(json!({"key": "a", "operator": "Exists"})), Some(true));
         assert_eq!(
