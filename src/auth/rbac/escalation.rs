@@ -1,12 +1,12 @@
 //! Nobody grants rights that they do not have (AC-60, AC-61). Pure.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::rule::PolicyRule;
+use super::rule::{ALL, PolicyRule};
 use crate::api::text::quoting::go_quote;
 
-/// The number of comparisons of a right with a rule that one check makes. The lists of a rule
-/// multiply, so a small body can name billions of rights.
+/// The number of comparisons of a right with a rule, or with a path of one, that one check makes.
+/// The lists of a rule multiply, so a small body can name billions of rights.
 const COMPARISONS_MAX: usize = 4_000_000;
 
 /// The number of lines that a refusal has about missing rights.
@@ -46,12 +46,13 @@ pub fn covers<'r>(
     held: impl IntoIterator<Item = &'r PolicyRule>,
     wanted: impl IntoIterator<Item = &'r PolicyRule>,
 ) -> Result<(), Lacking> {
-    let held: Vec<&PolicyRule> = held.into_iter().collect();
+    let held: Vec<Held<'_>> = held.into_iter().map(Held::of).collect();
+    let paths: usize = held.iter().map(|held| held.paths.len()).sum();
+    let cost = (held.len() + paths).max(1);
     let mut comparisons = COMPARISONS_MAX;
     let mut missing = Vec::new();
     for rule in wanted {
-        let (rights, cost) = (number_of_rights(rule), held.len().max(1));
-        let needed = rights.checked_mul(cost);
+        let needed = number_of_rights(rule).checked_mul(cost);
         comparisons = needed
             .and_then(|needed| comparisons.checked_sub(needed))
             .ok_or(Lacking::TooMany)?;
@@ -71,6 +72,7 @@ pub fn covers<'r>(
 /// Returns the rights of some rules that others do not cover, as a rule each. The rules are those
 /// of this program, so their number is known.
 pub fn missing_rules(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<PolicyRule> {
+    let held: Vec<Held<'_>> = held.iter().map(Held::of).collect();
     let rights = wanted.iter().flat_map(rights_of);
     // linear: the rules of one role.
     let missing = rights.filter(|right| !held.iter().any(|held| right.is_covered_by(held)));
@@ -113,10 +115,40 @@ fn rights_of(rule: &PolicyRule) -> Vec<Right<'_>> {
     all
 }
 
-/// Returns whether a list has a text or the star.
-fn has(list: &[String], wanted: &str) -> bool {
-    // linear: bounded by the size of the author's role.
-    list.iter().any(|known| known == "*" || known == wanted)
+/// A rule that an author has, as sets: authors may give themselves lists of any length.
+struct Held<'r> {
+    verbs: HashSet<&'r str>,
+    groups: HashSet<&'r str>,
+    resources: HashSet<&'r str>,
+    /// The subresources that it names for all resources: `scale` of `*/scale`.
+    parts: HashSet<&'r str>,
+    names: HashSet<&'r str>,
+    paths: &'r [String],
+}
+
+impl<'r> Held<'r> {
+    fn of(rule: &'r PolicyRule) -> Held<'r> {
+        fn set(list: &[String]) -> HashSet<&str> {
+            list.iter().map(String::as_str).collect()
+        }
+        Held {
+            verbs: set(&rule.verbs),
+            groups: set(&rule.api_groups),
+            resources: set(&rule.resources),
+            parts: rule
+                .resources
+                .iter()
+                .filter_map(|resource| resource.strip_prefix("*/"))
+                .collect(),
+            names: set(&rule.resource_names),
+            paths: &rule.non_resource_urls,
+        }
+    }
+}
+
+/// Returns whether a set has a text or the star.
+fn has(set: &HashSet<&str>, wanted: &str) -> bool {
+    set.contains(ALL) || set.contains(wanted)
 }
 
 impl Right<'_> {
@@ -144,7 +176,7 @@ impl Right<'_> {
         }
     }
 
-    fn is_covered_by(&self, rule: &PolicyRule) -> bool {
+    fn is_covered_by(&self, held: &Held<'_>) -> bool {
         match self.on {
             Target::Resource {
                 group,
@@ -152,27 +184,19 @@ impl Right<'_> {
                 name,
             } => {
                 let part = resource.split_once('/').map(|(_, part)| part);
-                let is_resource = |known: &String| {
-                    let of_all = || known.strip_prefix("*/");
-                    known == "*" || known == resource || part.is_some() && of_all() == part
-                };
-                let has_name = |name: &str| {
-                    // linear: bounded by the size of the author's role.
-                    rule.resource_names.iter().any(|known| known == name)
-                };
-                has(&rule.verbs, self.verb)
-                    && has(&rule.api_groups, group)
-                    // linear: bounded by the size of the author's role.
-                    && rule.resources.iter().any(is_resource)
-                    && (rule.resource_names.is_empty() || name.is_some_and(has_name))
+                let has_part = || part.is_some_and(|part| held.parts.contains(part));
+                has(&held.verbs, self.verb)
+                    && has(&held.groups, group)
+                    && (has(&held.resources, resource) || has_part())
+                    && (held.names.is_empty() || name.is_some_and(|name| held.names.contains(name)))
             }
             Target::Path(path) => {
-                let is_path = |known: &String| match known.strip_suffix('*') {
+                let is_path = |known: &String| match known.strip_suffix(ALL) {
                     Some(start) => path.starts_with(start),
                     None => known == path,
                 };
-                // linear: bounded by the size of the author's role.
-                has(&rule.verbs, self.verb) && rule.non_resource_urls.iter().any(is_path)
+                // linear: counted as comparisons.
+                has(&held.verbs, self.verb) && held.paths.iter().any(is_path)
             }
         }
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::auth::Attributes;
 
 /// Stands for all verbs, groups, resources or paths.
-const ALL: &str = "*";
+pub(super) const ALL: &str = "*";
 
 /// One rule of a Role or ClusterRole. It allows verbs on resources, or on paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
