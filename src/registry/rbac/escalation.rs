@@ -12,7 +12,6 @@ use crate::api::text::quoting::go_quote;
 use crate::api::user_info::MASTERS;
 use crate::auth::rbac::{Grant, Lacking, PolicyRule, absent_roles, covers, quoted, read_rules};
 use crate::auth::{Attributes, Authorizer};
-use crate::kinds::definitions::rbac as definitions;
 use crate::registry::store::{RightsCheck, RightsQuestion};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -21,41 +20,6 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 pub struct Escalation {
     rbac: Arc<RbacAuthorizer>,
     authorizer: Arc<dyn Authorizer>,
-}
-
-/// The kinds of objects that give rights.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Role,
-    ClusterRole,
-    RoleBinding,
-    ClusterRoleBinding,
-}
-
-impl Kind {
-    fn of(object: &Object) -> Option<Kind> {
-        match object.text(&["kind"]) {
-            "Role" => Some(Kind::Role),
-            "ClusterRole" => Some(Kind::ClusterRole),
-            "RoleBinding" => Some(Kind::RoleBinding),
-            "ClusterRoleBinding" => Some(Kind::ClusterRoleBinding),
-            _ => None,
-        }
-    }
-
-    fn refused(self, name: &str, why: &str) -> Box<Status> {
-        let definition = self.definition();
-        Box::new(Status::forbidden(&definition, name, why))
-    }
-
-    fn definition(self) -> crate::api::resource::ResourceDefinition {
-        match self {
-            Kind::Role => definitions::roles(),
-            Kind::ClusterRole => definitions::clusterroles(),
-            Kind::RoleBinding => definitions::rolebindings(),
-            Kind::ClusterRoleBinding => definitions::clusterrolebindings(),
-        }
-    }
 }
 
 impl Escalation {
@@ -67,63 +31,47 @@ impl Escalation {
 
     async fn checked(&self, question: RightsQuestion<'_>) -> Result<(), Box<Status>> {
         let RightsQuestion {
+            definition,
             context,
             object,
             stored,
             ..
         } = question;
-        let Some(kind) = Kind::of(object) else {
-            return Ok(());
-        };
         if context.user.is_in(MASTERS) || stored.is_some_and(|stored| collects(stored, object)) {
             return Ok(());
         }
-        match kind {
-            Kind::Role | Kind::ClusterRole => self.check_role(kind, &question).await,
-            Kind::RoleBinding | Kind::ClusterRoleBinding => {
-                self.check_binding(kind, &question).await
-            }
+        match definition.plural.as_str() {
+            "roles" | "clusterroles" => self.check_role(&question).await,
+            _ => self.check_binding(&question).await,
         }
     }
 
-    async fn check_role(
-        &self,
-        kind: Kind,
-        question: &RightsQuestion<'_>,
-    ) -> Result<(), Box<Status>> {
-        let resource = match kind {
-            Kind::Role => "roles",
-            _ => "clusterroles",
-        };
+    async fn check_role(&self, question: &RightsQuestion<'_>) -> Result<(), Box<Status>> {
+        let resource = &question.definition.plural;
         if self
             .may(question, "escalate", resource, question.name)
             .await
         {
             return Ok(());
         }
-        let name = question.object.name();
         let rules = rules_of(question.object);
         self.confirm(question, &rules)
-            .map_err(|why| kind.refused(name, &why))?;
+            .map_err(|why| refused(question, &why))?;
         let is_aggregated = |object: &Object| {
             let rule = object.0.get("aggregationRule");
             rule.is_some_and(|rule| !rule.is_null())
         };
         let is_concerned =
             is_aggregated(question.object) || question.stored.is_some_and(is_aggregated);
-        if kind == Kind::ClusterRole && is_concerned {
+        if !question.definition.is_namespaced() && is_concerned {
             let why = "must have cluster-admin privileges to use the aggregationRule";
             self.confirm(question, &everything())
-                .map_err(|_| kind.refused(name, why))?;
+                .map_err(|_| refused(question, why))?;
         }
         Ok(())
     }
 
-    async fn check_binding(
-        &self,
-        kind: Kind,
-        question: &RightsQuestion<'_>,
-    ) -> Result<(), Box<Status>> {
+    async fn check_binding(&self, question: &RightsQuestion<'_>) -> Result<(), Box<Status>> {
         let text = |name| {
             question
                 .object
@@ -151,9 +99,9 @@ impl Escalation {
             return Err(Box::new(Status::bad_request("Name parameter required.")));
         }
         let rules = self.rbac.rules_of(of, role);
-        let rules = rules.ok_or_else(|| Box::new(Status::not_found(&kind.definition(), role)))?;
+        let rules = rules.ok_or_else(|| Box::new(Status::not_found(question.definition, role)))?;
         self.confirm(question, &rules)
-            .map_err(|why| kind.refused(question.object.name(), &why))
+            .map_err(|why| refused(question, &why))
     }
 
     /// Asks for a verb on roles, in the namespace of the request.
@@ -205,6 +153,11 @@ impl RightsCheck for Escalation {
     fn check<'a>(&'a self, question: RightsQuestion<'a>) -> BoxFuture<'a, Result<(), Box<Status>>> {
         self.checked(question).boxed()
     }
+}
+
+fn refused(question: &RightsQuestion<'_>, why: &str) -> Box<Status> {
+    let name = question.object.name();
+    Box::new(Status::forbidden(question.definition, name, why))
 }
 
 /// Returns the errors of absent roles with the plural of their resources, as kube-apiserver's

@@ -5,6 +5,7 @@ use futures_util::future::BoxFuture;
 use super::RegistryStore;
 use super::admit::Request;
 use crate::api::object::Object;
+use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::auth::{Attributes, authorization};
 use crate::registry::context::RequestContext;
@@ -13,6 +14,8 @@ use crate::registry::strategy::Admitted;
 /// A write whose author may need further rights.
 #[derive(Clone, Copy)]
 pub struct RightsQuestion<'w> {
+    /// The version of the resource.
+    pub definition: &'w ResourceDefinition,
     /// The context of the request.
     pub context: &'w RequestContext,
     /// The namespace of the URL.
@@ -48,6 +51,7 @@ impl RegistryStore {
             return Ok(());
         };
         let question = RightsQuestion {
+            definition: self.definition(),
             context: request.context,
             namespace: request.namespace,
             name,
