@@ -78,7 +78,7 @@ impl Unauthorized {
         }
     }
 
-    /// Combines the refusals of several authenticators; `None` if there are none.
+    /// Combines the refusals of several authenticators; `None` for an empty list.
     pub fn all(mut refusals: Vec<Unauthorized>) -> Option<Unauthorized> {
         match refusals.len() {
             0 | 1 => refusals.pop(),

@@ -352,7 +352,7 @@ fn joined(mut reasons: Vec<SmolStr>) -> SmolStr {
     }
 }
 
-/// Joins errors as Kubernetes prints several: each once, in brackets. `None` if there are none.
+/// Joins errors as Kubernetes prints several: each once, in brackets. `None` for an empty list.
 pub fn aggregate(errors: &[String]) -> Option<String> {
     let mut known = HashSet::new();
     let errors = errors.iter().filter(|error| known.insert(error.as_str()));

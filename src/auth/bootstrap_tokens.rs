@@ -27,7 +27,7 @@ const GROUP_BYTES_MAX: usize = 256;
 
 /// Reads the Secrets of bootstrap tokens. The registry implements it.
 pub trait BootstrapSecrets: Send + Sync + 'static {
-    /// Returns the Secret of `kube-system` with this name, or `None` if there is none.
+    /// Returns the Secret of `kube-system` with this name, or `None` if it does not exist.
     ///
     /// # Errors
     /// The Secret could not be read.

@@ -20,6 +20,8 @@ pub mod authorization_config;
 mod authorizer;
 mod bootstrap_tokens;
 mod client_certificates;
+mod compact_token;
+mod digests;
 mod documents;
 mod fixed;
 mod front_proxy;

@@ -41,7 +41,7 @@ pub type Found = Result<Option<Authenticated>, Unauthorized>;
 pub trait TokenLookup: Send + Sync + 'static {
     /// Returns the user of a token, or `None` if it is of another kind. The token is one of a
     /// header: it has no spaces and is not empty. `audiences` are those that the token should be
-    /// for; if there are none, those of the API. The groups of the user are complete, as
+    /// for; an empty list stands for those of the API. The groups of the user are complete, as
     /// [`crate::api::user_info::UserInfo::authenticated`] makes them (AC-6).
     ///
     /// # Errors

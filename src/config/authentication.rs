@@ -177,35 +177,29 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::refusal_of;
     use super::*;
-
-    fn refusal(settings: &[(&str, &str)]) -> String {
-        let settings = settings.iter();
-        let settings = settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let config = Config::of_entries(settings);
-        config
-            .err()
-            .map_or(String::new(), |error| error.to_string())
-    }
 
     #[test]
     fn lists_of_headers_have_no_blank_entries_and_uids_the_standard_name_ac_10() {
         assert_eq!(
-            refusal(&[("requestheader-allowed-names", " ,a")]),
+            refusal_of(&[("requestheader-allowed-names", " ,a")]),
             "--requestheader-allowed-names: empty value in \"requestheader-allowed-names\""
         );
         assert_eq!(
-            refusal(&[("requestheader-username-headers", "X-A, ")]),
+            refusal_of(&[("requestheader-username-headers", "X-A, ")]),
             "--requestheader-username-headers: empty value in \"requestheader-username-headers\""
         );
-        assert!(refusal(&[("requestheader-group-headers", "a b")]).contains("not the name of a"));
+        assert!(
+            refusal_of(&[("requestheader-group-headers", "a b")]).contains("not the name of a")
+        );
         assert_eq!(
-            refusal(&[("requestheader-uid-headers", "X-A")]),
+            refusal_of(&[("requestheader-uid-headers", "X-A")]),
             "--requestheader-uid-headers: --requestheader-uid-headers is set without specifying \
              the standard X-Remote-Uid header - API aggregation will not work"
         );
         assert_eq!(
-            refusal(&[("requestheader-uid-headers", "X-A,x-remote-uid")]),
+            refusal_of(&[("requestheader-uid-headers", "X-A,x-remote-uid")]),
             ""
         );
     }
@@ -219,11 +213,11 @@ mod tests {
             ("oidc-client-id", "a"),
             ("oidc-groups-claim", "a"),
         ] {
-            assert_eq!(refusal(&[setting]), both);
+            assert_eq!(refusal_of(&[setting]), both);
         }
         let pair = [("oidc-issuer-url", "https://a"), ("oidc-client-id", "a")];
-        assert_eq!(refusal(&pair), "");
-        let with = |setting| refusal(&[pair[0], pair[1], setting]);
+        assert_eq!(refusal_of(&pair), "");
+        let with = |setting| refusal_of(&[pair[0], pair[1], setting]);
         assert_eq!(
             with(("oidc-signing-algs", "ES256,HS256")),
             "--oidc-signing-algs: oidc: unsupported signing alg: \"HS256\""

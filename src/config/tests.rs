@@ -36,6 +36,16 @@ fn from_file(text: &str) -> Result<Config, String> {
     })
 }
 
+/// Returns why these settings are refused, or an empty text.
+pub(super) fn refusal_of(settings: &[(&str, &str)]) -> String {
+    let settings = settings.iter();
+    let settings = settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let config = Config::of_entries(settings);
+    config
+        .err()
+        .map_or(String::new(), |error| error.to_string())
+}
+
 #[test]
 fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
     let file = file("secure-port: 7000\nretention-age: 2h\n");

@@ -85,16 +85,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::refusal_of;
     use super::*;
-
-    fn refusal(settings: &[(&str, &str)]) -> String {
-        let settings = settings.iter();
-        let settings = settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let config = Config::of_entries(settings);
-        config
-            .err()
-            .map_or(String::new(), |error| error.to_string())
-    }
 
     #[test]
     fn other_versions_of_reviews_end_the_start_ac_24_ac_37() {
@@ -110,10 +102,10 @@ mod tests {
             ),
         ] {
             for version in VERSIONS {
-                assert_eq!(refusal(&[(name, version)]), "");
+                assert_eq!(refusal_of(&[(name, version)]), "");
             }
             let expected = format!("--{name}: {what} \"v2\", {supported}");
-            assert_eq!(refusal(&[(name, "v2")]), expected);
+            assert_eq!(refusal_of(&[(name, "v2")]), expected);
         }
     }
 
@@ -149,7 +141,7 @@ mod tests {
                 "--authorization-mode=Rbac: \"Rbac\" is not a valid mode",
             ),
         ] {
-            let said = refusal(settings);
+            let said = refusal_of(settings);
             let is_as_expected = said == expected || said.ends_with("is not a valid mode");
             assert!(is_as_expected, "{settings:?}: {said}");
         }
@@ -167,10 +159,10 @@ mod tests {
             ("authorization-webhook-cache-authorized-ttl", "1m"),
             ("authorization-webhook-cache-unauthorized-ttl", "1m"),
         ] {
-            assert_eq!(refusal(&[file, other]), expected);
+            assert_eq!(refusal_of(&[file, other]), expected);
         }
-        assert_eq!(refusal(&[file]), "");
+        assert_eq!(refusal_of(&[file]), "");
         // The policies of ABAC have no other place.
-        assert_eq!(refusal(&[file, ("authorization-policy-file", "/p")]), "");
+        assert_eq!(refusal_of(&[file, ("authorization-policy-file", "/p")]), "");
     }
 }

@@ -40,7 +40,7 @@ pub struct ClientAuthentication {
     pub proxy_authorities: String,
     /// Headers with the name of a user.
     pub username_headers: Vec<String>,
-    /// Headers with the uid of a user. Without any, there is no such entry.
+    /// Headers with the uid of a user. An empty list has no entry.
     pub uid_headers: Vec<String>,
     /// Headers with a group of a user.
     pub group_headers: Vec<String>,

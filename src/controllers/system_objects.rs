@@ -98,11 +98,24 @@ async fn create_missing(
         Err(status) if status.code == 404 => {}
         Err(status) => return Err(status),
     }
+    create_unless_taken(store, at.namespace, part, object).await
+}
+
+/// Creates an object on behalf of a part of the daemon. Returns whether it did: another daemon on
+/// the same store may have been faster.
+///
+/// # Errors
+/// A failed creation.
+pub(super) async fn create_unless_taken(
+    store: &RegistryStore,
+    namespace: Option<&str>,
+    part: &str,
+    object: Object,
+) -> Result<bool, Box<Status>> {
     let context = RequestContext::internal(part, Instant::now() + TIME);
     let options = WriteOptions::default();
-    match store.create(&context, at.namespace, object, &options).await {
+    match store.create(&context, namespace, object, &options).await {
         Ok(_) => Ok(true),
-        // Another daemon on the same store created it first.
         Err(status) if status.reason == StatusReason::ALREADY_EXISTS => Ok(false),
         Err(status) => Err(status),
     }

@@ -56,7 +56,7 @@ pub struct JwtConfig {
     pub claim_mappings: Mappings,
     /// Conditions for users.
     pub user_validation_rules: Vec<UserRule>,
-    /// The accepted algorithms of signatures; all of them if there are none. Only flags limit them.
+    /// The accepted algorithms of signatures; an empty list stands for all. Only flags limit them.
     #[serde(skip)]
     pub algorithms: Vec<String>,
 }

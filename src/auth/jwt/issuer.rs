@@ -7,11 +7,12 @@ use tokio::time::Instant;
 
 use super::super::access::Access;
 use super::super::authenticator::{Authenticated, Unauthorized};
+use super::super::compact_token::CompactToken;
 use super::super::token_lookups::Found;
 use super::config::{JwtConfig, PrefixedClaim};
 use super::expressions::{self, Expression};
 use super::key_source::KeySource;
-use super::keys::{Algorithm, Token};
+use super::keys::Algorithm;
 use super::metrics;
 use super::validation::Expressions;
 use crate::api::user_info::UserInfo;
@@ -53,7 +54,7 @@ impl Issuer {
     }
 
     /// Returns the user of a token of this issuer.
-    pub(super) async fn found(&self, token: &Token<'_>) -> Found {
+    pub(super) async fn found(&self, token: &CompactToken<'_>) -> Found {
         let began = Instant::now();
         let user = self.verified_user(token).await;
         metrics::latency(&self.hash, user.is_ok(), began.elapsed());
@@ -65,7 +66,7 @@ impl Issuer {
         }))
     }
 
-    async fn verified_user(&self, token: &Token<'_>) -> Result<UserInfo, String> {
+    async fn verified_user(&self, token: &CompactToken<'_>) -> Result<UserInfo, String> {
         let unverified = |why: String| format!("oidc: verify token: {why}");
         let names = &self.config.algorithms;
         let is_accepted = names.is_empty() || names.contains(&token.algorithm);

@@ -11,10 +11,11 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::super::access::Revocations;
+use super::super::compact_token::CompactToken;
 use super::super::token_lookups::{Found, TokenLookup};
 use super::config::{AnonymousConfig, AuthenticationConfiguration};
 use super::issuer::Issuer;
-use super::keys::Token;
+use super::keys::LIMITS;
 use super::{metrics, validation};
 use crate::egress::EgressClient;
 use crate::files::{Stamp, given};
@@ -263,11 +264,11 @@ impl JwtIssuers {
 impl TokenLookup for JwtIssuers {
     fn look_up<'a>(&'a self, token: &'a [u8], _audiences: &'a [String]) -> BoxFuture<'a, Found> {
         let found = async move {
-            let Some(token) = Token::read(token) else {
+            let Some(token) = CompactToken::parse(token, LIMITS) else {
                 return Ok(None);
             };
             let issuers = self.issuers.load_full();
-            let url = token.text("iss");
+            let url = token.issuer();
             // linear: at most 64 issuers.
             let issuer = issuers
                 .iter()

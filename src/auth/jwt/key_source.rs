@@ -10,8 +10,9 @@ use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep};
 
+use super::super::compact_token::CompactToken;
 use super::config::IssuerConfig;
-use super::keys::{KeySet, Token};
+use super::keys::KeySet;
 use super::metrics;
 use crate::egress::{EgressClient, EgressRequest, Redirects, Roots, Target, TargetSettings};
 
@@ -150,7 +151,7 @@ impl KeySource {
     ///
     /// # Errors
     /// The issuer has not signed it, or its keys cannot be read.
-    pub(super) async fn verify(&self, token: &Token<'_>) -> Result<(), String> {
+    pub(super) async fn verify(&self, token: &CompactToken<'_>) -> Result<(), String> {
         let known = self.known.load_full();
         let known = known.ok_or("oidc: authenticator not initialized")?;
         if known.keys.verifies(token) {

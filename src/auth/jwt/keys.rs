@@ -8,18 +8,18 @@ use aws_lc_rs::signature::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::api::deep;
+use super::super::compact_token::{CompactToken, TokenLimits};
 
 /// The most keys of an issuer that are tried.
 const KEYS_MAX: usize = 256;
 
-/// The longest token.
-pub(super) const TOKEN_BYTES_MAX: usize = 64 << 10;
-
-/// The most levels of claims.
-const LEVELS_MAX: usize = 64;
+/// The bounds of tokens.
+pub(super) const LIMITS: TokenLimits = TokenLimits {
+    bytes: 64 << 10,
+    levels: 64,
+};
 
 /// The algorithms of signatures. That of the token's header must fit the key, so a public key never
 /// serves as a secret (`HS256`), and no token goes without a signature (`none`).
@@ -114,7 +114,7 @@ impl KeySet {
 
     /// Returns whether one of the keys has signed the token: the one that it names, or any if it
     /// names none.
-    pub(super) fn verifies(&self, token: &Token<'_>) -> bool {
+    pub(super) fn verifies(&self, token: &CompactToken<'_>) -> bool {
         let is_named = |key: &&Key| token.key_id.is_empty() || key.id == token.key_id;
         // linear: an issuer has a few keys.
         self.0
@@ -160,7 +160,7 @@ impl Key {
         Some(Key { id, numbers })
     }
 
-    fn verifies(&self, token: &Token<'_>) -> bool {
+    fn verifies(&self, token: &CompactToken<'_>) -> bool {
         let Some(algorithm) = Algorithm::named(&token.algorithm) else {
             return false;
         };
@@ -182,59 +182,4 @@ impl Key {
 fn without_zeros(number: Vec<u8>) -> Vec<u8> {
     let start = number.iter().position(|byte| *byte != 0).unwrap_or(0);
     number.get(start..).map(<[u8]>::to_vec).unwrap_or_default()
-}
-
-/// A token that proves nothing until a key has verified it. The claims are read once, so everybody
-/// sees the same of members that are repeated.
-pub(super) struct Token<'t> {
-    /// The algorithm that it names.
-    pub(super) algorithm: String,
-    /// The id of the key that it names, or empty.
-    pub(super) key_id: String,
-    /// Its claims, an object.
-    pub(super) claims: Value,
-    signed: &'t [u8],
-    signature: Vec<u8>,
-}
-
-impl<'t> Token<'t> {
-    /// Reads a token, or returns `None` if it is not a signed one in compact form.
-    pub(super) fn read(token: &'t [u8]) -> Option<Token<'t>> {
-        if token.len() > TOKEN_BYTES_MAX {
-            return None;
-        }
-        let mut parts = token.split(|byte| *byte == b'.');
-        let (header, claims, signature) = (parts.next()?, parts.next()?, parts.next()?);
-        if parts.next().is_some() {
-            return None;
-        }
-        let read = |part: &[u8]| -> Option<Map<String, Value>> {
-            let text = URL_SAFE_NO_PAD.decode(part).ok()?;
-            match deep::is_deeper_than(&text, LEVELS_MAX) {
-                true => None,
-                false => serde_json::from_slice(&text).ok(),
-            }
-        };
-        let fields = read(header)?;
-        let text = |name| fields.get(name).and_then(Value::as_str).unwrap_or_default();
-        // Critical header parameters must be understood, and none is (RFC 7515 section 4.1.11).
-        if fields.contains_key("crit") {
-            return None;
-        }
-        Some(Token {
-            algorithm: text("alg").to_owned(),
-            key_id: text("kid").to_owned(),
-            claims: Value::Object(read(claims)?),
-            signed: token.get(..header.len() + 1 + claims.len())?,
-            signature: URL_SAFE_NO_PAD.decode(signature).ok()?,
-        })
-    }
-
-    /// Returns a claim that is a text, or an empty text.
-    pub(super) fn text(&self, claim: &str) -> &str {
-        self.claims
-            .get(claim)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    }
 }

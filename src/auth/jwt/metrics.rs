@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use parking_lot::Mutex;
-use sha2::{Digest, Sha256};
+
+pub(super) use super::super::digests::digest as hash;
+use super::super::digests::server;
 
 const LATENCY: &str = "apiserver_authentication_jwt_authenticator_latency_seconds";
 const KEYS_READ: &str =
@@ -14,20 +16,6 @@ const RELOADS: &str = "apiserver_authentication_config_controller_automatic_relo
 const LAST_RELOAD: &str =
     "apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds";
 const CONFIG: &str = "apiserver_authentication_config_controller_last_config_info";
-
-/// Returns a text by which metrics name something without showing it.
-pub(super) fn hash(bytes: &[u8]) -> String {
-    let mut text = "sha256:".to_owned();
-    for byte in Sha256::digest(bytes) {
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
-}
-
-/// The label by which Kubernetes distinguishes servers: a digest of the host name.
-fn server() -> String {
-    hash(rustix::system::uname().nodename().to_bytes())
-}
 
 /// Records how long it took to find the user of a token.
 pub(super) fn latency(issuer_hash: &str, is_accepted: bool, took: Duration) {

@@ -125,7 +125,7 @@ struct TestIssuer {
     pem: String,
     url: String,
     keys: Arc<Mutex<Vec<Value>>>,
-    /// What it answers instead of its document, if set.
+    /// The answer instead of its document, if set.
     instead: Arc<Mutex<Option<String>>>,
 }
 
@@ -260,7 +260,7 @@ async fn claims_make_a_user_by_all_algorithms_ac_17_ac_22() {
             }
         }
     }
-    // Others' tokens, and what is no token.
+    // Tokens of others, and texts that are not tokens.
     let others = RSA.token("RS256", "r", &issuer.with("iss", "https://other.example"));
     for other in [others.as_str(), "a", "a.b.c", "..", ""] {
         assert_eq!(found(&issuers, other).await, Ok(None), "{other}");

@@ -10,9 +10,10 @@ use futures_util::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
+use super::super::compact_token::CompactToken;
 use super::claims::{Claims, LEGACY_ISSUER, NewToken};
 use super::issuer::{self, Keys, ServiceAccountConfig};
-use super::jwt::{self, Compact, TOKEN_BYTES_MAX};
+use super::jwt::{self, TOKEN_BYTES_MAX};
 use super::keys::{KeyFileError, PublicKey};
 use crate::api::user_info::UserInfo;
 use crate::auth::{
@@ -216,7 +217,10 @@ impl ServiceAccountTokens {
         if let Some(known) = self.verified.lock().find(&digest) {
             return Ok(Some(known));
         }
-        let Some(compact) = Compact::parse(token) else {
+        let Some(compact) = CompactToken::parse(token, jwt::LIMITS) else {
+            return Ok(None);
+        };
+        let Some(members) = compact.claims.as_object() else {
             return Ok(None);
         };
         let issuer = compact.issuer();
@@ -225,7 +229,7 @@ impl ServiceAccountTokens {
         }
         let keys = self.keys.load();
         let key = signer_of(&compact, &keys.public)?;
-        let claims = Claims::of(&compact.claims).map_err(Unauthorized::ServiceAccount)?;
+        let claims = Claims::of(members).map_err(Unauthorized::ServiceAccount)?;
         let verified = Arc::new(Verified {
             user: Arc::new(claims.user()),
             claims,
@@ -270,13 +274,13 @@ impl ServiceAccountTokens {
 
 /// Returns the key that has signed a token: the key it names, or any key if it names none of these.
 fn signer_of<'k>(
-    token: &Compact<'_>,
+    token: &CompactToken<'_>,
     keys: &'k [Arc<PublicKey>],
 ) -> Result<&'k Arc<PublicKey>, Unauthorized> {
     let is_named = |key: &&Arc<PublicKey>| key.id == token.key_id;
     let is_any = !keys.iter().any(|key| is_named(&key));
     let mut tried = keys.iter().filter(|key| is_any || is_named(key));
-    let found = tried.find(|key| token.is_signed_by(key));
+    let found = tried.find(|key| jwt::is_signed_by(token, key));
     found.ok_or_else(|| {
         let problem = match keys.is_empty() {
             true => "invalid signature, no keys found",

@@ -10,14 +10,17 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use tokio::time::Instant;
 
+use super::system_objects::create_unless_taken;
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, WriteOptions};
-use crate::api::status::{Status, StatusReason};
+use crate::api::status::Status;
 use crate::registry::{NamespacedName, Registry, RegistryStore, RequestContext, UpdateSource};
 use crate::storage::Preconditions;
 use policy::{GROUP, Wanted};
 use reconcile::{Reconciled, copy, moved_roles, reconciled};
 
+/// The name of this part of the daemon.
+const PART: &str = "bootstrap-policy";
 /// The time limit for one write.
 const TIME: Duration = Duration::from_secs(30);
 /// The pause after a failure.
@@ -143,17 +146,12 @@ async fn read(
     }
 }
 
-/// Creates an object. Another daemon on the same store may have been faster.
 async fn create(store: &RegistryStore, object: Object) -> Result<(), Box<Status>> {
     let namespace = Some(object.namespace().to_owned()).filter(|name| !name.is_empty());
-    let (context, options) = (context(), WriteOptions::default());
-    let creating = store.create(&context, namespace.as_deref(), object, &options);
-    match creating.await {
-        Err(status) if status.reason != StatusReason::ALREADY_EXISTS => Err(status),
-        _ => Ok(()),
-    }
+    let creating = create_unless_taken(store, namespace.as_deref(), PART, object);
+    creating.await.map(|_| ())
 }
 
 fn context() -> RequestContext {
-    RequestContext::internal("bootstrap-policy", Instant::now() + TIME)
+    RequestContext::internal(PART, Instant::now() + TIME)
 }

@@ -96,12 +96,8 @@ pub(super) fn not_understood(parts: &Parts, error: &RequestInfoError) -> Answer 
     let said = truncated_display(error, MAX_URL_BYTES);
     match error {
         RequestInfoError::NoResource(_) => {
-            let uri = parts.uri.path_and_query().map_or("", PathAndQuery::as_str);
-            let uri = truncated_display(uri, MAX_URL_BYTES);
-            respond::text(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                format!("Internal Server Error: \"{uri}\": {said}\n"),
-            )
+            let uri = shown_uri(parts);
+            internal_error(&uri, &said.to_string())
         }
         RequestInfoError::BadEncoding(_) => respond::text(
             StatusCode::BAD_REQUEST,
@@ -120,11 +116,19 @@ pub(super) fn not_authorized(
     let Some(error) = &answer.error else {
         return authorization::forbidden(attributes, &answer.reason).into();
     };
+    internal_error(&shown_uri(parts).replace('&', "&amp;"), error).into()
+}
+
+/// Returns path and query as a response repeats them.
+fn shown_uri(parts: &Parts) -> String {
     let uri = parts.uri.path_and_query().map_or("", PathAndQuery::as_str);
-    let uri = truncated_display(uri, MAX_URL_BYTES).to_string();
-    let uri = uri.replace('&', "&amp;");
+    truncated_display(uri, MAX_URL_BYTES).to_string()
+}
+
+/// Returns the page of kube-apiserver about a request that it can't decide about.
+fn internal_error(uri: &str, error: &str) -> Answer {
     let text = format!("Internal Server Error: \"{uri}\": {error}\n");
-    respond::text(StatusCode::INTERNAL_SERVER_ERROR, text).into()
+    respond::text(StatusCode::INTERNAL_SERVER_ERROR, text)
 }
 
 /// Whether a request is served during shutdown too. Probes and scrapers need that.

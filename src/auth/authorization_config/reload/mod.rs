@@ -10,8 +10,8 @@ use arc_swap::ArcSwap;
 use futures_util::future::{BoxFuture, FutureExt};
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 use parking_lot::Mutex;
-use sha2::{Digest as _, Sha256};
 
+use super::super::digests::{digest, server};
 use super::super::{Attributes, Authorization, Authorizer, Authorizers, Rules};
 use super::chain::BuiltIn;
 use super::document::{AuthorizerType, Entry, parse};
@@ -230,26 +230,17 @@ fn describe() {
 
 fn count(status: &'static str) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let labels = [("status", status.to_owned()), server()];
+    let labels = [
+        ("status", status.to_owned()),
+        ("apiserver_id_hash", server()),
+    ];
     counter!(RELOADS, &labels).increment(1);
     gauge!(LAST_RELOAD, &labels).set(now.unwrap_or_default().as_secs_f64());
 }
 
 fn in_use(bytes: &[u8], used: f64) {
-    let labels = [("hash", digest(bytes)), server()];
+    let labels = [("hash", digest(bytes)), ("apiserver_id_hash", server())];
     gauge!(INFO, &labels).set(used);
-}
-
-fn digest(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
-}
-
-/// The label by which Kubernetes distinguishes servers: a digest of the host name.
-fn server() -> (&'static str, String) {
-    let host = rustix::system::uname();
-    ("apiserver_id_hash", digest(host.nodename().to_bytes()))
 }
 
 #[cfg(test)]
