@@ -204,7 +204,7 @@ async fn a_role_that_names_too_many_rights_is_refused_ac_60() {
         message.ends_with("too many rights to compare; split them, or use *"),
         "{message}"
     );
-    // Who may do everything is not compared.
+    // The rights of the admin, who may do everything, are not compared.
     admin.call(Call::post(&roles(), &many)).await.expect(201);
 }
 

@@ -11,8 +11,8 @@ use crate::x509::Certificate;
 /// The certificates of a file.
 type Certificates = Vec<CertificateDer<'static>>;
 
-/// Reads the authorities of clients, and those of front proxies. There are none if a setting is
-/// unset.
+/// Reads the authorities of clients, and those of front proxies. An unset setting has an empty
+/// list.
 ///
 /// # Errors
 /// [`TlsError`] if a file cannot be read, others can write to it, it holds no certificate, one of

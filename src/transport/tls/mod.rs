@@ -125,7 +125,7 @@ pub struct TlsReload {
     pub client_authorities: bool,
     /// Whether the authorities of front proxies changed.
     pub proxy_authorities: bool,
-    /// Whether an earlier authority of front proxies is no longer one.
+    /// Whether an authority of front proxies was removed.
     pub has_lost_proxies: bool,
 }
 
