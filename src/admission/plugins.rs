@@ -10,9 +10,7 @@ use super::default_classes::{DefaultIngressClass, DefaultStorageClass};
 use super::default_toleration_seconds::DefaultTolerationSeconds;
 use super::hooks::HookSource;
 use super::hooks::client::{ClusterServices, WebhookClient, WebhookTransport};
-use super::hooks::webhooks::{
-    Configuration, MutatingWebhooks, ValidatingWebhooks, WebhookSources,
-};
+use super::hooks::webhooks::{Configuration, MutatingWebhooks, ValidatingWebhooks, WebhookSources};
 use super::in_use_protection::StorageObjectInUseProtection;
 use super::lifecycle::{NamespaceLifecycle, Namespaces};
 use super::limit_ranger::LimitRanger;

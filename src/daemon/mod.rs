@@ -12,8 +12,8 @@ mod credentials;
 mod custom;
 mod encryption;
 mod factory;
-mod opened;
 mod hooks;
+mod opened;
 mod options;
 mod readiness;
 mod reload;
@@ -147,7 +147,14 @@ impl Daemon {
         )?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
         let authorization = Authorization::new(&config, &actor_system, &plans)?;
-        let registry = assemble(&config, &plans, &unserved, &actor_system, &authorization, address);
+        let registry = assemble(
+            &config,
+            &plans,
+            &unserved,
+            &actor_system,
+            &authorization,
+            address,
+        );
         add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;

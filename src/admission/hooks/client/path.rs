@@ -43,7 +43,10 @@ mod tests {
     #[test]
     fn urls_are_split_before_their_path_hk_44() {
         for (url, parts) in [
-            ("https://a.example:8443//x", ("https://a.example:8443", "//x")),
+            (
+                "https://a.example:8443//x",
+                ("https://a.example:8443", "//x"),
+            ),
             ("https://[::1]", ("https://[::1]", "")),
         ] {
             assert_eq!(split(url), parts);

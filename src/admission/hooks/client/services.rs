@@ -45,7 +45,11 @@ impl ClusterServices {
         if !self.to_endpoints {
             return route(&service, &[], port, Routing::ClusterIp);
         }
-        let slices = self.slices.list(Some(namespace)).await.map_err(unreadable)?;
+        let slices = self
+            .slices
+            .list(Some(namespace))
+            .await
+            .map_err(unreadable)?;
         let own = slices.iter().filter(|slice| {
             let labels = slice.metadata().and_then(|found| found.get("labels"));
             labels.and_then(|labels| labels.get(SERVICE_LABEL)) == Some(&Json::from(name))
@@ -94,9 +98,8 @@ fn ports(ports: &[Json]) -> Vec<ServicePort> {
 fn backends(slice: &Object) -> Vec<ServiceBackend> {
     let ports = ports(slice.items(&["ports"]));
     let endpoints = slice.items(&["endpoints"]).iter();
-    let ready = endpoints.filter(|endpoint| {
-        endpoint.pointer("/conditions/ready") != Some(&Json::Bool(false))
-    });
+    let ready = endpoints
+        .filter(|endpoint| endpoint.pointer("/conditions/ready") != Some(&Json::Bool(false)));
     let addresses = ready.filter_map(|endpoint| {
         let address = endpoint.pointer("/addresses/0")?.as_str()?;
         Some(ServiceBackend {

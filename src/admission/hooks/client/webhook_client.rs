@@ -52,7 +52,11 @@ impl WebhookClient {
         let target = self.target(server, &place, deadline).await?;
         for attempt in 1.. {
             let request = place.request(body.clone(), deadline);
-            let answer = self.client.send(&target, request).await.map_err(of_egress)?;
+            let answer = self
+                .client
+                .send(&target, request)
+                .await
+                .map_err(of_egress)?;
             let wait = pause(answer.status, &answer.headers).filter(|_| attempt < ATTEMPTS_MAX);
             let Some(wait) = wait else {
                 return match successful_body(&answer) {
@@ -84,7 +88,9 @@ impl WebhookClient {
         let address = match &place.service {
             None => Address::Url,
             Some((service, port)) => {
-                let resolving = self.services.resolve(&service.namespace, &service.name, *port);
+                let resolving = self
+                    .services
+                    .resolve(&service.namespace, &service.name, *port);
                 let found = tokio::time::timeout_at(deadline, resolving).await;
                 let found = found.map_err(|_| place.error(deadline, Failure::Deadline));
                 let found = found.and_then(|found| {

@@ -104,7 +104,7 @@ impl Asking {
         shown: impl FnOnce() -> Option<Object>,
     ) -> Result<Option<(Facts, Option<Object>)>, Box<Status>> {
         let selectors = &webhook.selectors;
-        if !selectors.select_object(attributes, object) {
+        if !selectors.select_object(form, object) {
             return Ok(None);
         }
         let namespaces = &*self.sources.namespaces;

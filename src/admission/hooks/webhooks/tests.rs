@@ -214,10 +214,18 @@ async fn mutating_webhooks_run_by_name_and_again_if_needed_hk_23_hk_29() {
     let world = World::new(
         &[
             ("c", json!([webhook("c", json!({}))])),
-            ("a", json!([webhook("z", again.clone()), webhook("y", json!({}))])),
+            (
+                "a",
+                json!([webhook("z", again.clone()), webhook("y", json!({}))]),
+            ),
             ("b", json!([webhook("b", again)])),
         ],
-        &[("z", add("z")), ("y", add("y")), ("b", json!({"allowed": true})), ("c", add("c"))],
+        &[
+            ("z", add("z")),
+            ("y", add("y")),
+            ("b", json!({"allowed": true})),
+            ("c", add("c")),
+        ],
         true,
     );
     let (object, _) = world.create(config_map()).expect("allowed");
@@ -283,10 +291,17 @@ async fn results_are_read_without_strictness_and_completed_hk_26() {
     assert_eq!(object.kind(), "ConfigMap");
     assert_eq!(object.0.get("unknown"), None);
     let wrong = patch(json!([{"op": "add", "path": "/data", "value": []}]));
-    let world = World::new(&[("a", json!([webhook("w", json!({}))]))], &[("w", wrong)], true);
+    let world = World::new(
+        &[("a", json!([webhook("w", json!({}))]))],
+        &[("w", wrong)],
+        true,
+    );
     let refused = world.create(config_map()).expect_err("a wrong type");
     assert_eq!(refused.code, 500);
-    assert!(refused.message.contains("cannot unmarshal array"), "{refused}");
+    assert!(
+        refused.message.contains("cannot unmarshal array"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
@@ -294,7 +309,11 @@ async fn deletions_have_nothing_to_change_hk_20_hk_28() {
     let old = config_map().as_object().cloned().map(Object::of);
     let options = DeleteOptions::default();
     let delete = |answer: Json| {
-        let world = World::new(&[("a", json!([webhook("w", json!({}))]))], &[("w", answer)], true);
+        let world = World::new(
+            &[("a", json!([webhook("w", json!({}))]))],
+            &[("w", answer)],
+            true,
+        );
         let outcome = world.run(Operation::Delete(&options), None, old.as_ref());
         let review = world.answers.asked.lock().remove(0).1;
         (outcome, review)
@@ -312,19 +331,34 @@ async fn deletions_have_nothing_to_change_hk_20_hk_28() {
 #[tokio::test]
 async fn all_validating_webhooks_are_asked_and_their_warnings_shown_hk_32_hk_33() {
     let world = World::new(
-        &[("a", json!([webhook("v", json!({})), webhook("w", json!({}))]))],
+        &[(
+            "a",
+            json!([webhook("v", json!({})), webhook("w", json!({}))]),
+        )],
         &[
-            ("v", json!({"allowed": false, "status": {"message": "no"}, "warnings": ["one"]})),
-            ("w", json!({"allowed": true, "warnings": ["two", "", "a\tb"]})),
+            (
+                "v",
+                json!({"allowed": false, "status": {"message": "no"}, "warnings": ["one"]}),
+            ),
+            (
+                "w",
+                json!({"allowed": true, "warnings": ["two", "", "a\tb"]}),
+            ),
         ],
         false,
     );
     let refused = world.create(config_map()).expect_err("refused");
-    assert_eq!(refused.message, "admission webhook \"v\" denied the request: no");
+    assert_eq!(
+        refused.message,
+        "admission webhook \"v\" denied the request: no"
+    );
     assert_eq!(world.asked(), ["v", "w"]);
     let world = World::new(
         &[("a", json!([webhook("w", json!({}))]))],
-        &[("w", json!({"allowed": true, "warnings": ["two", "", "a\tb"]}))],
+        &[(
+            "w",
+            json!({"allowed": true, "warnings": ["two", "", "a\tb"]}),
+        )],
         false,
     );
     let (_, warnings) = world.create(config_map()).expect("allowed");
@@ -333,9 +367,9 @@ async fn all_validating_webhooks_are_asked_and_their_warnings_shown_hk_32_hk_33(
 
 #[tokio::test]
 async fn selectors_and_conditions_decide_after_the_rules_hk_11_hk_12_hk_13() {
-    let selects = |key: &str, label: &str, value: &str| json!({key: {"matchLabels": {label: value}}});
-    let condition =
-        |text: &str| json!({"matchConditions": [{"name": "c", "expression": text}]});
+    let selects =
+        |key: &str, label: &str, value: &str| json!({key: {"matchLabels": {label: value}}});
+    let condition = |text: &str| json!({"matchConditions": [{"name": "c", "expression": text}]});
     for (more, is_asked) in [
         (selects("objectSelector", "app", "x"), true),
         (selects("objectSelector", "app", "y"), false),
@@ -343,7 +377,10 @@ async fn selectors_and_conditions_decide_after_the_rules_hk_11_hk_12_hk_13() {
         (selects("namespaceSelector", "team", "b"), false),
         (condition("object.data.k == 'v'"), true),
         (condition("object.data.k == 'w'"), false),
-        (condition("request.operation == 'CREATE' && request.namespace == 'd'"), true),
+        (
+            condition("request.operation == 'CREATE' && request.namespace == 'd'"),
+            true,
+        ),
         (condition("request.kind.kind == 'Secret'"), false),
     ] {
         let world = World::new(
