@@ -148,6 +148,11 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
     ];
     const ADMISSION_SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
     const FILTER_SECONDS: &[f64] = &[0.0001, 0.001, 0.01, 0.1, 1.0, 10.0];
+    // Every second one of Kubernetes'.
+    const DECISION_SECONDS: &[f64] = &[0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096, 16.384];
+    const GRAPH_SECONDS: &[f64] = &eightfold::<4>(0.0001);
+    const CONDITION_SECONDS: &[f64] = &[0.001, 0.005, 0.025, 0.1, 0.25];
+    const TOKEN_SECONDS: &[f64] = &[0.001, 0.01, 0.1, 1.0, 10.0];
     const BODY_BYTES: &[f64] = &[5e4, 2.5e5, 1.05e6, 2.05e6, 3.05e6];
     let full = |name: &str| Matcher::Full(name.to_owned());
     vec![
@@ -178,7 +183,33 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
         ),
         (
             full("node_authorizer_graph_actions_duration_seconds"),
-            FILTER_SECONDS,
+            GRAPH_SECONDS,
+        ),
+        (full("authentication_duration_seconds"), DECISION_SECONDS),
+        (full("authorization_duration_seconds"), DECISION_SECONDS),
+        (
+            full("apiserver_impersonation_attempts_duration_seconds"),
+            DECISION_SECONDS,
+        ),
+        (
+            full("apiserver_impersonation_authorization_attempts_duration_seconds"),
+            DECISION_SECONDS,
+        ),
+        (
+            full("authentication_token_cache_request_duration_seconds"),
+            REQUEST_SECONDS,
+        ),
+        (
+            full("apiserver_authorization_webhook_duration_seconds"),
+            REQUEST_SECONDS,
+        ),
+        (
+            full("apiserver_authorization_match_condition_evaluation_seconds"),
+            CONDITION_SECONDS,
+        ),
+        (
+            full("apiserver_authentication_jwt_authenticator_latency_seconds"),
+            TOKEN_SECONDS,
         ),
         (full("apiserver_watch_events_sizes"), EVENT_BYTES),
         (
