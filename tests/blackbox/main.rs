@@ -99,6 +99,7 @@ mod storage_metrics;
 mod stored;
 mod stored_defaults;
 mod sweep;
+mod tenants;
 mod token_issuers;
 mod token_requests;
 mod uncached;
