@@ -27,6 +27,16 @@ fn binding(name: &str, kind: &str, role: &str) -> Value {
 }
 
 fn apply(path: &str, object: &Value) -> Call {
+    let mut object = object.clone();
+    object["apiVersion"] = format!("{GROUP}/v1").into();
+    let kinds = [
+        ("/rolebindings/", "RoleBinding"),
+        ("/clusterrolebindings/", "ClusterRoleBinding"),
+        ("/clusterroles/", "ClusterRole"),
+        ("/roles/", "Role"),
+    ];
+    let kind = kinds.iter().find(|(part, _)| path.contains(part));
+    object["kind"] = kind.unwrap().1.into();
     Call::new("PATCH", &format!("{path}?fieldManager=m&force=true"))
         .body("application/apply-patch+yaml", object.to_string())
 }

@@ -129,10 +129,13 @@ async fn a_right_to_update_creates_nothing_ac_31() {
     let cluster = Cluster::start(&[]).await;
     granted(&cluster, &["get", "update", "patch"], &[]).await;
     let path = format!("{PATH}/absent");
-    let object = body("absent", "1");
+    let mut object = body("absent", "1");
+    object["apiVersion"] = "v1".into();
+    object["kind"] = "ConfigMap".into();
     for (call, code) in [
-        (Call::put(&path, &object), 403),
-        (Call::put(&format!("{path}?dryRun=All"), &object), 403),
+        // A PUT makes no config map, whoever sends it.
+        (Call::put(&path, &object), 404),
+        (Call::put(&format!("{path}?dryRun=All"), &object), 404),
         (
             Call::new("PATCH", &format!("{path}?fieldManager=m"))
                 .body("application/apply-patch+yaml", object.to_string()),

@@ -191,7 +191,9 @@ async fn forged_tokens_of_accounts_are_nobodys_api_278() {
         "x".repeat(30_000),
     ]);
     for token in &forged {
-        let shown: String = token.chars().take(120).collect();
+        let decoded = |part| BASE64_URL_SAFE_NO_PAD.decode(part).unwrap_or_default();
+        let shown: Vec<Vec<u8>> = token.split('.').take(2).map(decoded).collect();
+        let shown = String::from_utf8_lossy(&shown.concat()).into_owned();
         let code = get(token).await;
         assert!(matches!(code, 401 | 0), "{code}: {shown}");
     }
