@@ -47,6 +47,7 @@ mod former_versions;
 mod garbage_collection;
 mod hostile;
 mod hostile_settings;
+mod hostile_webhooks;
 mod http_edges;
 mod identity;
 mod informers;
