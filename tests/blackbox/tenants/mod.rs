@@ -2,6 +2,7 @@
 //! namespace, and a user without any rights. Nothing that they try shows them an object of others,
 //! and nothing changes the store.
 
+mod cost;
 mod escalation;
 mod reach;
 mod selectors;
