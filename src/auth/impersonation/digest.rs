@@ -44,11 +44,6 @@ pub(super) fn of(
     parts.0.finalize().into()
 }
 
-/// Returns the digest of a user's name.
-pub(super) fn of_name(requester: &UserInfo) -> Key {
-    Sha256::digest(requester.name.as_bytes()).into()
-}
-
 struct Parts(Sha256);
 
 impl Parts {

@@ -32,12 +32,6 @@ const KEPT: Duration = Duration::from_secs(10);
 /// The most answers that are kept.
 const KEPT_MAX: usize = 8192;
 
-/// How long the mode of a requester is remembered.
-const MODE_KEPT: Duration = Duration::from_hours(24);
-
-/// The most requesters whose mode is remembered.
-const REQUESTERS_MAX: usize = 10_000;
-
 /// The user as whom a request is carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Impersonation {
@@ -53,8 +47,6 @@ pub struct Impersonations {
     is_constrained: bool,
     /// What constrained modes have allowed, as digests.
     allowed: Mutex<Kept<()>>,
-    /// The mode that worked last for a requester.
-    modes: Mutex<Kept<Mode>>,
 }
 
 impl Impersonations {
@@ -65,7 +57,6 @@ impl Impersonations {
         Impersonations {
             is_constrained,
             allowed: Mutex::new(Kept::new(KEPT_MAX)),
-            modes: Mutex::new(Kept::new(REQUESTERS_MAX)),
         }
     }
 
@@ -117,28 +108,20 @@ impl Impersonations {
         })
     }
 
-    /// Returns the first mode that allows it. The one that worked last for the requester comes
-    /// before the others. Of several refusals, the first is returned.
+    /// Returns the first mode that allows it. Of several refusals, the first is returned.
     async fn tried(
         &self,
         wanted: &UserInfo,
         attributes: &Attributes<'_>,
         authorizer: &dyn Authorizer,
     ) -> Result<Mode, Box<Status>> {
-        let requester = digest::of_name(attributes.user);
-        let last = self.modes.lock().get(&requester, Instant::now());
-        let others = Mode::ALL.into_iter().filter(|mode| Some(*mode) != last);
         let mut first = None;
-        for mode in last.into_iter().chain(others) {
+        for mode in Mode::ALL {
             if !mode.applies(wanted, attributes.user) {
                 continue;
             }
             match self.allowed(mode, wanted, attributes, authorizer).await {
-                Ok(()) => {
-                    let mut modes = self.modes.lock();
-                    modes.keep(requester, mode, MODE_KEPT, Instant::now());
-                    return Ok(mode);
-                }
+                Ok(()) => return Ok(mode),
                 Err(refusal) => first = first.or(Some(refusal)),
             }
         }
