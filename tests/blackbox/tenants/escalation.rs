@@ -281,30 +281,39 @@ async fn impersonation_reaches_accounts_of_the_own_namespace_alone_ac_76_ac_78_a
     assert_eq!(cluster.stored().await, before);
 }
 
-/// Parts of objects in the own namespace that the role admin doesn't include.
-#[tokio::test]
-async fn subresources_and_special_objects_need_rights_of_their_own_ac_30_ac_72() {
-    let cluster = Cluster::start(&[]).await;
-    let (admin, tenant) = (&cluster.admin, &cluster.tenant);
-    let pods = "/api/v1/namespaces/own/pods";
-    let pod = json!({"metadata": {"name": "p"}, "spec": pod_spec()});
-    tenant.call(Call::post(pods, &pod)).await.expect(201);
-    let request = json!({
+/// Returns a request for a certificate of a user of the API.
+fn certificate_request() -> Value {
+    json!({
         "metadata": {"name": "r"},
         "spec": {
             "signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"],
             "request": "LS0tLS1CRUdJTg==",
         },
-    });
-    let requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+    })
+}
+
+/// Returns the status of an approved request.
+fn approved() -> Value {
+    json!({"status": {"conditions": [{
+        "type": "Approved", "status": "True", "reason": "r", "message": "m",
+    }]}})
+}
+
+const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+
+/// Parts of objects in the own namespace that the role admin doesn't include.
+#[tokio::test]
+async fn subresources_and_special_objects_need_rights_of_their_own_ac_30_ac_72() {
+    let cluster = Cluster::start(&[]).await;
+    let tenant = &cluster.tenant;
+    let pods = "/api/v1/namespaces/own/pods";
+    let pod = json!({"metadata": {"name": "p"}, "spec": pod_spec()});
+    tenant.call(Call::post(pods, &pod)).await.expect(201);
     let before = cluster.stored().await;
     let binding = json!({
         "metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"},
     });
     let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
-    let approved = json!({"status": {"conditions": [{
-        "type": "Approved", "status": "True", "reason": "r", "message": "m",
-    }]}});
     let access = json!({"spec": {
         "user": "admin", "resourceAttributes": {"verb": "get", "resource": "secrets"},
     }});
@@ -332,9 +341,9 @@ async fn subresources_and_special_objects_need_rights_of_their_own_ac_30_ac_72()
             "/api/v1/persistentvolumes",
             &json!({"metadata": {"name": "n"}}),
         ),
-        Call::post(requests, &request),
-        Call::merge_patch(&format!("{requests}/r/approval"), &approved),
-        Call::merge_patch(&format!("{requests}/r/status"), &approved),
+        Call::post(REQUESTS, &certificate_request()),
+        Call::merge_patch(&format!("{REQUESTS}/r/approval"), &approved()),
+        Call::merge_patch(&format!("{REQUESTS}/r/status"), &approved()),
         Call::post(
             "/apis/authorization.k8s.io/v1/subjectaccessreviews",
             &access,
@@ -370,8 +379,13 @@ async fn subresources_and_special_objects_need_rights_of_their_own_ac_30_ac_72()
         answer.text()
     );
     assert_eq!(cluster.stored().await, before);
+}
 
-    // Who may create requests for certificates can't say who asks, and can't approve.
+/// Who may create requests for certificates can't say who asks, and can't approve.
+#[tokio::test]
+async fn a_request_for_a_certificate_is_that_of_who_asks_ac_72() {
+    let cluster = Cluster::start(&[]).await;
+    let (admin, tenant) = (&cluster.admin, &cluster.tenant);
     let may_ask = json!({
         "metadata": {"name": "may-ask"},
         "rules": [rule(
@@ -384,17 +398,17 @@ async fn subresources_and_special_objects_need_rights_of_their_own_ac_30_ac_72()
     let roles = format!("{RBAC}/clusterroles");
     admin.call(Call::post(&roles, &may_ask)).await.expect(201);
     let bindings = format!("{RBAC}/clusterrolebindings");
-    let bound = super::escalation::binding("may-ask", "ClusterRole", "may-ask");
+    let bound = binding("may-ask", "ClusterRole", "may-ask");
     admin.call(Call::post(&bindings, &bound)).await.expect(201);
     let key = rcgen::KeyPair::generate().unwrap();
     let parameters = rcgen::CertificateParams::default();
     let pem = parameters.serialize_request(&key).unwrap().pem().unwrap();
-    let mut forged = request;
+    let mut forged = certificate_request();
     forged["spec"]["request"] = base64(&pem).into();
     forged["spec"]["username"] = "admin".into();
     forged["spec"]["groups"] = json!(["system:masters"]);
-    forged["status"] = approved["status"].clone();
-    let made = tenant.call(Call::post(requests, &forged)).await.expect(201);
+    forged["status"] = approved()["status"].clone();
+    let made = tenant.call(Call::post(REQUESTS, &forged)).await.expect(201);
     assert_eq!(made["spec"]["username"], "system:serviceaccount:own:tenant");
     assert!(
         !made["spec"]["groups"].to_string().contains("masters"),
@@ -402,10 +416,10 @@ async fn subresources_and_special_objects_need_rights_of_their_own_ac_30_ac_72()
     );
     assert!(made["status"].get("conditions").is_none(), "{made}");
     for (subresource, status) in [
-        ("approval", approved),
+        ("approval", approved()),
         ("status", json!({"status": {"certificate": base64(&pem)}})),
     ] {
-        let path = format!("{requests}/r/{subresource}");
+        let path = format!("{REQUESTS}/r/{subresource}");
         let answer = tenant.call(Call::merge_patch(&path, &status)).await;
         let code = answer.status.as_u16();
         assert!(

@@ -57,135 +57,174 @@ impl Parts {
     }
 }
 
+/// The daemon's own key, and a token that it has made.
+struct Forge {
+    parts: Parts,
+    key: KeyPair,
+    pem: String,
+}
+
+impl Forge {
+    fn of(cluster: &Cluster) -> Forge {
+        let key_file = cluster.daemon.data().join("service-account.key");
+        let pem = std::fs::read_to_string(key_file).unwrap();
+        Forge {
+            parts: Parts::of(&cluster.token),
+            key: KeyPair::from_pem(&pem).unwrap(),
+            pem,
+        }
+    }
+
+    /// A token that is signed as the daemon signs.
+    fn signed(&self, header: &Value, claims: &Value) -> String {
+        let text = self.parts.changed(header, claims);
+        let signature = plain(&self.key.sign(text.as_bytes()).unwrap());
+        format!("{text}.{}", encoded(signature))
+    }
+
+    /// Tokens of no algorithm, and of the public key as a shared secret in each of its forms.
+    fn without_a_key(&self) -> Vec<String> {
+        let same = json!({});
+        let mut forged = Vec::new();
+        for none in ["none", "None", "NONE", "nOnE", ""] {
+            let text = self.parts.changed(&json!({"alg": none}), &same);
+            forged.push(format!("{text}."));
+            forged.push(format!("{text}.{}", self.parts.signature));
+            forged.push(text);
+        }
+        let public = self.key.subject_public_key_info();
+        let public_pem = format!(
+            "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
+            BASE64_STANDARD.encode(&public)
+        );
+        let secrets = [
+            public_pem.as_bytes(),
+            self.pem.as_bytes(),
+            &public,
+            b"",
+            b"secret",
+        ];
+        for secret in secrets {
+            let algorithms = [(hmac::HMAC_SHA256, "HS256"), (hmac::HMAC_SHA512, "HS512")];
+            for (algorithm, name) in algorithms {
+                let text = self.parts.changed(&json!({"alg": name}), &same);
+                let mac = hmac::sign(&hmac::Key::new(algorithm, secret), text.as_bytes());
+                forged.push(format!("{text}.{}", encoded(mac)));
+            }
+        }
+        forged
+    }
+
+    /// Tokens of another key, which the header may name, and of other algorithms.
+    fn of_another_key(&self) -> Vec<String> {
+        let same = json!({});
+        let own = KeyPair::generate().unwrap();
+        let (x, y) = own.public_key_raw()[1..].split_at(32);
+        let jwk = json!({"kty": "EC", "crv": "P-256", "x": encoded(x), "y": encoded(y)});
+        let headers = [
+            json!({}),
+            json!({"jwk": jwk}),
+            json!({"jwk": jwk, "kid": null}),
+            json!({"jku": "https://127.0.0.1:1/keys"}),
+            json!({"x5u": "https://127.0.0.1:1/keys"}),
+            json!({"x5c": [BASE64_STANDARD.encode(own.subject_public_key_info())]}),
+            json!({"kid": "../../../../dev/null"}),
+            json!({"kid": "/proc/self/environ"}),
+            json!({"kid": "' OR 1=1 --"}),
+            json!({"kid": ""}),
+            json!({"kid": null}),
+            json!({"kid": "x".repeat(8_000)}),
+            json!({"kid": 7}),
+            json!({"kid": ["a"]}),
+            json!({"crit": ["exp"]}),
+        ];
+        let forged = headers.iter().map(|header| {
+            let text = self.parts.changed(header, &same);
+            let signature = plain(&own.sign(text.as_bytes()).unwrap());
+            format!("{text}.{}", encoded(signature))
+        });
+        let algorithms = ["RS256", "PS256", "ES384", "ES512", "EdDSA", "ES256K"];
+        let others = algorithms.map(|name| self.signed(&json!({"alg": name}), &same));
+        forged.chain(others).collect()
+    }
+
+    /// A signature of nothing, of zeros, cut, of another text; and texts that are no tokens.
+    fn damaged(&self, token: &str) -> Vec<String> {
+        let same = json!({});
+        let text = self.parts.changed(&same, &same);
+        let (zeros, signature) = (encoded([0; 64]), &self.parts.signature);
+        let longer = format!("{zeros}AA");
+        let signatures = ["", "AA", &zeros, &signature[1..], &longer];
+        let mut damaged: Vec<String> = signatures
+            .iter()
+            .map(|signature| format!("{text}.{signature}"))
+            .collect();
+        let default = json!({"sub": "system:serviceaccount:kube-system:default"});
+        let other = self.parts.changed(&same, &default);
+        damaged.extend([
+            format!("{other}.{signature}"),
+            "a.b.c".to_owned(),
+            "..".to_owned(),
+            format!("{token}."),
+            format!("{token}.x"),
+            format!(".{token}"),
+            token.replace('.', ".."),
+            token.to_uppercase(),
+            format!("{token}="),
+            format!("e30.{signature}"),
+            "x".repeat(30_000),
+        ]);
+        damaged
+    }
+
+    /// Genuine signatures of claims that are not good now, or here.
+    fn of_other_claims(&self) -> Vec<String> {
+        let now = std::time::SystemTime::now();
+        let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+        let claims = [
+            json!({"exp": now - 3_600}),
+            json!({"exp": 0}),
+            json!({"exp": -1}),
+            json!({"exp": "9999999999"}),
+            json!({"nbf": now + 3_600}),
+            json!({"iat": now + 3_600, "nbf": now + 3_600}),
+            json!({"aud": ["somebody-else"]}),
+            json!({"aud": "somebody-else"}),
+            json!({"iss": "https://somebody.example.com"}),
+            json!({"iss": ""}),
+            json!({"kubernetes.io": null}),
+            json!({"kubernetes.io": {"namespace": "own"}}),
+            json!({"kubernetes.io": {
+                "namespace": "own", "serviceaccount": {"name": "tenant", "uid": "another"},
+            }}),
+        ];
+        let same = json!({});
+        claims
+            .iter()
+            .map(|claims| self.signed(&same, claims))
+            .collect()
+    }
+}
+
 #[tokio::test]
 async fn forged_tokens_of_accounts_are_nobodys_api_278() {
     let cluster = Cluster::start(&[]).await;
-    let parts = Parts::of(&cluster.token);
-    let key_file = cluster.daemon.data().join("service-account.key");
-    let pem = std::fs::read_to_string(key_file).unwrap();
-    let key = KeyPair::from_pem(&pem).unwrap();
-    let signed = |header: &Value, claims: &Value| {
-        let text = parts.changed(header, claims);
-        let signature = plain(&key.sign(text.as_bytes()).unwrap());
-        format!("{text}.{}", encoded(signature))
-    };
-    let same = json!({});
+    let forge = Forge::of(&cluster);
     let get = async |token: &str| {
         let client = cluster.daemon.target().with_token(token).client();
         let answer = client.attempt(Call::get(SECRETS)).await;
         answer.map_or(0, |answer| answer.status.as_u16())
     };
     // The test signs as the daemon does.
-    assert_eq!(get(&signed(&same, &same)).await, 200);
-
-    let unsigned = |header: Value, claims: Value| parts.changed(&header, &claims);
-    let admin = json!({"sub": "system:serviceaccount:kube-system:default"});
-    let public = key.subject_public_key_info();
-    let public_pem = format!(
-        "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
-        BASE64_STANDARD.encode(&public)
-    );
-    let mut forged = Vec::new();
-    for none in ["none", "None", "NONE", "nOnE", ""] {
-        let text = unsigned(json!({"alg": none}), same.clone());
-        forged.push(format!("{text}."));
-        forged.push(format!("{text}.{}", parts.signature));
-        forged.push(text);
-    }
-    // The public key as a shared secret, in each of its forms.
-    for secret in [
-        public_pem.as_bytes(),
-        pem.as_bytes(),
-        &public,
-        b"",
-        b"secret",
-    ] {
-        for (algorithm, name) in [(hmac::HMAC_SHA256, "HS256"), (hmac::HMAC_SHA512, "HS512")] {
-            let text = unsigned(json!({"alg": name}), same.clone());
-            let mac = hmac::sign(&hmac::Key::new(algorithm, secret), text.as_bytes());
-            forged.push(format!("{text}.{}", encoded(mac)));
-        }
-    }
-    // Another algorithm, another key, another key id, a key in the header.
-    let own = KeyPair::generate().unwrap();
-    let (x, y) = own.public_key_raw()[1..].split_at(32);
-    let jwk = json!({"kty": "EC", "crv": "P-256", "x": encoded(x), "y": encoded(y)});
-    for header in [
-        json!({}),
-        json!({"jwk": jwk}),
-        json!({"jwk": jwk, "kid": null}),
-        json!({"jku": "https://127.0.0.1:1/keys"}),
-        json!({"x5u": "https://127.0.0.1:1/keys"}),
-        json!({"x5c": [BASE64_STANDARD.encode(own.subject_public_key_info())]}),
-        json!({"kid": "../../../../dev/null"}),
-        json!({"kid": "/proc/self/environ"}),
-        json!({"kid": "' OR 1=1 --"}),
-        json!({"kid": ""}),
-        json!({"kid": null}),
-        json!({"kid": "x".repeat(8_000)}),
-        json!({"kid": 7}),
-        json!({"kid": ["a"]}),
-        json!({"crit": ["exp"]}),
-    ] {
-        let text = unsigned(header, same.clone());
-        let signature = plain(&own.sign(text.as_bytes()).unwrap());
-        forged.push(format!("{text}.{}", encoded(signature)));
-    }
-    for algorithm in ["RS256", "PS256", "ES384", "ES512", "EdDSA", "ES256K"] {
-        forged.push(signed(&json!({"alg": algorithm}), &same));
-    }
-    // A signature of nothing, of zeros, cut, of another text.
-    let text = unsigned(json!({}), same.clone());
-    let zeros = encoded([0; 64]);
-    for signature in [
-        "",
-        "AA",
-        &zeros,
-        &parts.signature[1..],
-        &format!("{zeros}AA"),
-    ] {
-        forged.push(format!("{text}.{signature}"));
-    }
-    forged.push(format!(
-        "{}.{}",
-        unsigned(json!({}), admin),
-        parts.signature
-    ));
-    // Genuine signatures of claims that are not good now, or here.
-    let now = std::time::SystemTime::now();
-    let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
-    for claims in [
-        json!({"exp": now - 3_600}),
-        json!({"exp": 0}),
-        json!({"exp": -1}),
-        json!({"exp": "9999999999"}),
-        json!({"nbf": now + 3_600}),
-        json!({"iat": now + 3_600, "nbf": now + 3_600}),
-        json!({"aud": ["somebody-else"]}),
-        json!({"aud": "somebody-else"}),
-        json!({"iss": "https://somebody.example.com"}),
-        json!({"iss": ""}),
-        json!({"kubernetes.io": null}),
-        json!({"kubernetes.io": {"namespace": "own"}}),
-        json!({"kubernetes.io": {
-            "namespace": "own", "serviceaccount": {"name": "tenant", "uid": "another"},
-        }}),
-    ] {
-        forged.push(signed(&same, &claims));
-    }
-    // Not tokens.
-    forged.extend([
-        "a.b.c".to_owned(),
-        "..".to_owned(),
-        format!("{}.", cluster.token),
-        format!("{}.x", cluster.token),
-        format!(".{}", cluster.token),
-        cluster.token.replace('.', ".."),
-        cluster.token.to_uppercase(),
-        format!("{}=", cluster.token),
-        format!("{}.{}", "e30", parts.signature),
-        "x".repeat(30_000),
-    ]);
+    let same = json!({});
+    assert_eq!(get(&forge.signed(&same, &same)).await, 200);
+    let forged = [
+        forge.without_a_key(),
+        forge.of_another_key(),
+        forge.damaged(&cluster.token),
+        forge.of_other_claims(),
+    ]
+    .concat();
     for token in &forged {
         let decoded = |part| BASE64_URL_SAFE_NO_PAD.decode(part).unwrap_or_default();
         let shown: Vec<Vec<u8>> = token.split('.').take(2).map(decoded).collect();
@@ -194,10 +233,8 @@ async fn forged_tokens_of_accounts_are_nobodys_api_278() {
         assert!(matches!(code, 401 | 0), "{code}: {shown}");
     }
     // The account is that of the claims of Kubernetes, whatever the subject says.
-    let token = signed(
-        &same,
-        &json!({"sub": "system:serviceaccount:kube-system:default"}),
-    );
+    let default = json!({"sub": "system:serviceaccount:kube-system:default"});
+    let token = forge.signed(&same, &default);
     let client = cluster.daemon.target().with_token(&token).client();
     let who = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let review = client.call(Call::post(who, &json!({}))).await.expect(201);
