@@ -28,7 +28,7 @@ const TEXT_CHARS_MAX: usize = 256;
 pub struct AccessLog {
     mode: AccessLogMode,
     rate: Mutex<Rate>,
-    /// What the authorizers have refused.
+    /// The lines about requests that the authorizers refuse.
     refusals: RefusalLines,
 }
 

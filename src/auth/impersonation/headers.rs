@@ -19,7 +19,7 @@ const EXTRA: &str = "impersonate-extra-";
 /// Returns the user in the headers, unchecked. `None` if they name nobody.
 ///
 /// # Errors
-/// 400 for headers without a user name, and for texts that are none.
+/// 400 for headers without a user name, and for values that are not plain text.
 pub(super) fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Box<Status>> {
     let mut names = headers.keys();
     if !names.any(|name| name.as_str().starts_with(PREFIX)) {

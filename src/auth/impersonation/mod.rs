@@ -45,7 +45,7 @@ pub struct Impersonation {
 pub struct Impersonations {
     /// Whether the verbs of constrained impersonation are enabled.
     is_constrained: bool,
-    /// What constrained modes have allowed, as digests.
+    /// Digests of the allowances by constrained modes.
     allowed: Mutex<Kept<()>>,
 }
 

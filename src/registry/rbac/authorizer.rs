@@ -171,7 +171,7 @@ impl Authorizer for RbacAuthorizer {
 /// bindings may name one large role.
 const RULES_BYTES_MAX: usize = 4 << 20;
 
-/// What a text takes in addition to its bytes.
+/// The bytes that a text takes in addition to its own.
 const TEXT_BYTES: usize = 16;
 
 /// Returns the rules of grants as reviews show them: one entry for each rule, as it is written
