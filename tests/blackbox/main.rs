@@ -11,6 +11,7 @@ mod servers;
 
 mod accept;
 mod access;
+mod access_page;
 mod admission;
 mod amplification;
 mod apply;
