@@ -8,8 +8,6 @@ mod index;
 mod objects;
 mod rule;
 #[cfg(test)]
-mod scan_tests;
-#[cfg(test)]
 mod tests;
 
 pub use escalation::{Lacking, covers, missing_rules, quoted};

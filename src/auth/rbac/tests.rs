@@ -1,5 +1,7 @@
 //! Decisions of RBAC: what rules match, and recorded reasons.
 
+mod scan;
+
 use std::sync::Arc;
 
 use serde_json::json;

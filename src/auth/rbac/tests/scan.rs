@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 use serde_json::{Value, json};
 
-use super::{Binding, RbacIndex, RoleKind, Verdict, decide, read_rules};
+use super::super::{Binding, RbacIndex, RoleKind, Verdict, decide, read_rules};
 use crate::api::user_info::UserInfo;
 use crate::auth::Attributes;
 
