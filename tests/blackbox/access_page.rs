@@ -3,6 +3,8 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Output};
 
+use serde_json::json;
+
 use crate::harness::daemon::taffrail;
 use crate::harness::{AS_INSTALLED, Daemon, Kubectl};
 
@@ -27,10 +29,13 @@ async fn run(daemon: &Daemon, kubectl: &Kubectl) -> Output {
     // The page has the default data directory.
     let program = taffrail().get_program().to_owned();
     let (program, data) = (program.display(), daemon.data());
-    let text = format!(
-        "#!/bin/sh\nexec {program} \"$@\" --data-dir {}\n",
-        data.display()
-    );
+    let data = data.display();
+    let lines = [
+        "#!/bin/sh".to_owned(),
+        format!("[ $1 != kubeconfig ] || set -- \"$@\" --data-dir {data}"),
+        format!("exec {program} \"$@\"\n"),
+    ];
+    let text = lines.join("\n");
     std::fs::write(bin.join("taffrail"), text).unwrap();
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(bin.join("taffrail"), mode).unwrap();
@@ -45,6 +50,42 @@ async fn run(daemon: &Daemon, kubectl: &Kubectl) -> Output {
         .env("KUBECONFIG", daemon.kubeconfig());
     let output = tokio::task::spawn_blocking(move || command.output().unwrap());
     output.await.unwrap()
+}
+
+/// AC-30: the message of a Status, and not its JSON.
+#[tokio::test]
+async fn commands_show_what_the_user_may_not() {
+    let daemon = Daemon::with_users("t-bob,bob,u-bob\n", &[AS_INSTALLED]).await;
+    let kubeconfig = daemon.kubeconfig_of("bob", &json!({ "token": "t-bob" }));
+    for (arguments, said) in [
+        (
+            "inspect",
+            "the daemon answered 403 Forbidden: forbidden: User \"bob\" cannot get path \
+             \"/taffrail/v1/inspect\"",
+        ),
+        (
+            "get configmaps",
+            "configmaps is forbidden: User \"bob\" cannot list resource \"configmaps\" in API \
+             group \"\" in the namespace \"default\"",
+        ),
+        (
+            "history configmap a",
+            "forbidden: User \"bob\" cannot get path \
+             \"/taffrail/v1/history/api/v1/namespaces/default/configmaps/a\"",
+        ),
+    ] {
+        let mut command = taffrail();
+        command.args(arguments.split(' '));
+        command.arg("--kubeconfig").arg(&kubeconfig);
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap());
+        let output = output.await.unwrap();
+        assert!(!output.status.success(), "{arguments}");
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            errors.ends_with(&format!("{said}\n")),
+            "{arguments}: {errors}"
+        );
+    }
 }
 
 /// AC-27, AC-30, AC-67, AC-69, API-226.
