@@ -11,6 +11,7 @@ mod servers;
 
 mod accept;
 mod access;
+mod access_page;
 mod admission;
 mod amplification;
 mod apply;
@@ -58,7 +59,9 @@ mod kube_rs_controller;
 mod kube_rs_kinds;
 mod kube_rs_patches;
 mod kubectl;
+mod kubectl_access;
 mod kubectl_forms;
+mod kubectl_identities;
 mod kubectl_life;
 mod kubectl_patches;
 mod kustomize;
