@@ -144,7 +144,7 @@ impl Daemon {
             cached(&plans, &config),
         )?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
-        let authorization = Authorization::new(&config, &actor_system, &plans)?;
+        let authorization = Authorization::new(&config, &actor_system, &plans, opened.egress)?;
         let registry = assemble(&config, &plans, &unserved, &actor_system, &authorization);
         add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
