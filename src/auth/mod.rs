@@ -24,6 +24,7 @@ mod compact_token;
 mod digests;
 mod documents;
 mod fixed;
+mod followed_file;
 mod front_proxy;
 pub mod impersonation;
 pub mod jwt;
