@@ -12,6 +12,7 @@ mod controllers;
 mod controllers_soak;
 mod custom;
 mod daemons;
+mod decisions;
 mod deletions;
 mod deployments;
 mod drain;
@@ -53,7 +54,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 29] = [
+const PARTS: [&str; 30] = [
     "size",
     "startup",
     "startup-full",
@@ -67,6 +68,7 @@ const PARTS: [&str; 29] = [
     "fanout",
     "transcoding",
     "reading",
+    "decisions",
     "protobuf",
     "resume",
     "drain",
@@ -101,6 +103,7 @@ cargo bench [-- PART...]      all parts, or these:
   fanout           5,000 watchers over HTTP/2
   transcoding      a pod of 2 KiB from JSON to protobuf and back
   reading          20,000 values of an etcd decoded, with their defaults and without
+  decisions        RBAC among 10,000 bindings: first and repeated decisions of service accounts
   protobuf         5,000 watchers of protobuf and 5,000 of JSON, in turns
   resume           5,000 watches of quiet resources resumed after kill -9, with writes to another
   drain            20,000 watches over HTTP/2 when the daemon stops
@@ -298,6 +301,9 @@ async fn measure(wants: impl Fn(&str) -> bool) {
     }
     if wants("reading") {
         reading::values();
+    }
+    if wants("decisions") {
+        decisions::measure();
     }
     if wants("transcoding") {
         protobuf::transcoding().await;
