@@ -4,6 +4,7 @@
 //! adds and removes what it reads.
 
 mod escalation;
+mod filter;
 mod index;
 mod objects;
 mod rule;
