@@ -155,7 +155,10 @@ impl<'r> Credentials<'r> {
         let header = headers.get(AUTHORIZATION);
         let token = header.and_then(|header| bearer(header.as_bytes()));
         let bearer = token.filter(|token| !token.starts_with(b" "));
-        let bearer = bearer.and_then(|token| token.split(|byte| *byte == b' ').next());
+        let bearer = bearer.and_then(|token| match memchr::memchr(b' ', token) {
+            Some(end) => token.get(..end),
+            None => Some(token),
+        });
         Credentials {
             bearer,
             is_bearer_ignored: bearer.is_none() && token.is_some(),

@@ -22,6 +22,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 
 use super::*;
 use crate::api::user_info::UserInfo;
+use crate::auth::followed_file::NotUsed;
 use crate::auth::{Revocations, TokenLookup, Unauthorized, WatchAccess};
 use crate::egress::EgressClient;
 use crate::egress::tests::server::{Certified, TestServer, answer, redirect};

@@ -12,6 +12,7 @@ mod claims;
 mod issuer;
 mod jwt;
 mod keys;
+mod passed;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -19,4 +20,5 @@ mod tokens;
 pub use claims::{Binding, Claims, LEEWAY, NewToken, Reference};
 pub use issuer::{ServiceAccountConfig, check_keys};
 pub use keys::KeyFileError;
+pub use passed::{Part, Passed};
 pub use tokens::{KeyReload, NotSigned, ServiceAccountTokens, TokenObjects};

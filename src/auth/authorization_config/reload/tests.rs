@@ -22,7 +22,7 @@ fn built_in() -> BuiltIn {
         node: Some(Arc::new(AlwaysDeny)),
         rbac: Some(Arc::new(Only("alice"))),
         abac: None,
-        client: Arc::default().await,
+        client: Arc::default(),
     }
 }
 
