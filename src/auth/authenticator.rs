@@ -119,7 +119,7 @@ pub struct Authenticated {
     pub access: Access,
     /// The wanted audiences that the credentials are for; `None` if the credentials are not limited
     /// to audiences.
-    pub audiences: Option<Vec<String>>,
+    pub audiences: Option<Arc<[String]>>,
     /// The check that must pass before the user is trusted.
     pub check: Option<Arc<dyn LiveCheck>>,
     /// Audit annotations and warnings for the use of the credentials.

@@ -99,6 +99,8 @@ struct Verified {
     user: Arc<UserInfo>,
     access: Access,
     passed: Passed,
+    /// The audiences of the API that it is for, once a request has asked.
+    of_api: OnceLock<Arc<[String]>>,
     /// The text of the token, or its digest.
     proof: zeroize::Zeroizing<Vec<u8>>,
 }
@@ -282,6 +284,7 @@ impl ServiceAccountTokens {
             key: key.id.clone(),
             access: Access::default(),
             passed: Passed::default(),
+            of_api: OnceLock::new(),
             proof: proof(token).into_owned().into(),
         });
         let mut remembered = self.verified.lock();
@@ -293,7 +296,17 @@ impl ServiceAccountTokens {
     }
 
     /// Returns which of the wanted audiences the token is for.
-    fn audiences(&self, claims: &Claims, asked: &[String]) -> Result<Vec<String>, Unauthorized> {
+    fn audiences(
+        &self,
+        verified: &Verified,
+        asked: &[String],
+    ) -> Result<Arc<[String]>, Unauthorized> {
+        if asked.is_empty()
+            && let Some(known) = verified.of_api.get()
+        {
+            return Ok(Arc::clone(known));
+        }
+        let claims = &verified.claims;
         let implicit = &self.config.audiences;
         let own = match claims.audiences.is_empty() {
             true => implicit,
@@ -303,7 +316,7 @@ impl ServiceAccountTokens {
             true => implicit,
             false => asked,
         };
-        let both: Vec<String> = own
+        let both: Arc<[String]> = own
             .iter()
             .filter(|one| wanted.contains(one))
             .cloned()
@@ -315,6 +328,10 @@ impl ServiceAccountTokens {
                 listed(wanted)
             );
             return Err(Unauthorized::ServiceAccount(problem));
+        }
+        if asked.is_empty() {
+            // The audiences of the API do not change.
+            let _ = verified.of_api.set(Arc::clone(&both));
         }
         Ok(both)
     }
@@ -356,7 +373,7 @@ impl Authenticator for ServiceAccountTokens {
             return Ok(None);
         };
         let claims = &verified.claims;
-        let audiences = self.audiences(claims, credentials.audiences)?;
+        let audiences = self.audiences(&verified, credentials.audiences)?;
         let now = clock::now_in_seconds();
         if !claims.is_legacy {
             let refused = |why: &str| Unauthorized::ServiceAccount(why.to_owned());

@@ -149,16 +149,15 @@ impl BoundObjects {
             })
     }
 
-    /// Returns the states of the caches of the objects that a token names, if all have one.
-    fn states(&self, claims: &Claims) -> Option<Vec<Part>> {
-        let states = self.named(claims).map(|named| {
+    /// Returns the states of the caches of the objects that a token names, as far as they have one.
+    fn states(&self, claims: &Claims) -> impl Iterator<Item = Option<Part>> {
+        self.named(claims).map(|named| {
             let store = match named.kind {
                 ACCOUNT => &self.accounts,
                 kind => self.of_kind(kind)?,
             };
             Some(store.storage().state_in_memory()? as Part)
-        });
-        states.collect()
+        })
     }
 
     /// Checks that all objects that a token names still exist.
@@ -167,7 +166,7 @@ impl BoundObjects {
     /// The object that no longer exists, in the words of Kubernetes.
     async fn check_all(&self, claims: &Claims, passed: &Passed) -> Result<(), String> {
         // The states are taken first: an object that changes meanwhile has a newer one.
-        let states = self.states(claims);
+        let states: Option<Vec<Part>> = self.states(claims).collect();
         let (mut objects, mut absent) = (Vec::new(), None);
         for named in self.named(claims) {
             match self.find(&named).await {
@@ -298,8 +297,7 @@ impl TokenObjects for BoundObjects {
     }
 
     fn still_passes(&self, claims: &Claims, passed: &Passed) -> bool {
-        self.states(claims)
-            .is_some_and(|states| passed.has_states(&states))
+        passed.has_states(self.states(claims))
     }
 
     fn check_legacy<'a>(
