@@ -1,7 +1,6 @@
 //! Signs service account tokens and identifies their users (API-278, API-281).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -20,7 +19,8 @@ use super::keys::{KeyFileError, PublicKey};
 use super::passed::Passed;
 use crate::api::user_info::UserInfo;
 use crate::auth::{
-    Access, Authenticated, Authenticator, Credentials, LiveCheck, Notes, Revocations, Unauthorized,
+    Access, Authenticated, Authenticator, ByHash, Credentials, LiveCheck, Notes, Revocations,
+    Unauthorized,
 };
 use crate::clock;
 
@@ -114,7 +114,7 @@ struct Presented {
 }
 
 /// Tokens by a hash of their ends. Of two with the same hash the newer one is kept.
-type Generation = HashMap<u64, Arc<Verified>>;
+type Generation = ByHash<Arc<Verified>>;
 
 /// The recently verified tokens. Only holders of valid tokens can fill it.
 #[derive(Default)]

@@ -1,12 +1,12 @@
 //! The grants of users who have asked before. Pure.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use smol_str::SmolStr;
 
 use crate::api::user_info::UserInfo;
+use crate::auth::ByHash;
 use crate::auth::rbac::Grant;
 
 /// The number of users and namespaces whose grants are kept. If there are more, all are forgotten.
@@ -20,7 +20,7 @@ const KEY_BYTES_MAX: usize = 4096;
 pub(super) struct KeptGrants {
     generation: u64,
     /// By the hash of user and namespace. Of two with the same hash the newer one is kept.
-    entries: HashMap<u64, Entry>,
+    entries: ByHash<Entry>,
     hasher: RandomState,
 }
 
