@@ -60,8 +60,8 @@ pub(super) struct FollowedFile {
     used: String,
 }
 
-/// Reads a file. Who can write it decides about users and their rights, so one that any user can
-/// write is refused.
+/// Reads a file. A user who can write it decides about users and their rights, so files that other
+/// users can write are refused.
 pub(super) fn contents(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let file = given::read(path, bytes_max)?;
     file.check_writers()?;

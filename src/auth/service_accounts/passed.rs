@@ -1,5 +1,5 @@
-//! The objects with which a token has passed its check. While they are the same, it passes again, so
-//! that requests need not read them. Pure.
+//! The objects with which a token has passed its check. While they are the same, it passes again,
+//! so that requests need not read them. Pure.
 
 use std::any::Any;
 use std::sync::{Arc, Weak};

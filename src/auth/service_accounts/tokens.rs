@@ -125,7 +125,7 @@ struct Remembered {
 }
 
 impl Remembered {
-    /// Who does not have a token does not know the end of its signature, and so never gets as far
+    /// Only users who have a token know the end of its signature, so only their requests get as far
     /// as the comparison with it, whose duration depends on the texts.
     fn find(&mut self, token: &[u8]) -> Option<Arc<Verified>> {
         let hash = self.hash(token);
