@@ -9,6 +9,7 @@ use crate::admission::HookSources;
 use crate::admission::hooks::HookSource;
 use crate::admission::hooks::webhooks::Configuration;
 use crate::config::Config;
+use crate::egress::EgressClient;
 use crate::registry::hooks::{FollowedHooks, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS};
 
 /// Returns the hooks of users. `None` if their configurations are not served. `address` is that of
@@ -17,6 +18,7 @@ pub(super) fn of(
     config: &Config,
     actor_system: &ActorSystem,
     address: SocketAddr,
+    client: &Arc<EgressClient>,
 ) -> Option<HookSources> {
     let webhooks = |name| {
         let followed = FollowedHooks::<Configuration>::new(actor_system.cacher(name)?);
@@ -25,7 +27,7 @@ pub(super) fn of(
     Some(HookSources {
         mutating_webhooks: webhooks(MUTATING_WEBHOOKS)?,
         validating_webhooks: webhooks(VALIDATING_WEBHOOKS)?,
-        client: Arc::default(),
+        client: Arc::clone(client),
         own: reachable(address).to_string(),
         to_endpoints: config.enable_aggregator_routing.0,
     })

@@ -111,7 +111,12 @@ impl Server {
             Registry::with_parts(ROOT, Duration::ZERO, Collector::Absent, storages, parts);
         let authenticators = Authenticators::new(Vec::new(), Revocations::default());
         let authorizer: Arc<dyn Authorizer> = Arc::new(Authorizers::new(Vec::new()));
-        registry.add_others(reviews::paths(&Arc::new(authenticators), &authorizer, &[]));
+        registry.add_others(reviews::paths(
+            &Arc::new(authenticators),
+            &authorizer,
+            &[],
+            registry.admission(),
+        ));
         let deadline = Instant::now() + Duration::from_secs(3600);
         Server {
             registry,
