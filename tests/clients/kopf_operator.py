@@ -54,7 +54,8 @@ def configure(settings, **_):
     if account:
         # It may read neither namespaces nor definitions of custom resources.
         settings.scanning.disabled = True
-        settings.networking.error_backoffs = [0.1]
+        # It tries again until it has the right.
+        settings.networking.error_backoffs = [0.2] * 300
         settings.queueing.error_delays = [0.1]
 
 
