@@ -11,6 +11,7 @@
 pub mod backup;
 pub mod cached;
 pub mod codec;
+pub mod converted;
 pub mod dry_run;
 pub mod embedded;
 pub mod encryption;

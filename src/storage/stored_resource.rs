@@ -56,4 +56,7 @@ pub struct ResourceStorage {
     /// The cache that the daemon itself obeys, for resources whose writes count at once: a write is
     /// acknowledged when the cache shows it ([`Effect::FullAtOnce`](crate::api::resource::Effect)).
     pub obeyed: Option<CacherHandle>,
+    /// The storages of the stored version, if these are of another one into which objects are
+    /// converted by somebody who must be waited for.
+    pub base: Option<Arc<ResourceStorage>>,
 }
