@@ -149,16 +149,15 @@ impl Converter for WebhookConverter {
         .boxed()
     }
 
-    fn stored(&self, object: Object) -> BoxFuture<'_, Result<Object, String>> {
+    fn stored(&self, objects: Vec<Object>) -> BoxFuture<'_, Result<Vec<Object>, String>> {
         async move {
             let (stored, shown) = (&self.stored, &self.shown);
-            let converted = self.convert(vec![object], shown, stored, false).await?;
-            let Some(mut object) = converted.into_iter().next() else {
-                return Err("a conversion returned no object".to_owned());
-            };
-            shown.behaviour.convert_to_hub(&shown.version, &mut object);
-            stored.canonicalize_with(&mut object, Empty::Forgotten);
-            Ok(object)
+            let mut converted = self.convert(objects, shown, stored, false).await?;
+            for object in &mut converted {
+                shown.behaviour.convert_to_hub(&shown.version, object);
+                stored.canonicalize_with(object, Empty::Forgotten);
+            }
+            Ok(converted)
         }
         .boxed()
     }

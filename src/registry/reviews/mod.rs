@@ -116,6 +116,7 @@ impl ReviewStore {
             filter: None,
             now: clock::now(),
             empty: &self.empty,
+            awaited: None,
         };
         manager.update(None, &mut object, &context.manager);
         self.review.answer(&mut object, &context.user).await?;

@@ -31,11 +31,14 @@ use crate::api::schema::Empty;
 use crate::api::status::Status;
 use crate::auth::Authorizer;
 use crate::storage::codec::Codec;
-use crate::storage::{NewObject, ResourceStorage, Root, Storage, StorageError, StoredResource};
+use crate::storage::{
+    ConvertedFrom, NewObject, ResourceStorage, Root, Storage, StorageError, StoredResource,
+};
 use owners::Filters;
 
 mod admit;
 mod allocation;
+mod awaited;
 mod change;
 mod create;
 mod delete;
@@ -141,8 +144,8 @@ impl RegistryStore {
             filters: Filters::of(&definition),
             codec: Codec::new(storages.resource.hub.clone()),
             base: storages.base.as_ref().map(|base| {
-                let hub = Arc::clone(&base.resource.hub);
-                let storages = ResourceStorage::clone(base);
+                let hub = Arc::clone(&base.storages.resource.hub);
+                let storages = base.storages.clone();
                 Arc::new(RegistryStore::new(hub, storages, options.clone()))
             }),
             definition,
@@ -162,6 +165,12 @@ impl RegistryStore {
     /// that of the stored version, if nothing else works without somebody who converts (HK-82).
     pub fn of_server<'s>(self: &'s Arc<RegistryStore>) -> &'s Arc<RegistryStore> {
         self.base.as_ref().unwrap_or(self)
+    }
+
+    /// Returns the stored version and its converter, if objects are converted to this one by
+    /// somebody who must be waited for.
+    fn converted_from(&self) -> Option<&ConvertedFrom> {
+        self.storages.base.as_deref()
     }
 
     /// Returns the stored resource, which other versions may share.

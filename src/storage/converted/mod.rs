@@ -22,9 +22,10 @@ use super::keys::Keys;
 use super::transformer::Identity;
 use super::underlying::{StoredDecoder, Underlying};
 use super::{
-    DeleteRequest, GetRequest, HistoryRequest, ListRequest, NewObject, ObjectHistory, ObjectList,
-    ResourceStorage, RunningWatch, Stats, Storage, StorageError, StorageErrorKind, StoredResource,
-    UpdateFunction, UpdateRequest, ValidateDeletion, VersionUse, WatchRequest, WriteOutcome,
+    ConvertedFrom, DeleteRequest, GetRequest, HistoryRequest, ListRequest, NewObject,
+    ObjectHistory, ObjectList, ResourceStorage, RunningWatch, Stats, Storage, StorageError,
+    StorageErrorKind, StoredResource, UpdateFunction, UpdateRequest, ValidateDeletion, VersionUse,
+    WatchRequest, WriteOutcome,
 };
 use crate::api::deep;
 use crate::api::object::Object;
@@ -47,11 +48,11 @@ pub trait Converter: Send + Sync + 'static {
         is_list: bool,
     ) -> BoxFuture<'_, Result<Vec<Object>, String>>;
 
-    /// Converts an object of the other version to the stored one.
+    /// Converts objects of the other version to the stored one, in order.
     ///
     /// # Errors
     /// The failure, as clients see it.
-    fn stored(&self, object: Object) -> BoxFuture<'_, Result<Object, String>>;
+    fn stored(&self, objects: Vec<Object>) -> BoxFuture<'_, Result<Vec<Object>, String>>;
 }
 
 /// Returns the storages of another version of a stored resource. `store` is the one without a
@@ -88,7 +89,10 @@ pub fn converted(
         storage: Arc::new(over(&storages.storage)),
         dry_run: Arc::new(over(&storages.dry_run)),
         obeyed: None,
-        base: Some(Arc::new(storages.clone())),
+        base: Some(Arc::new(ConvertedFrom {
+            storages: storages.clone(),
+            converter: Arc::clone(converter),
+        })),
     }
 }
 
@@ -131,9 +135,12 @@ impl ShownVersion {
         let mut object = new.object;
         let version = object.resource_version().to_owned();
         object.set_meta("resourceVersion", "");
-        let converting = self.converter.stored(object);
+        let converting = self.converter.stored(vec![object]);
         let failed = |text: String| Box::new(Status::unknown(text));
-        let mut object = converting.await.map_err(failed)?;
+        let converted = converting.await.map_err(failed)?.pop();
+        let Some(mut object) = converted else {
+            return Err(failed("a conversion returned no object".to_owned()));
+        };
         object.set_meta("resourceVersion", &version);
         Ok(NewObject { object, ..new })
     }

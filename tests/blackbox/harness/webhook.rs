@@ -4,6 +4,8 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -14,7 +16,7 @@ use rcgen::{CertificateParams, KeyPair};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::PrivateKeyDer;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -24,6 +26,8 @@ type Respond = dyn Fn(&Value) -> (u16, String) + Send + Sync;
 pub struct Webhook {
     asked: Arc<Mutex<Vec<Value>>>,
     folder: tempfile::TempDir,
+    port: u16,
+    certificate: String,
 }
 
 impl Webhook {
@@ -69,7 +73,18 @@ impl Webhook {
                 });
             }
         });
-        Webhook { asked, folder }
+        Webhook {
+            asked,
+            folder,
+            port,
+            certificate: certificate.pem(),
+        }
+    }
+
+    /// A `clientConfig` that names it and trusts its own certificate.
+    pub fn client_config(&self) -> Value {
+        let url = format!("https://127.0.0.1:{}/hook", self.port);
+        json!({"url": url, "caBundle": BASE64_STANDARD.encode(&self.certificate)})
     }
 
     /// The path of its kubeconfig.
