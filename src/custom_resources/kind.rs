@@ -131,7 +131,7 @@ impl Behaviour for CustomKind {
         self.form.schema().complete_stored(object);
     }
 
-    /// What a webhook has made is pruned, but gets no defaults (HK-79).
+    /// An object that a webhook has made is pruned, but gets no defaults (HK-79).
     fn completes_stored(&self) -> bool {
         !self.is_converted
     }

@@ -1,4 +1,5 @@
-//! What a conversion webhook is sent and what it answers (HK-77, HK-78, HK-80, CRD-206 to CRD-208).
+//! The review that a conversion webhook is sent, and its answer (HK-77, HK-78, HK-80, CRD-206 to
+//! CRD-208).
 //! Pure.
 
 use std::sync::LazyLock;

@@ -1,4 +1,5 @@
-//! Conversions for the owners of fields, whose managers use other versions than the request (HK-80).
+//! Conversions for the owners of fields, whose managers use other versions than the request
+//! (HK-80).
 //!
 //! Ownership is computed on the thread of the request, but a webhook must be waited for. So a
 //! computation that needs conversions notes them and goes on with a guess. They are fetched, and it

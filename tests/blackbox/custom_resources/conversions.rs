@@ -15,7 +15,7 @@ use crate::harness::{Call, Client, Daemon};
 const SHOWN: &str = "/apis/example.com/v2/namespaces/default/lamps";
 
 /// A webhook that renames `spec.colour` of v1 to `spec.shade` of v2 and back, and says `broken`
-/// while it is told to fail.
+/// while it is meant to fail.
 async fn renaming(fails: &Arc<AtomicBool>) -> Webhook {
     let fails = Arc::clone(fails);
     Webhook::start(move |review| {
