@@ -42,6 +42,7 @@ use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 use crate::api::object::Object;
 use crate::api::status::Status;
 
+pub use self::converted::Converter;
 pub use self::history::{ChangeKind, HistoryRequest, HistorySpan, ObjectChange, ObjectHistory};
 pub use self::keys::Root;
 pub use self::run_to_completion::{Hold, RunToCompletion};

@@ -20,7 +20,7 @@ use crate::admission::hooks::client::{ClientConfig, PostError, WebhookTransport}
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::schema::Empty;
-use crate::storage::converted::Converter;
+use crate::storage::Converter;
 use review::{Fault, ReviewVersion};
 
 /// How long a call may take.

@@ -57,7 +57,7 @@ impl ReviewVersion {
     }
 }
 
-/// Why an answer is no use. Each has a label of its own in metrics (HK-83), and continues the text
+/// The fault of an answer that cannot be used. Each has a label of its own in metrics (HK-83), and continues the text
 /// `conversion webhook for <version and kind> ` in its own way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
