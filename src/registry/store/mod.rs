@@ -163,7 +163,7 @@ impl RegistryStore {
 
     /// Returns the store through which the server itself reads and deletes objects of the resource:
     /// that of the stored version, if nothing else works without somebody who converts (HK-82).
-    pub fn of_server<'s>(self: &'s Arc<RegistryStore>) -> &'s Arc<RegistryStore> {
+    pub fn of_server(self: &Arc<RegistryStore>) -> &Arc<RegistryStore> {
         self.base.as_ref().unwrap_or(self)
     }
 
