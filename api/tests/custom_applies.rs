@@ -96,6 +96,7 @@ fn applies_are_answered_as_by_kube_apiserver() {
         filter: None,
         now: Timestamp::UNIX_EPOCH,
         empty: &empty,
+        awaited: None,
     };
     let mut live: Option<Object> = None;
     for step in recorded["steps"].as_array().unwrap() {
@@ -154,6 +155,7 @@ fn an_apply_that_does_not_fit_is_refused_in_recorded_words() {
         filter: None,
         now: Timestamp::UNIX_EPOCH,
         empty: &empty,
+        awaited: None,
     };
     let applied = json!({"apiVersion": "ns.example.com/v1", "kind": "Door",
         "metadata": {"name": "a"}, "spec": {"odd": 1}});

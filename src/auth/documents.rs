@@ -44,6 +44,20 @@ impl Tree {
         Ok(Tree { value, repeated })
     }
 
+    /// Returns the kind and version of an answer of another server.
+    ///
+    /// # Errors
+    /// As [`Tree::kind_and_version`], in the words of Go's decoder if the document is no object.
+    pub fn kind_and_version_of_answer(&self) -> Result<KindAndVersion, String> {
+        if matches!(self.value, Value::Object(_) | Value::Null) {
+            return self.kind_and_version();
+        }
+        let found = json_type(&self.value);
+        Err(format!(
+            "json: cannot unmarshal {found} into Go value of type {TYPE_OF_ANY}"
+        ))
+    }
+
     /// Returns the kind and version.
     ///
     /// # Errors
@@ -52,12 +66,7 @@ impl Tree {
         let members = match &self.value {
             Value::Object(members) => members,
             Value::Null => return Ok(KindAndVersion::default()),
-            other => {
-                let found = json_type(other);
-                return Err(format!(
-                    "json: cannot unmarshal {found} into Go value of type {TYPE_OF_ANY}"
-                ));
-            }
+            _ => return Err("it is not an object".to_owned()),
         };
         let text = |name: &str| match members.get(name) {
             None | Some(Value::Null) => Ok(String::new()),

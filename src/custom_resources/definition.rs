@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::admission::hooks::client::ClientConfig;
 use crate::api::custom::ScalePaths;
 use crate::api::deep;
 
@@ -41,9 +42,9 @@ pub(super) struct Spec {
     pub is_namespaced: bool,
     pub names: Names,
     pub versions: Vec<Version>,
-    /// Whether a webhook converts between versions.
-    pub has_webhook: bool,
-    /// The certificates by which the webhook is verified, in base64.
+    /// The webhook that converts between versions, if one does.
+    pub webhook: Option<Webhook>,
+    /// The certificates by which a webhook is verified, in base64.
     pub ca_bundle: Option<String>,
     pub keeps_unknown: bool,
 }
@@ -137,16 +138,14 @@ struct Conversion {
     webhook: Option<Webhook>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Webhook {
-    client_config: Option<Client>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Client {
-    ca_bundle: Option<String>,
+/// A webhook that converts between versions.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Webhook {
+    /// Where it is.
+    pub client_config: Option<ClientConfig>,
+    /// The versions of ConversionReview that it knows.
+    pub conversion_review_versions: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -296,14 +295,19 @@ impl Definition {
 
 impl Spec {
     fn of(text: SpecText<'_>) -> Spec {
-        let client = text.conversion.webhook.and_then(|hook| hook.client_config);
+        let webhook = text.conversion.webhook;
+        let client = webhook
+            .as_ref()
+            .and_then(|hook| hook.client_config.as_ref());
+        let ca_bundle = client.map(|client| client.ca_bundle.clone());
+        let is_asked = text.conversion.strategy == "Webhook";
         Spec {
             group: text.group,
             is_namespaced: text.scope == "Namespaced",
             names: text.names,
             versions: text.versions.into_iter().map(Version::of).collect(),
-            has_webhook: text.conversion.strategy == "Webhook",
-            ca_bundle: client.and_then(|client| client.ca_bundle),
+            ca_bundle: ca_bundle.filter(|bundle| !bundle.is_empty()),
+            webhook: is_asked.then(|| webhook.unwrap_or_default()),
             keeps_unknown: text.preserve_unknown_fields == Some(true),
         }
     }

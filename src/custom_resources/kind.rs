@@ -35,6 +35,8 @@ pub(super) struct CustomKind {
     pub selectable: Vec<SelectableField>,
     /// The paths of the fields that selectors may use, in the order of the definition.
     pub offered: Vec<String>,
+    /// Whether a webhook makes its objects from stored ones.
+    pub is_converted: bool,
     pub has_status: bool,
     pub scale: Option<ScaleFields>,
     /// The versions that stored objects may have, with their schemas. Only the hub has them.
@@ -129,8 +131,9 @@ impl Behaviour for CustomKind {
         self.form.schema().complete_stored(object);
     }
 
+    /// An object that a webhook has made is pruned, but gets no defaults (HK-79).
     fn completes_stored(&self) -> bool {
-        true
+        !self.is_converted
     }
 
     fn canonicalize(&self, object: &mut Object, empty: Empty) -> bool {

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use actors::object::CachedObject;
 
+use super::conversion::Conversion;
 use super::definition::{Definition, Version};
 use super::form::{Form, Source};
 use super::kind::{CustomKind, STATUS, ScaleFields};
@@ -36,6 +37,8 @@ pub struct Made {
     pub served: Vec<Arc<ResourceDefinition>>,
     /// A number that differs if the texts in its cache differ.
     pub form: u64,
+    /// The webhook that converts between its versions, if one does.
+    pub conversion: Option<Arc<Conversion>>,
     pub(super) source: Arc<Source>,
     pub(super) identity: Identity,
 }
@@ -128,6 +131,11 @@ impl Made {
             resource: Arc::new(resource),
             served,
             form: maker.form_number(),
+            conversion: definition
+                .spec
+                .webhook
+                .as_ref()
+                .map(|webhook| Arc::new(Conversion::of(&definition.name, webhook))),
             source,
             identity: Identity::of(definition),
         })
@@ -218,7 +226,7 @@ impl<'d> Maker<'d> {
         self.definition.uid.hash(&mut number);
         self.definition.accepted.kind.hash(&mut number);
         (&self.storage.name, spec.is_namespaced, spec.keeps_unknown).hash(&mut number);
-        spec.has_webhook.hash(&mut number);
+        spec.webhook.is_some().hash(&mut number);
         for field in &self.fields {
             field.label.hash(&mut number);
         }
@@ -292,6 +300,7 @@ impl<'d> Maker<'d> {
     }
 
     fn kind(&self, version: &Version) -> CustomKind {
+        let spec = &self.definition.spec;
         let form = self.forms.get(&version.name).unwrap_or(&self.hub);
         let (former, former_forms) = match version.is_storage {
             true => self.former(),
@@ -314,6 +323,7 @@ impl<'d> Maker<'d> {
                 .into_iter()
                 .map(|field| field.label)
                 .collect(),
+            is_converted: spec.webhook.is_some() && !version.is_storage,
             has_status: version.has_status,
             scale: version.scale.as_ref().map(|paths| self.scale(paths)),
             former,
@@ -326,7 +336,7 @@ impl<'d> Maker<'d> {
     fn former(&self) -> (Vec<FormerVersion>, Vec<Arc<Form>>) {
         let spec = &self.definition.spec;
         let versions = spec.versions.iter();
-        let known = versions.filter(|version| version.is_storage || !spec.has_webhook);
+        let known = versions.filter(|version| version.is_storage || spec.webhook.is_none());
         let known = known.filter_map(|version| {
             let former = FormerVersion {
                 api_version: format!("{}/{}", spec.group, version.name),
@@ -352,19 +362,19 @@ impl<'d> Maker<'d> {
             records: Some(STATUS.into()),
             ..endpoint.clone()
         };
-        let is_converted = spec.has_webhook && !version.is_storage;
+        let is_converted = spec.webhook.is_some() && !version.is_storage;
         Rules {
             write_version: WriteVersion::OfRequest,
             is_unstructured: true,
             unconvertible: is_converted.then(|| {
                 let (group, stored, kind) = (&spec.group, &self.storage.name, &accepted.kind);
                 format!(
-                    "conversion webhook for {group}/{stored}, Kind={kind} failed: this server does \
-                     not call conversion webhooks yet"
+                    "conversion webhook for {group}/{stored}, Kind={kind} failed: this server has \
+                     no client for webhooks, because it serves no Services"
                 )
             }),
             conversion: match () {
-                () if spec.has_webhook => ConversionStrategy::Unsupported,
+                () if spec.webhook.is_some() => ConversionStrategy::Unsupported,
                 () if Arc::ptr_eq(form, &self.hub) => ConversionStrategy::TypeOnly,
                 () => ConversionStrategy::OwnForm,
             },

@@ -11,6 +11,7 @@
 
 mod cleanup;
 mod controller;
+pub mod conversion;
 mod definition;
 mod entry;
 mod form;

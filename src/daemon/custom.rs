@@ -12,10 +12,13 @@ use tokio::task::JoinHandle;
 
 use super::readiness;
 use super::resources::{Parts, Resources};
+use crate::api::resource::ResourceDefinition;
 use crate::custom_resources::{CustomResources, Made, Serving, Setup, ToServe};
 use crate::registry::{Completeness, RegistryStore};
 use crate::server::health::Health;
+use crate::storage::converted::converted;
 use crate::storage::factory::StoragePlan;
+use crate::storage::underlying::Underlying;
 use crate::storage::{ResourceStorage, RunToCompletion, StoredResource};
 
 /// The resource of definitions, whose cache is followed.
@@ -63,6 +66,8 @@ pub(super) struct CustomServing {
 struct Known {
     form: u64,
     storages: ResourceStorage,
+    /// The store below them, without a cache.
+    store: Arc<Underlying>,
     stores: Vec<Arc<RegistryStore>>,
     /// The end of the cache that the current one has replaced.
     retiring: Option<JoinHandle<()>>,
@@ -71,6 +76,8 @@ struct Known {
 /// The storage of a resource that is about to be served.
 struct Filled {
     storages: ResourceStorage,
+    /// The store below them, without a cache.
+    store: Arc<Underlying>,
     /// The plan of a storage that did not exist before.
     plan: Option<StoragePlan>,
     /// The cache that replaces that of the former state.
@@ -126,7 +133,13 @@ impl CustomServing {
                 removed.extend(known.stores.iter().cloned());
             }
             let served = one.made.served.iter();
-            added.extend(served.map(|version| (version.clone(), filled.storages.clone())));
+            let of = |version| {
+                (
+                    Arc::clone(version),
+                    self.storages_of(version, &one.made, &filled),
+                )
+            };
+            added.extend(served.map(of));
             done.push((one, filled));
         }
         // The new caches must be found when the garbage collector sees the new generation.
@@ -152,6 +165,25 @@ impl CustomServing {
         outcomes
     }
 
+    /// Returns the storages of a version. If a webhook makes its objects from stored ones, it has
+    /// its own, over those of the stored version.
+    fn storages_of(
+        &self,
+        version: &Arc<ResourceDefinition>,
+        made: &Made,
+        filled: &Filled,
+    ) -> ResourceStorage {
+        let stored = &filled.storages.resource.hub;
+        let conversion = made.conversion.as_ref();
+        match conversion.zip(self.parts().registry.webhooks()) {
+            Some((conversion, webhooks)) if !version.is_version_of(stored) => {
+                let converter = conversion.between(stored, version, webhooks);
+                converted(&filled.storages, &filled.store, version, &converter)
+            }
+            _ => filled.storages.clone(),
+        }
+    }
+
     /// Returns the storage of a resource: that of its former state if its cache holds the same
     /// texts, else a new one whose cache is full, or will be filled when somebody uses it.
     async fn fill(&self, made: &Made) -> Result<Filled, String> {
@@ -162,14 +194,14 @@ impl CustomServing {
             let same = known
                 .as_ref()
                 .filter(|known| known.form == made.form)
-                .map(|known| known.storages.clone());
+                .map(|known| (known.storages.clone(), Arc::clone(&known.store)));
             let is_other = same.is_none();
             let retiring = known
                 .filter(|_| is_other)
                 .map(|known| known.retiring.take());
             (same, retiring)
         };
-        if let Some(storages) = same {
+        if let Some((storages, store)) = same {
             let storages = ResourceStorage {
                 // The former hub, which has the same form, decoded the objects in the cache.
                 resource: Arc::new(StoredResource {
@@ -180,6 +212,7 @@ impl CustomServing {
             };
             return Ok(Filled {
                 storages,
+                store,
                 plan: None,
                 replacement: None,
             });
@@ -227,12 +260,14 @@ impl CustomServing {
             }
             return Ok(Filled {
                 storages: plan.build_over(actor_system, Some(cacher)),
+                store: plan.rewritten(actor_system).store,
                 plan: Some(plan),
                 replacement,
             });
         }
         Ok(Filled {
             storages: plan.build_over(actor_system, None),
+            store: plan.rewritten(actor_system).store,
             plan: Some(plan),
             replacement: None,
         })
@@ -285,6 +320,7 @@ impl CustomServing {
         let now = Known {
             form: one.made.form,
             storages: filled.storages,
+            store: filled.store,
             stores: stores.unwrap_or_default(),
             retiring,
         };

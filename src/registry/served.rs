@@ -22,6 +22,7 @@ use super::store::{RegistryStore, StoreOptions};
 use super::stored_version::StoredVersion;
 use crate::admission::admin_access::AdminAccess;
 use crate::admission::client::ResourceClient;
+use crate::admission::hooks::client::WebhookTransport;
 use crate::admission::lifecycle::Namespaces;
 use crate::admission::{self, Admission, HookSources, Plugin, Sources};
 use crate::api::error_list::ClusterPolicies;
@@ -71,6 +72,7 @@ const FORMER_MAX: usize = 64;
 pub struct Registry {
     options: StoreOptions,
     allocators: Option<Arc<ServiceAllocators>>,
+    webhooks: Option<Arc<dyn WebhookTransport>>,
     current: Arc<watch::Sender<Arc<Catalog>>>,
     completeness: Arc<OnceLock<Arc<dyn Completeness>>>,
     /// Resources that were removed, the newest last.
@@ -141,6 +143,9 @@ impl Registry {
             &resources,
             &options,
         );
+        let webhooks = hooks.as_ref().and_then(|hooks| {
+            hooks.transport(&|group, plural| client(group, plural, &resources, &options))
+        });
         let allocators = network.and_then(|network| allocators(network, &resources, &options));
         let stores = resources.into_iter();
         let stores: Vec<Arc<RegistryStore>> = stores
@@ -151,6 +156,7 @@ impl Registry {
         Registry {
             options,
             allocators,
+            webhooks,
             current: Arc::new(current),
             completeness: Arc::default(),
             former: Arc::default(),
@@ -165,6 +171,11 @@ impl Registry {
     /// Returns the allocators of Services, if allocation is on.
     pub fn service_allocators(&self) -> Option<&Arc<ServiceAllocators>> {
         self.allocators.as_ref()
+    }
+
+    /// Returns the client for webhooks of users, if Services are served.
+    pub fn webhooks(&self) -> Option<&Arc<dyn WebhookTransport>> {
+        self.webhooks.as_ref()
     }
 
     /// Returns the current generation. A request calls this once and keeps the result, so that all
@@ -319,11 +330,7 @@ fn admission(
         let source = NamespaceSource::new(row.clone(), storages.storage.clone());
         Arc::new(source) as Arc<dyn Namespaces>
     });
-    let clients = |group: &str, plural: &str| {
-        let found = find(group, plural)?;
-        let client = AdmissionClient::new(store(found.clone(), options, None));
-        Some(Arc::new(client) as Arc<dyn ResourceClient>)
-    };
+    let clients = |group: &str, plural: &str| client(group, plural, resources, options);
     let sources = Sources {
         namespaces: namespaces.as_ref(),
         clients: &clients,
@@ -343,6 +350,24 @@ fn admission(
         plugin
     }));
     Admission::new(plugins)
+}
+
+/// Returns a client for a resource, without admission of its own.
+fn client(
+    group: &str,
+    plural: &str,
+    resources: &[StoredVersion],
+    options: &StoreOptions,
+) -> Option<Arc<dyn ResourceClient>> {
+    let mut resources = resources.iter();
+    // linear: called for a few resources, when they change.
+    let found = resources.find(|(row, _)| row.is(group, plural))?;
+    let options = StoreOptions {
+        admission: Admission::default(),
+        ..options.clone()
+    };
+    let client = AdmissionClient::new(store(found.clone(), &options, None));
+    Some(Arc::new(client) as Arc<dyn ResourceClient>)
 }
 
 /// Creates the allocators of Services. `None` if a resource that they need is not served.

@@ -173,19 +173,6 @@ async fn objects_that_have_no_effect_yet_are_warned_of_and_logged_once_for_each_
             json!({}),
         ),
         (
-            "/apis/apiextensions.k8s.io/v1",
-            "customresourcedefinitions",
-            "CustomResourceDefinition",
-            json!({ "metadata": { "name": "as.example.com" }, "spec": {
-                "group": "example.com", "scope": "Namespaced",
-                "names": { "plural": "as", "kind": "A" },
-                "conversion": { "strategy": "Webhook", "webhook": {
-                    "conversionReviewVersions": ["v1"],
-                    "clientConfig": { "url": "https://example.com" } } },
-                "versions": [{ "name": "v1", "served": true, "storage": true,
-                    "schema": { "openAPIV3Schema": { "type": "object" } } }] } }),
-        ),
-        (
             "/apis/apiregistration.k8s.io/v1",
             "apiservices",
             "APIService",

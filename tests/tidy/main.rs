@@ -252,7 +252,16 @@ const DAEMON: Table = &[
     (
         "custom_resources",
         &[
-            "api", "schema", "kinds", "registry", "clock", "x509", "STORAGE",
+            "api",
+            "schema",
+            "kinds",
+            "registry",
+            "clock",
+            "x509",
+            "STORAGE",
+            // Conversion webhooks are asked by the client of admission webhooks, with its texts.
+            "admission::hooks::client",
+            "auth::documents",
         ],
     ),
     (

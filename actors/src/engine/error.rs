@@ -39,6 +39,9 @@ pub enum EngineError {
     /// Nothing was done: the lease has run out, was revoked, or was never granted.
     #[error("lease {} is gone", .0.0)]
     LeaseNotFound(LeaseId),
+    /// A layer above the engine cannot show a value, for this reason, which clients see.
+    #[error("{0}")]
+    Refused(String),
     /// The engine has been closed.
     #[error("the store is closed")]
     Closed,

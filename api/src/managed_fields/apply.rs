@@ -217,7 +217,8 @@ impl Versions for FieldManager<'_> {
     fn convert(&self, object: &Object, api_version: &str) -> Result<Object, NoSuchVersion> {
         let to = self.version(api_version).ok_or(NoSuchVersion)?;
         let from = self.version(object.api_version()).ok_or(NoSuchVersion)?;
-        Ok(converted(object, from, to, Empty::Printed))
+        let known = self.awaited.and_then(|known| known.find(object, to));
+        Ok(known.unwrap_or_else(|| converted(object, from, to, Empty::Printed)))
     }
 
     fn filter(&self, _api_version: &str) -> Option<&Filter> {

@@ -63,6 +63,13 @@ impl Sent {
     }
 }
 
+/// Conversions that somebody was waited for before.
+pub trait Awaited: Sync {
+    /// Returns the object in another version, if its conversion is known. `None` also if nobody
+    /// needs to be waited for.
+    fn find(&self, object: &Object, version: &ResourceDefinition) -> Option<Object>;
+}
+
 /// Keeps the managedFields of objects that are written through one endpoint.
 #[derive(Clone, Copy)]
 pub struct FieldManager<'m> {
@@ -79,6 +86,8 @@ pub struct FieldManager<'m> {
     /// The canonical form of an object of this version without any values. Made when it is first
     /// needed.
     pub empty: &'m OnceLock<Object>,
+    /// The conversions of a version that waits for somebody.
+    pub awaited: Option<&'m dyn Awaited>,
 }
 
 impl FieldManager<'_> {
@@ -262,7 +271,10 @@ impl FieldManager<'_> {
 
     /// Converts an object from the request's version into another one.
     fn in_version(&self, object: &Object, definition: &ResourceDefinition) -> Object {
-        converted(object, self.definition, definition, Empty::Printed)
+        let known = self
+            .awaited
+            .and_then(|known| known.find(object, definition));
+        known.unwrap_or_else(|| converted(object, self.definition, definition, Empty::Printed))
     }
 
     /// Compares two objects of a version, without fields that cannot be owned at this endpoint.

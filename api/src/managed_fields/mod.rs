@@ -21,7 +21,7 @@ pub use conflicts::Conflicts;
 pub use entry::{EntryError, adopt};
 pub use error::ApplyError;
 pub use faults::errors;
-pub use field_manager::FieldManager;
+pub use field_manager::{Awaited, FieldManager};
 pub use times::keep_times;
 
 #[cfg(test)]

@@ -139,6 +139,7 @@ impl Live {
             filter: self.filter.as_ref(),
             now: Timestamp::UNIX_EPOCH,
             empty,
+            awaited: None,
         }
     }
 

@@ -5,7 +5,7 @@ use super::{cluster, fill_in_whole, generation, status, with_status};
 use crate::columns::apiextensions as columns;
 use crate::strategies::apiextensions as strategy;
 use crate::{defaults, validation, warnings};
-use api::resource::{Effect, NameRule, ResourceDefinition, UpdateCheck};
+use api::resource::{NameRule, ResourceDefinition, UpdateCheck};
 
 /// Returns the definition of CustomResourceDefinitions. Their keys contain their group (KV-3).
 pub fn customresourcedefinitions() -> ResourceDefinition {
@@ -20,8 +20,6 @@ pub fn customresourcedefinitions() -> ResourceDefinition {
         prepare: Some(strategy::prepare_create),
         subresources: vec![status],
         prepare_update: Some(strategy::prepare_update),
-        // Nothing calls conversion webhooks yet.
-        effect: Effect::NotYetWith("spec.conversion.webhook".into()),
         marking: Some(Marking {
             mark: strategy::mark_definition,
             is_held: strategy::is_definition_held,

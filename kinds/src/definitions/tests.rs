@@ -276,6 +276,7 @@ fn the_count_of_templates_is_a_number() {
         filter: None,
         now: Timestamp::UNIX_EPOCH,
         empty: &empty,
+        awaited: None,
     };
     let mut object = live.clone();
     object.metadata_mut()["annotations"][COUNT] = "1x".into();

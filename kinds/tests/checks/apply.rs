@@ -166,6 +166,7 @@ fn check_managers(row: &ResourceDefinition, objects: [&Object; 2], choices: &mut
         filter: None,
         now: Timestamp::UNIX_EPOCH,
         empty: &empty,
+        awaited: None,
     };
     let of = ValueType::of_objects(row.object_type());
     let mut live: Option<Object> = None;

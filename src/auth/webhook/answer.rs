@@ -155,7 +155,7 @@ pub(super) fn status_of(
     let KindAndVersion {
         kind: name,
         api_version,
-    } = tree.kind_and_version().map_err(unknown)?;
+    } = tree.kind_and_version_of_answer().map_err(unknown)?;
     let own = form.api_version();
     let is_own = |wanted: &str, given: &str| given.is_empty() || given == wanted;
     if is_own(kind.name(), &name) && is_own(&own, &api_version) {

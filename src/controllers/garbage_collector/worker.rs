@@ -176,6 +176,7 @@ async fn look_up(collection: &Collection, claim: &Claim) -> Result<Owner, Box<St
         .split_once('/')
         .unwrap_or(("", &claim.api_version));
     let served = catalog.of_kind(group, version, &claim.kind);
+    let served = served.map(|store| Arc::clone(store.of_server()));
     let is_served = served.is_some();
     // A definition goes with its last object, and dependents may be read later than that.
     let former = || collection.registry.former(group, version, &claim.kind);

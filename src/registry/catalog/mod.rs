@@ -263,11 +263,13 @@ impl Catalog {
         found.map_or(&[], |versions| &versions.0)
     }
 
-    /// Returns one store for each stored resource, which may have several versions and groups.
+    /// Returns one store for each stored resource, which may have several versions and groups. It
+    /// waits for nobody who converts (HK-82).
     pub fn stored_resources(&self) -> impl Iterator<Item = &Arc<RegistryStore>> {
         let mut seen = HashSet::new();
         let stores = self.stores();
-        stores.filter(move |store| seen.insert(store.stored_resource().name.as_str()))
+        let stores = stores.filter(move |store| seen.insert(&*store.stored_resource().name));
+        stores.map(RegistryStore::of_server)
     }
 
     /// Returns the stored resources that were added or removed since an earlier generation, one
@@ -276,15 +278,16 @@ impl Catalog {
         &'c self,
         before: &'c Catalog,
     ) -> impl Iterator<Item = StoredChange<'c>> {
+        let first = |versions: &'c StoredVersions| versions.0.first().map(RegistryStore::of_server);
         let changes = before.stored.diff(&self.stored);
-        let changes = changes.filter_map(|change| match change {
-            DiffItem::Add(_, versions) => Some([None, versions.0.first().map(StoredChange::Added)]),
+        let changes = changes.filter_map(move |change| match change {
+            DiffItem::Add(_, versions) => Some([None, first(versions).map(StoredChange::Added)]),
             DiffItem::Remove(name, _) => Some([Some(StoredChange::Removed(name)), None]),
             DiffItem::Update {
                 old: (name, old),
                 new: (_, new),
             } => {
-                let (old, new) = (old.0.first()?, new.0.first()?);
+                let (old, new) = (first(old)?, first(new)?);
                 let is_kept =
                     std::ptr::addr_eq(Arc::as_ptr(old.storage()), Arc::as_ptr(new.storage()));
                 (!is_kept).then_some([

@@ -122,6 +122,7 @@ impl ReviewStore {
             filter: None,
             now: clock::now(),
             empty: &self.empty,
+            awaited: None,
         };
         manager.update(None, &mut object, &context.manager);
         self.admit(context, namespace, &mut object, options).await?;

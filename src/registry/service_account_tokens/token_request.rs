@@ -116,6 +116,7 @@ impl TokenStore {
             filter: None,
             now: clock::now(),
             empty: &self.empty,
+            awaited: None,
         };
         manager.update(None, request, &context.manager);
     }

@@ -31,11 +31,14 @@ use crate::api::schema::Empty;
 use crate::api::status::Status;
 use crate::auth::Authorizer;
 use crate::storage::codec::Codec;
-use crate::storage::{NewObject, ResourceStorage, Root, Storage, StorageError, StoredResource};
+use crate::storage::{
+    ConvertedFrom, NewObject, ResourceStorage, Root, Storage, StorageError, StoredResource,
+};
 use owners::Filters;
 
 mod admit;
 mod allocation;
+mod awaited;
 mod change;
 mod create;
 mod delete;
@@ -119,6 +122,9 @@ pub struct RegistryStore {
     options: StoreOptions,
     /// Whether the log already says that objects of the kind have no effect.
     has_told_of_no_effect: AtomicBool,
+    /// The store of the stored version, if objects are converted to this one by somebody who must
+    /// be waited for.
+    base: Option<Arc<RegistryStore>>,
     /// Whether it is no longer served. Made when somebody waits for that, because it is large.
     removed: OnceLock<watch::Sender<bool>>,
 }
@@ -138,6 +144,11 @@ impl RegistryStore {
             strategy: Strategy::over(definition.clone(), working, options.policies),
             filters: Filters::of(&definition),
             codec: Codec::new(storages.resource.hub.clone()),
+            base: storages.base.as_ref().map(|base| {
+                let hub = Arc::clone(&base.storages.resource.hub);
+                let storages = base.storages.clone();
+                Arc::new(RegistryStore::new(hub, storages, options.clone()))
+            }),
             definition,
             storages,
             options,
@@ -149,6 +160,18 @@ impl RegistryStore {
     /// Returns the version of the resource.
     pub fn definition(&self) -> &Arc<ResourceDefinition> {
         &self.definition
+    }
+
+    /// Returns the store through which the server itself reads and deletes objects of the resource:
+    /// that of the stored version, if nothing else works without somebody who converts (HK-82).
+    pub fn of_server(self: &Arc<RegistryStore>) -> &Arc<RegistryStore> {
+        self.base.as_ref().unwrap_or(self)
+    }
+
+    /// Returns the stored version and its converter, if objects are converted to this one by
+    /// somebody who must be waited for.
+    fn converted_from(&self) -> Option<&ConvertedFrom> {
+        self.storages.base.as_deref()
     }
 
     /// Returns the stored resource, which other versions may share.
@@ -259,6 +282,10 @@ impl RegistryStore {
 
     /// Returns why objects can't be shown or written in this version, if they can't.
     fn unconvertible(&self) -> Option<Box<Status>> {
+        // A storage of this version converts.
+        if self.is_hub() {
+            return None;
+        }
         let why = self.definition.rules().unconvertible.as_ref()?;
         Some(Box::new(Status::unknown(why)))
     }

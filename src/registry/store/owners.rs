@@ -133,6 +133,7 @@ impl RegistryStore {
             filter: self.filters.at(subresource),
             now: clock::now(),
             empty: &self.filters.empty,
+            awaited: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 
 use super::admit::Request;
 use super::allocation::{Allocated, settle};
+use super::awaited::{Conversions, OfVersion};
 use super::create::{SYSTEM_FIELDS, deduplicate};
 use super::reconcile_namespace;
 use super::{RegistryStore, UpdateSource, Written};
@@ -73,6 +74,7 @@ impl RegistryStore {
             creation: None,
             released: None,
             allocated: None,
+            conversions: self.converted_from().map(|_| Arc::default()),
         };
         let update = UpdateRequest {
             key: key.clone(),
@@ -217,6 +219,8 @@ struct Updating<'u> {
     released: Option<Released>,
     /// The allocations of the last attempt.
     allocated: Option<Box<dyn Allocated>>,
+    /// The conversions of the last attempt for the owners of fields, if the version is converted.
+    conversions: Option<Arc<Conversions>>,
 }
 
 impl UpdateFunction for Updating<'_> {
@@ -384,8 +388,17 @@ impl<'u> Updating<'u> {
         stored: &Object,
     ) -> Result<Valid, Box<Status>> {
         let store = self.store;
-        // A patch may nest the object more deeply than this thread's stack allows.
-        let defaulted = deep::retry(|| self.changed(stored)).await?;
+        let conversions = self.conversions.clone();
+        let conversions = conversions.as_deref();
+        conversions.inspect(|conversions| conversions.clear());
+        let defaulted = loop {
+            // A patch may nest the object more deeply than this thread's stack allows.
+            let changed = deep::retry(|| self.changed(stored)).await;
+            match conversions {
+                Some(conversions) if conversions.fetch(store).await? => {}
+                _ => break changed?,
+            }
+        };
         let (request, options) = (&self.request, self.options);
         let admitting = store.admit(request, options, defaulted, Some(stored));
         let mut admitted = admitting.await?;
@@ -422,7 +435,17 @@ impl<'u> Updating<'u> {
     fn changed(&mut self, stored: &Object) -> Result<Defaulted, Box<Status>> {
         let store = self.store;
         let live = store.live(stored);
-        let manager = store.field_manager(&self.request);
+        let conversions = self.conversions.clone();
+        let awaited = conversions.as_deref().zip(store.converted_from());
+        let awaited = awaited.map(|(conversions, base)| OfVersion {
+            conversions,
+            version: store.definition(),
+            base,
+        });
+        let manager = FieldManager {
+            awaited: awaited.as_ref().map(|awaited| awaited as _),
+            ..store.field_manager(&self.request)
+        };
         let Some(scaling) = self.scaling() else {
             let (object, has_empties) = self.requested(&manager, &live)?;
             return Ok(store.defaulted(object, has_empties));

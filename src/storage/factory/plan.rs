@@ -109,6 +109,7 @@ impl StoragePlan {
             storage,
             dry_run: Arc::new(dry_run),
             obeyed,
+            base: None,
         }
     }
 

@@ -32,6 +32,7 @@ use super::{
 };
 use crate::api::abandoned::{self, Abandoned};
 use crate::api::object::Object;
+use crate::api::status::Status;
 
 mod create;
 mod decoder;
@@ -138,6 +139,17 @@ impl Underlying {
         }
     }
 
+    /// Returns a store for reads of the same keys over another engine, with values that this
+    /// decoder reads.
+    pub(super) fn reading(
+        &self,
+        engine: Arc<dyn DataEngine>,
+        decoder: Arc<StoredDecoder>,
+    ) -> Underlying {
+        let lessor = self.lessor.clone();
+        Underlying::new(engine, self.keys.clone(), decoder, lessor, None)
+    }
+
     /// Clears the Writers' memory when the engine has begun a new epoch.
     async fn forget_other_epochs(&self) {
         let now = self.engine.epoch();
@@ -185,6 +197,9 @@ impl Underlying {
             EngineError::Closed => StorageErrorKind::Unavailable(error.to_string(), 1),
             EngineError::TooLarge(text) => StorageErrorKind::RequestTooLarge(text),
             EngineError::Corrupt(_) => StorageErrorKind::Internal(error.to_string()),
+            EngineError::Refused(text) => {
+                StorageErrorKind::Refused(Box::new(Status::unknown(text)))
+            }
         };
         self.fault(key, kind)
     }

@@ -192,19 +192,24 @@ impl Underlying {
 }
 
 impl Follower {
-    /// The next frame. If the engine fails, the stream ends and the client resumes. An unreadable
-    /// event ends it with an ERROR.
+    /// The next frame. If the engine fails, the stream ends and the client resumes. An event that
+    /// is unreadable, or cannot be shown in the version of the watch, ends it with an ERROR.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(frame) = self.ready.pop_front() {
                 return Some(frame);
             }
-            let events = match self.feed.as_mut()?.next().await.ok()? {
-                FeedItem::Events(events) => events,
-                FeedItem::Progress(revision) => {
+            let events = match self.feed.as_mut()?.next().await {
+                Ok(FeedItem::Events(events)) => events,
+                Ok(FeedItem::Progress(revision)) => {
                     self.after = self.after.max(revision);
                     continue;
                 }
+                Err(EngineError::Refused(why)) => {
+                    self.end_with(&why);
+                    continue;
+                }
+                Err(_) => return None,
             };
             let until = events.last()?.revision;
             if events.iter().all(knows_what_was_before) {
@@ -217,6 +222,12 @@ impl Follower {
         }
     }
 
+    /// Ends the watch with an ERROR.
+    fn end_with(&mut self, why: &str) {
+        self.ready.push_back(self.interest.projection.error(why));
+        self.feed = None;
+    }
+
     /// Renders events, up to one that cannot be read.
     fn take<'e>(&mut self, events: impl Iterator<Item = &'e Event>) {
         for event in events {
@@ -227,9 +238,7 @@ impl Follower {
                 Ok(frame) => self.ready.extend(frame),
                 Err(reason) => {
                     // No event after an unreadable one may be delivered (WA-33).
-                    self.ready
-                        .push_back(self.interest.projection.error(&reason));
-                    self.feed = None;
+                    self.end_with(&reason);
                     return;
                 }
             }
@@ -245,11 +254,9 @@ impl Follower {
         };
         let chunk = match self.store.engine.history(request).await {
             Ok(chunk) => chunk,
-            Err(error @ EngineError::Compacted { .. }) => {
-                // The previous values are compacted (WA-32).
-                let frame = self.interest.projection.error(&error.to_string());
-                self.ready.push_back(frame);
-                self.feed = None;
+            // The previous values are compacted (WA-32), or cannot be shown.
+            Err(error @ (EngineError::Compacted { .. } | EngineError::Refused(_))) => {
+                self.end_with(&error.to_string());
                 return Some(());
             }
             Err(_) => return None,

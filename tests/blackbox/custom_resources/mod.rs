@@ -3,6 +3,7 @@
 mod applies;
 mod changes;
 mod client_go;
+mod conversions;
 mod data;
 mod definitions;
 mod deletion;

@@ -4,6 +4,8 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{Request, Response};
@@ -16,7 +18,7 @@ use rcgen::{CertificateParams, KeyPair};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::PrivateKeyDer;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -49,6 +51,7 @@ pub struct Webhook {
     folder: tempfile::TempDir,
     /// Its address.
     pub url: String,
+    certificate: String,
 }
 
 impl Webhook {
@@ -133,8 +136,14 @@ impl Webhook {
             asked: Arc::default(),
             folder,
             url: format!("https://127.0.0.1:{port}/hook"),
+            certificate: certificate.pem(),
         };
         (webhook, listener, tls)
+    }
+
+    /// A `clientConfig` that names it and trusts its own certificate.
+    pub fn client_config(&self) -> Value {
+        json!({"url": self.url, "caBundle": BASE64_STANDARD.encode(&self.certificate)})
     }
 
     /// The path of its kubeconfig.

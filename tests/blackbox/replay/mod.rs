@@ -226,6 +226,7 @@ scenarios! {
     crd_subresources "crd-subresources",
     crd_versions "crd-versions",
     crd_watch "crd-watch",
+    conversion "conversion",
     create "create",
     defaults_others "defaults-others",
     defaults_pod "defaults-pod",

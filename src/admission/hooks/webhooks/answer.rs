@@ -92,7 +92,8 @@ pub fn read(
         ))
     };
     let tree = Tree::read(body).map_err(unknown)?;
-    let KindAndVersion { kind, api_version } = tree.kind_and_version().map_err(unknown)?;
+    let KindAndVersion { kind, api_version } =
+        tree.kind_and_version_of_answer().map_err(unknown)?;
     check_version(version, &kind, &api_version).map_err(unreadable)?;
     let review = tree.typed(&REVIEW).map_err(unreadable)?.value;
     let invalid = BadAnswer::Invalid;

@@ -152,7 +152,9 @@ async fn transient_failures_are_tried_five_times_and_others_once_ac_26() {
         (
             Reply::ok("<html>"),
             1,
-            "couldn't get version/kind; json parse error: it is not an object",
+            "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go \
+             value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind \
+             string \"json:\\\"kind,omitempty\\\"\" }",
         ),
         (
             Reply::ok(

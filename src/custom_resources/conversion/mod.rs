@@ -1,0 +1,164 @@
+//! Conversion between the versions of a custom resource by a webhook (CRD-206 to CRD-211, HK-77 to
+//! HK-83).
+//!
+//! This folder owns the call, and the two schemas that its objects pass through. Where conversions
+//! take place is decided in `storage/converted`.
+
+mod metrics;
+mod review;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant as Clock};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use futures_util::future::{BoxFuture, FutureExt};
+use tokio::time::Instant;
+
+use super::definition::Webhook;
+use crate::admission::hooks::client::{ClientConfig, PostError, WebhookTransport};
+use crate::api::object::Object;
+use crate::api::resource::ResourceDefinition;
+use crate::api::schema::Empty;
+use crate::storage::Converter;
+use review::{Fault, ReviewVersion};
+
+/// How long a call may take.
+const TIME: Duration = Duration::from_secs(30);
+
+/// A webhook as the definition of a resource names it.
+#[derive(Clone, Debug)]
+pub struct Conversion {
+    definition: String,
+    client: ClientConfig,
+    review: Option<ReviewVersion>,
+}
+
+impl Conversion {
+    /// Reads the webhook of the definition with this name.
+    pub(super) fn of(definition: &str, webhook: &Webhook) -> Conversion {
+        let mut client = webhook.client_config.clone().unwrap_or_default();
+        // A bundle of blanks counts as empty (CRD-210).
+        let bundle = BASE64_STANDARD.decode(&client.ca_bundle);
+        if bundle.is_ok_and(|bundle| bundle.trim_ascii().is_empty()) {
+            client.ca_bundle.clear();
+        }
+        Conversion {
+            definition: definition.to_owned(),
+            client,
+            review: ReviewVersion::first_known(&webhook.conversion_review_versions),
+        }
+    }
+
+    /// Returns the converter between the stored version and another one.
+    pub fn between(
+        &self,
+        stored: &Arc<ResourceDefinition>,
+        shown: &Arc<ResourceDefinition>,
+        transport: &Arc<dyn WebhookTransport>,
+    ) -> Arc<dyn Converter> {
+        Arc::new(WebhookConverter {
+            conversion: self.clone(),
+            stored: Arc::clone(stored),
+            shown: Arc::clone(shown),
+            transport: Arc::clone(transport),
+        })
+    }
+}
+
+/// Converts by a webhook.
+struct WebhookConverter {
+    conversion: Conversion,
+    stored: Arc<ResourceDefinition>,
+    shown: Arc<ResourceDefinition>,
+    transport: Arc<dyn WebhookTransport>,
+}
+
+impl WebhookConverter {
+    async fn convert(
+        &self,
+        objects: Vec<Object>,
+        from: &ResourceDefinition,
+        to: &ResourceDefinition,
+        is_list: bool,
+    ) -> Result<Vec<Object>, String> {
+        if objects.is_empty() {
+            return Ok(objects);
+        }
+        let Some(version) = self.conversion.review else {
+            return Err("no supported conversion review versions".to_owned());
+        };
+        let begun = Clock::now();
+        let asked = self.ask(version, objects, to, is_list).await;
+        let took = begun.elapsed();
+        metrics::called(asked.as_ref().err().map(Fault::label), took);
+        metrics::converted(
+            &self.conversion.definition,
+            &from.version,
+            &to.version,
+            asked.is_ok(),
+            took,
+        );
+        asked.map_err(|fault| {
+            format!(
+                "conversion webhook for {}, Kind={} {}",
+                from.api_version(),
+                from.kind,
+                fault.text()
+            )
+        })
+    }
+
+    async fn ask(
+        &self,
+        version: ReviewVersion,
+        objects: Vec<Object>,
+        to: &ResourceDefinition,
+        is_list: bool,
+    ) -> Result<Vec<Object>, Fault> {
+        let uid = uuid::Uuid::new_v4().to_string();
+        let desired = to.api_version();
+        let body = review::review(version, &uid, &desired, &objects);
+        let client = &self.conversion.client;
+        let deadline = Instant::now() + TIME;
+        let answer = self.transport.post(client, body, deadline).await;
+        let answer = answer.map_err(|error| match error {
+            PostError::Unusable(why) | PostError::Failed(why) => Fault::Call(why),
+        })?;
+        let converted = review::read(&answer, version, &uid)?;
+        review::taken_over(objects, converted, &desired, is_list)
+    }
+}
+
+impl Converter for WebhookConverter {
+    fn shown(
+        &self,
+        objects: Vec<Object>,
+        is_list: bool,
+    ) -> BoxFuture<'_, Result<Vec<Object>, String>> {
+        async move {
+            let (stored, shown) = (&self.stored, &self.shown);
+            let mut converted = self.convert(objects, stored, shown, is_list).await?;
+            for object in &mut converted {
+                // Prunes, and applies no defaults (HK-79).
+                shown.behaviour.convert_from_hub(&shown.version, object);
+                shown.canonicalize_with(object, Empty::Forgotten);
+            }
+            Ok(converted)
+        }
+        .boxed()
+    }
+
+    fn stored(&self, objects: Vec<Object>) -> BoxFuture<'_, Result<Vec<Object>, String>> {
+        async move {
+            let (stored, shown) = (&self.stored, &self.shown);
+            let mut converted = self.convert(objects, shown, stored, false).await?;
+            for object in &mut converted {
+                shown.behaviour.convert_to_hub(&shown.version, object);
+                stored.canonicalize_with(object, Empty::Forgotten);
+            }
+            Ok(converted)
+        }
+        .boxed()
+    }
+}
