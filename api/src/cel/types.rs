@@ -198,6 +198,27 @@ impl Type {
         }
     }
 
+    /// Returns the type that a policy's variable of this type has: objects and values that only
+    /// functions use have any type.
+    #[must_use]
+    pub fn of_variable(&self) -> Type {
+        match self {
+            Type::List(of) => Type::list(of.of_variable()),
+            Type::Map(of) => Type::map(of.0.of_variable(), of.1.of_variable()),
+            Type::Any
+            | Type::Null
+            | Type::Bool
+            | Type::Int
+            | Type::Uint
+            | Type::Double
+            | Type::String
+            | Type::Bytes
+            | Type::Duration
+            | Type::Timestamp => self.clone(),
+            _ => Type::Dyn,
+        }
+    }
+
     /// Returns whether the type, or a part of it, is unknown.
     pub(super) fn is_unknown(&self) -> bool {
         match self {

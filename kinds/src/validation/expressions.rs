@@ -239,7 +239,7 @@ impl Policy {
     pub fn declare(&mut self, name: &str, expression: &Field<'_>, errors: &mut ErrorList) {
         let (expressions, budget) = (&self.expressions, &self.budget);
         let of = validate_expression(expression, expressions, "", |_| true, budget, errors);
-        self.expressions.declare(name, of);
+        self.expressions.declare(name, of.of_variable());
     }
 }
 

@@ -4,6 +4,7 @@ pub(super) mod amounts;
 pub mod authorizer;
 pub(super) mod formats;
 mod json;
+pub mod messages;
 pub(super) mod patterns;
 pub(super) mod semver;
 pub(super) mod times;

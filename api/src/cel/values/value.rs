@@ -13,6 +13,7 @@ use super::amounts::Amount;
 use super::authorizer::{Authorized, Decision};
 use super::formats::NamedFormat;
 use super::json::{map_of, member_of, value_of};
+use super::messages::Message;
 use super::semver::Semver;
 use super::times::Time;
 use super::urls::Url;
@@ -47,6 +48,8 @@ pub enum Value<'v> {
     Type(Text<'v>),
     /// A value that may be absent.
     Optional(Option<Arc<Value<'v>>>),
+    /// A message: `Object{…}` or `JSONPatch{…}`.
+    Message(Arc<Message<'v>>),
     /// A value of a type that only functions use.
     Opaque(Opaque),
     /// Data of unknown type, which can only be compared.
@@ -168,6 +171,16 @@ pub enum Failure {
     OverBudget,
     /// The client is gone.
     Abandoned,
+    /// It asks about permissions, and the answer is not known yet. With the answer it is evaluated
+    /// again.
+    Unanswered,
+}
+
+impl Failure {
+    /// Returns whether it ends the evaluation, so that no expression can absorb it.
+    pub fn is_final(&self) -> bool {
+        !matches!(self, Failure::Error(_))
+    }
 }
 
 /// The outcome of an evaluation.
@@ -188,7 +201,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Error(what) => f.write_str(what),
             Failure::OverBudget => f.write_str("operation cancelled: actual cost limit exceeded"),
-            Failure::Abandoned => f.write_str("operation interrupted"),
+            Failure::Abandoned | Failure::Unanswered => f.write_str("operation interrupted"),
         }
     }
 }
@@ -275,6 +288,7 @@ impl<'v> Value<'v> {
             Value::Duration(_) => "google.protobuf.Duration",
             Value::Type(_) => "type",
             Value::Optional(_) => "optional_type",
+            Value::Message(of) => of.kind(),
             Value::Opaque(of) => of.type_name(),
             Value::Preserved(_) => "unknown",
         }
