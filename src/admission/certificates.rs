@@ -265,6 +265,8 @@ mod tests {
             user: &user,
             warnings: &Warnings::default(),
             annotations: None,
+            versions: &[],
+            deadline: tokio::time::Instant::now(),
             rounds: Rounds::default(),
         };
         assert!(plugin.handles(&attributes));

@@ -11,7 +11,6 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
@@ -29,6 +28,7 @@ mod certificates;
 pub mod client;
 mod default_classes;
 mod default_toleration_seconds;
+pub mod hooks;
 mod in_use_protection;
 pub mod lifecycle;
 mod limit_ranger;
@@ -42,6 +42,7 @@ mod pod_security;
 mod pod_topology_labels;
 mod priority;
 mod resource_quota;
+mod rounds;
 mod runtime_class;
 mod service_account;
 mod taint_nodes_by_condition;
@@ -50,7 +51,8 @@ mod tests;
 mod volume_resize;
 
 use measured::{Measured, Stage};
-pub use plugins::{Sources, built};
+pub use plugins::{HookSources, Sources, built};
+pub use rounds::Rounds;
 
 /// The action of a request, with its options.
 #[derive(Clone, Copy, Debug)]
@@ -103,35 +105,13 @@ pub struct Attributes<'w> {
     pub warnings: &'w Warnings,
     /// The annotations of the request's audit events. `None` if it has no events.
     pub annotations: Option<&'w Annotations>,
+    /// The versions of the resource, in which hooks may ask for its objects. Empty for requests
+    /// that store nothing.
+    pub versions: &'w [Arc<ResourceDefinition>],
+    /// The time by which the request ends.
+    pub deadline: tokio::time::Instant,
     /// Whether the first stage runs again.
     pub rounds: Rounds,
-}
-
-/// The number of rounds of the first stage: one, and a second one if a plugin asks for it. A plugin
-/// does so if it calls webhooks, whose changes earlier plugins have not seen.
-#[derive(Debug, Default)]
-pub struct Rounds {
-    is_wanted: AtomicBool,
-    is_again: AtomicBool,
-}
-
-impl Rounds {
-    /// Asks for another round. In the second round this has no effect.
-    pub fn ask_for_another(&self) {
-        self.is_wanted.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether this is the second round.
-    pub fn is_again(&self) -> bool {
-        self.is_again.load(Ordering::Relaxed)
-    }
-
-    /// Begins the second round if a plugin asked for it in the first one.
-    fn begin_another(&self) -> bool {
-        let begins = self.is_wanted.load(Ordering::Relaxed) && !self.is_again();
-        self.is_again.store(begins, Ordering::Relaxed);
-        begins
-    }
 }
 
 impl Attributes<'_> {
@@ -195,8 +175,8 @@ pub trait MutatingPlugin: Send + Sync {
         object: Option<&'p mut Object>,
     ) -> Admitted<'p>;
 
-    /// Returns whether it ever changes the object. An object that may have changed is defaulted and
-    /// canonicalized again.
+    /// Returns whether it ever changes the object without saying so to [`Rounds`]. An object that
+    /// may have changed is defaulted and canonicalized again.
     fn changes(&self) -> bool {
         true
     }
@@ -229,6 +209,12 @@ pub trait Plugin: Send + Sync + 'static {
     /// waits for the commit of the write before it. Otherwise it may start from an object that is
     /// still queued, whose `resourceVersion` is not known.
     fn needs_durable(&self, _attributes: &Attributes<'_>) -> bool {
+        false
+    }
+
+    /// Whether it asks another server about such a request. Its write takes no turn at the key,
+    /// because a turn holds up all other writes of the object.
+    fn waits(&self, _attributes: &Attributes<'_>) -> bool {
         false
     }
 
@@ -266,6 +252,12 @@ impl Admission {
         asked.any(|(plugin, _)| plugin.needs_durable(attributes))
     }
 
+    /// Returns whether a plugin asks another server about such a request.
+    pub fn waits(&self, attributes: &Attributes<'_>) -> bool {
+        self.asked(attributes)
+            .any(|(plugin, _)| plugin.waits(attributes))
+    }
+
     /// Runs the first stage with every mutating plugin, and once more if a plugin asks for it.
     /// Returns whether the object may have changed.
     ///
@@ -280,7 +272,7 @@ impl Admission {
         if attributes.rounds.begin_another() {
             may_have_changed |= self.admit_once(attributes, object).await?;
         }
-        Ok(may_have_changed)
+        Ok(may_have_changed || attributes.rounds.has_changed())
     }
 
     async fn admit_once(

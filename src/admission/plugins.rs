@@ -7,6 +7,10 @@ use super::certificates::{CertificateSubjectRestriction, SignerPermission};
 use super::client::ResourceClient;
 use super::default_classes::{DefaultIngressClass, DefaultStorageClass};
 use super::default_toleration_seconds::DefaultTolerationSeconds;
+use super::hooks::HookSource;
+use super::hooks::webhooks::{
+    Configuration, MutatingWebhooks, ValidatingWebhooks, WebhookSources, WebhookTransport,
+};
 use super::in_use_protection::StorageObjectInUseProtection;
 use super::lifecycle::{NamespaceLifecycle, Namespaces};
 use super::limit_ranger::LimitRanger;
@@ -35,6 +39,19 @@ pub struct Sources<'s> {
     pub clients: Clients<'s>,
     /// Decides what users may do, if it is known.
     pub authorizer: Option<&'s Arc<dyn Authorizer>>,
+    /// The hooks of users, if they are served.
+    pub hooks: Option<&'s HookSources>,
+}
+
+/// The hooks of users.
+#[derive(Clone)]
+pub struct HookSources {
+    /// Mutating webhooks.
+    pub mutating_webhooks: Arc<dyn HookSource<Configuration>>,
+    /// Validating webhooks.
+    pub validating_webhooks: Arc<dyn HookSource<Configuration>>,
+    /// Sends reviews to webhooks.
+    pub transport: Arc<dyn WebhookTransport>,
 }
 
 /// The plugins with these names, in this order. Unknown names, and plugins whose dependencies are
@@ -49,7 +66,15 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
         namespaces,
         clients,
         authorizer,
+        hooks,
     } = sources;
+    let webhooks = |configurations: fn(&HookSources) -> &Arc<dyn HookSource<Configuration>>| {
+        Some(WebhookSources {
+            configurations: Arc::clone(configurations(hooks?)),
+            namespaces: clients("", "namespaces")?,
+            transport: Arc::clone(&hooks?.transport),
+        })
+    };
     let classes = |plural| clients("storage.k8s.io", plural);
     Some(match name {
         "NamespaceLifecycle" => Arc::new(NamespaceLifecycle::new(namespaces?.clone())),
@@ -93,6 +118,12 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
             Arc::new(NodeDeclaredFeatureValidator::new(clients("", "nodes")?))
         }
         "PodResizeValidator" => Arc::new(PodResizeValidator::new(clients("", "nodes")?)),
+        "MutatingAdmissionWebhook" => Arc::new(MutatingWebhooks::new(webhooks(|all| {
+            &all.mutating_webhooks
+        })?)),
+        "ValidatingAdmissionWebhook" => Arc::new(ValidatingWebhooks::new(webhooks(|all| {
+            &all.validating_webhooks
+        })?)),
         "ResourceQuota" => {
             let of_devices = |plural| clients("resource.k8s.io", plural);
             let devices = of_devices("deviceclasses").zip(of_devices("resourceclaims"));

@@ -84,6 +84,8 @@ fn asked(name: &str) -> (Option<u16>, Option<u16>, Vec<String>) {
         user: &user,
         warnings: &warnings,
         annotations: None,
+        versions: &[],
+        deadline: tokio::time::Instant::now(),
         rounds: Rounds::default(),
     };
     let mut object = Object::default();

@@ -9,22 +9,22 @@ use crate::schema::{META, ObjectType, Schema, SharedSchema};
 
 /// A document without the members that its type does not have.
 #[derive(Debug)]
-pub(super) struct Document {
+pub struct Document {
     /// The tree.
-    pub(super) value: Value,
+    pub value: Value,
     /// Unknown and repeated members.
-    pub(super) faults: Vec<StrictDecodingError>,
+    pub faults: Vec<StrictDecodingError>,
 }
 
 /// The kind and version of a document. Both are empty if the document does not have them.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct KindAndVersion {
-    pub(super) kind: String,
-    pub(super) api_version: String,
+pub struct KindAndVersion {
+    pub kind: String,
+    pub api_version: String,
 }
 
 /// A text as a tree, whose type is not known yet.
-pub(super) struct Tree {
+pub struct Tree {
     value: Value,
     repeated: Vec<StrictDecodingError>,
 }
@@ -34,7 +34,7 @@ impl Tree {
     ///
     /// # Errors
     /// The fault in the text.
-    pub(super) fn read(text: &[u8]) -> Result<Tree, String> {
+    pub fn read(text: &[u8]) -> Result<Tree, String> {
         let format = match text.trim_ascii_start().starts_with(b"{") {
             true => BodyFormat::Json,
             false => BodyFormat::Yaml,
@@ -47,7 +47,7 @@ impl Tree {
     ///
     /// # Errors
     /// The document is not an object, or they are not texts.
-    pub(super) fn kind_and_version(&self) -> Result<KindAndVersion, String> {
+    pub fn kind_and_version(&self) -> Result<KindAndVersion, String> {
         let members = match &self.value {
             Value::Object(members) => members,
             Value::Null => return Ok(KindAndVersion::default()),
@@ -68,7 +68,7 @@ impl Tree {
     ///
     /// # Errors
     /// The first value of a wrong type, in the words of Go's decoder.
-    pub(super) fn typed(mut self, of: &ObjectType) -> Result<Document, String> {
+    pub fn typed(mut self, of: &ObjectType) -> Result<Document, String> {
         let typed = type_value(&self.value, of).map_err(|error| error.to_string())?;
         if let Some(refusal) = typed.refusal {
             return Err(refusal);
@@ -82,7 +82,7 @@ impl Tree {
 }
 
 /// Returns the types of a text in the notation of [`crate::schema`].
-pub(super) fn types(notation: &'static str) -> SharedSchema {
+pub fn types(notation: &'static str) -> SharedSchema {
     SharedSchema::new(move || {
         Schema::read(&[META, notation]).unwrap_or_else(|error| {
             // A test reads the types of each notation.

@@ -22,7 +22,7 @@ mod bootstrap_tokens;
 mod client_certificates;
 mod compact_token;
 mod digests;
-mod documents;
+pub mod documents;
 mod fixed;
 mod front_proxy;
 pub mod impersonation;

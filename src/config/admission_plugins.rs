@@ -78,9 +78,9 @@ pub const ADMISSION_PLUGINS: [AdmissionPluginName; 41] = [
     unbuilt("JobValidation", true),
     usual("PodResizeValidator"),
     unbuilt("MutatingAdmissionPolicy", true),
-    unbuilt("MutatingAdmissionWebhook", true),
+    usual("MutatingAdmissionWebhook"),
     unbuilt("ValidatingAdmissionPolicy", true),
-    unbuilt("ValidatingAdmissionWebhook", true),
+    usual("ValidatingAdmissionWebhook"),
     usual("ResourceQuota"),
     unbuilt("AlwaysDeny", false),
 ];

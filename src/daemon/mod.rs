@@ -49,6 +49,7 @@ use crate::custom_resources::CustomResources;
 use crate::kinds::validation::pods::security::NO_PRIVILEGED_CONTAINERS;
 use crate::registry::component_statuses::ComponentStatusStore;
 use crate::registry::deletion::Collector;
+use crate::registry::hooks::HOOK_CACHES;
 use crate::registry::rbac::RBAC_CACHES;
 use crate::registry::service_account_tokens::{BoundObjects, TokenStore};
 use crate::registry::{
@@ -366,6 +367,7 @@ fn assemble(
             .unwrap_or_default(),
         authorizer: Some(Arc::clone(&authorization.all)),
         rbac: authorization.rbac.clone(),
+        hooks: None,
         policies: if config.allow_privileged.0 {
             ClusterPolicies::default()
         } else {
@@ -477,6 +479,7 @@ fn cached(plans: &[StoragePlan], config: &Config) -> Vec<CacherSpec> {
         name == NAMESPACES
             || name == custom::DEFINITIONS
             || RBAC_CACHES.contains(&name)
+            || HOOK_CACHES.contains(&name)
             || (follows_nodes && NODE_CACHES.contains(&name))
     };
     let plans = plans.iter();

@@ -17,6 +17,7 @@ mod definition_limits;
 pub mod deletion;
 mod discovery_order;
 pub mod errors;
+pub mod hooks;
 pub mod keys;
 mod namespace_source;
 mod namespaced_name;

@@ -23,7 +23,7 @@ use super::stored_version::StoredVersion;
 use crate::admission::admin_access::AdminAccess;
 use crate::admission::client::ResourceClient;
 use crate::admission::lifecycle::Namespaces;
-use crate::admission::{self, Admission, Plugin, Sources};
+use crate::admission::{self, Admission, HookSources, Plugin, Sources};
 use crate::api::error_list::ClusterPolicies;
 use crate::api::status::Status;
 use crate::auth::Authorizer;
@@ -52,6 +52,8 @@ pub struct ClusterParts {
     pub authorizer: Option<Arc<dyn Authorizer>>,
     /// The roles and bindings, for writes of roles and bindings.
     pub rbac: Option<Arc<RbacAuthorizer>>,
+    /// The hooks of users, if they are served.
+    pub hooks: Option<HookSources>,
     /// The policies that validation obeys.
     pub policies: ClusterPolicies,
     /// The limits on definitions of custom resources.
@@ -91,6 +93,7 @@ impl Registry {
             delete_collection_workers: 1,
             authorizer: None,
             rbac: None,
+            hooks: None,
             policies: ClusterPolicies::default(),
             definitions: DefinitionLimits::default(),
             definition_cache: None,
@@ -110,6 +113,7 @@ impl Registry {
             delete_collection_workers,
             authorizer,
             rbac,
+            hooks,
             policies,
             definitions,
             definition_cache,
@@ -129,7 +133,7 @@ impl Registry {
         };
         options.admission = admission(
             &admission_plugins,
-            authorizer.as_ref(),
+            (authorizer.as_ref(), hooks.as_ref()),
             (definitions, definition_cache),
             &resources,
             &options,
@@ -286,7 +290,7 @@ fn store(
 /// Creates the admission chain. Stores that plugins read from have no admission of their own.
 fn admission(
     names: &[&'static str],
-    authorizer: Option<&Arc<dyn Authorizer>>,
+    (authorizer, hooks): (Option<&Arc<dyn Authorizer>>, Option<&HookSources>),
     definitions: (DefinitionLimits, Option<CacherHandle>),
     resources: &[StoredVersion],
     options: &StoreOptions,
@@ -309,6 +313,7 @@ fn admission(
         namespaces: namespaces.as_ref(),
         clients: &clients,
         authorizer,
+        hooks,
     };
     let mut plugins = admission::built(names, sources);
     plugins.extend(namespaces.map(|namespaces| {

@@ -228,6 +228,9 @@ pub enum VersionUse {
     Names,
     /// It applies to any state of the object, but may read its version, which must be known then.
     Reads,
+    /// As [`VersionUse::Reads`], but its function waits for other servers, so it takes no turn: the
+    /// others would wait with it.
+    Awaits,
     /// It applies to any state of the object, even one whose version is not known yet.
     Ignores,
 }

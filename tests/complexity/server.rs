@@ -102,6 +102,7 @@ impl Server {
             delete_collection_workers: 1,
             authorizer: None,
             rbac: None,
+            hooks: None,
             policies: Default::default(),
             definitions: Default::default(),
         };

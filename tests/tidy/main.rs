@@ -193,7 +193,16 @@ const DAEMON: Table = &[
     ),
     (
         "admission",
-        &["api", "schema", "kinds::resource_names", "auth"],
+        &[
+            "api",
+            "schema",
+            "kinds::resource_names",
+            "kinds::validation",
+            "auth",
+            "clock",
+            // Webhooks are asked over it.
+            "egress",
+        ],
     ),
     ("storage::embedded", &["files", "clock"]),
     // It changes keys in the task of its caller, who may go away.

@@ -20,6 +20,17 @@ pub enum Propagation {
     Orphan,
 }
 
+impl Propagation {
+    /// Returns the name of the policy: `Foreground`, `Background` or `Orphan`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Propagation::Foreground => "Foreground",
+            Propagation::Background => "Background",
+            Propagation::Orphan => "Orphan",
+        }
+    }
+}
+
 /// The options of a deletion (http.md 3.1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {

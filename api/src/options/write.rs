@@ -40,6 +40,8 @@ pub struct WriteOptions {
     pub field_manager: String,
     /// `fieldValidation`.
     pub field_validation: FieldValidation,
+    /// `fieldValidation` as the client gave it.
+    pub given_validation: Option<FieldValidation>,
     /// `force`, for server-side apply.
     pub force: bool,
 }
@@ -66,7 +68,10 @@ impl WriteOptions {
         }
         errors.extend(manager_errors("fieldManager", &field_manager));
         errors.extend(validate_dry_run(&dry_run));
-        let field_validation = match query.first("fieldValidation").unwrap_or_default() {
+        let given = query
+            .first("fieldValidation")
+            .filter(|given| !given.is_empty());
+        let field_validation = match given.unwrap_or_default() {
             "" | "Warn" => FieldValidation::Warn,
             "Ignore" => FieldValidation::Ignore,
             "Strict" => FieldValidation::Strict,
@@ -85,6 +90,7 @@ impl WriteOptions {
             dry_run: is_dry_run(&dry_run),
             field_manager,
             field_validation,
+            given_validation: given.map(|_| field_validation),
             force: verb == WriteVerb::Apply && query.flag("force"),
         })
     }

@@ -7,6 +7,7 @@
 mod error;
 mod limits;
 mod missing;
+mod of_hooks;
 mod patched_text;
 mod paths;
 mod strategic;
@@ -32,6 +33,7 @@ use missing::Instead;
 use patched_text::{PatchedText, Reached};
 
 pub use error::PatchError;
+pub use of_hooks::{HookPatch, HookPatchError};
 pub use strategic::StrategicPatch;
 
 /// kube-apiserver's limit on the operations of a JSON patch (API-159).

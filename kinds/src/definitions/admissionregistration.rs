@@ -63,6 +63,7 @@ pub fn mutatingadmissionpolicybindings() -> ResourceDefinition {
 /// Returns the definition of MutatingWebhookConfigurations.
 pub fn mutatingwebhookconfigurations() -> ResourceDefinition {
     Row {
+        effect: Effect::FullAtOnce,
         columns: columns::webhookconfigurations(),
         empty_value_bumps_generation: true,
         defaults: Some(defaults::admissionregistration::mutatingwebhookconfiguration),
@@ -131,6 +132,7 @@ pub fn validatingadmissionpolicybindings() -> ResourceDefinition {
 /// Returns the definition of ValidatingWebhookConfigurations.
 pub fn validatingwebhookconfigurations() -> ResourceDefinition {
     Row {
+        effect: Effect::FullAtOnce,
         columns: columns::webhookconfigurations(),
         empty_value_bumps_generation: true,
         defaults: Some(defaults::admissionregistration::validatingwebhookconfiguration),

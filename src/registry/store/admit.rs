@@ -2,6 +2,7 @@
 
 use super::RegistryStore;
 use super::create::deduplicate;
+use super::reconcile_namespace;
 use crate::admission::{Attributes, Operation, Rounds};
 use crate::api::metadata::OwnersStage;
 use crate::api::object::Object;
@@ -52,6 +53,8 @@ impl RegistryStore {
         let may_have_changed = admitting.await?;
         let mut admitted = defaulted.admitted(may_have_changed, self.working());
         if may_have_changed {
+            // A hook may not move the object to another namespace (HK-27).
+            reconcile_namespace(admitted.for_metadata(), definition, request.namespace)?;
             keep_readable(admitted.for_metadata(), request);
         }
         let stage = OwnersStage::Admitted;
@@ -126,7 +129,8 @@ impl RegistryStore {
     }
 
     /// Returns how an update uses the `resourceVersion` of the object that it starts from. It is
-    /// read if a plugin must not see an object that is not durable yet.
+    /// read if a plugin must not see an object that is not durable yet. An update about which
+    /// another server is asked takes no turn.
     pub(super) fn version_use(
         &self,
         request: &Request<'_>,
@@ -134,13 +138,32 @@ impl RegistryStore {
         name: &str,
         own: VersionUse,
     ) -> VersionUse {
-        if own != VersionUse::Ignores {
+        if own == VersionUse::Names {
             return own;
         }
         let attributes = self.attributes(request, Operation::Update(options), name, None);
-        match self.options.admission.needs_durable(&attributes) {
+        let admission = &self.options.admission;
+        if admission.waits(&attributes) {
+            return VersionUse::Awaits;
+        }
+        match own == VersionUse::Ignores && admission.needs_durable(&attributes) {
             true => VersionUse::Reads,
-            false => VersionUse::Ignores,
+            false => own,
+        }
+    }
+
+    /// Returns how the mark of a deletion uses the version of the object.
+    pub(super) fn version_use_of_deletion(
+        &self,
+        request: &Request<'_>,
+        options: &DeleteOptions,
+        name: &str,
+    ) -> VersionUse {
+        let operation = Operation::Delete(options);
+        let attributes = self.attributes(request, operation, name, None);
+        match self.options.admission.waits(&attributes) {
+            true => VersionUse::Awaits,
+            false => VersionUse::Reads,
         }
     }
 
@@ -165,6 +188,8 @@ impl RegistryStore {
             user: &request.context.user,
             warnings: &request.context.warnings,
             annotations: request.context.annotations.as_ref(),
+            versions: &self.stored_resource().versions,
+            deadline: request.context.deadline,
             rounds: Rounds::default(),
         }
     }
@@ -189,6 +214,8 @@ fn unstored<'w>(
         user: &context.user,
         warnings: &context.warnings,
         annotations: context.annotations.as_ref(),
+        versions: &[],
+        deadline: context.deadline,
         rounds: Rounds::default(),
     }
 }

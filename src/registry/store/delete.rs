@@ -20,8 +20,7 @@ use crate::registry::strategy::Valid;
 use crate::storage::codec::metadata_object_of;
 use crate::storage::{
     Current, DeleteRequest, NewObject, Preconditions, StorageError, StorageErrorKind,
-    Unconditional, UpdateFunction, UpdateRequest, ValidateDeletion, VersionUse, WriteDecision,
-    WriteOutcome,
+    Unconditional, UpdateFunction, UpdateRequest, ValidateDeletion, WriteDecision, WriteOutcome,
 };
 
 /// The body of the response to a deletion (API-109, RG-10).
@@ -191,7 +190,9 @@ impl Deleting<'_> {
             ignore_not_found: false,
             preconditions: Preconditions::default(),
             suggestion: None,
-            version: VersionUse::Reads,
+            version: self
+                .store
+                .version_use_of_deletion(&self.request, self.options, self.name),
             origin: self.request.context.origin(),
         };
         let target = self.store.target(self.options.dry_run);

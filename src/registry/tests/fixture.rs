@@ -127,6 +127,7 @@ impl Fixture {
             delete_collection_workers: 1,
             authorizer: None,
             rbac: None,
+            hooks: None,
             policies: Default::default(),
             definitions: Default::default(),
             definition_cache: None,

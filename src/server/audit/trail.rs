@@ -76,6 +76,9 @@ impl Trail {
         if decided.level == Level::None {
             return;
         }
+        if decided.level >= Level::Request {
+            self.annotations.record_bodies();
+        }
         let peer = parts.extensions.get::<ConnectionFacts>();
         let uri = parts.uri.path_and_query().map_or("/", |uri| uri.as_str());
         let facts = Facts {

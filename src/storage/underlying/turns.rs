@@ -48,7 +48,8 @@ impl Underlying {
 
     fn writers_for(&self, request: &UpdateRequest) -> Option<&WriterHandle> {
         let writers = self.writers.as_ref();
-        writers.filter(|_| request.version != VersionUse::Names)
+        let takes_turns = !matches!(request.version, VersionUse::Names | VersionUse::Awaits);
+        writers.filter(|_| takes_turns)
     }
 
     /// Waits for the key's turn, and starts from the state of the previous turn, if that is newer.

@@ -49,7 +49,7 @@ impl MutatingPlugin for Hook {
         attributes: &'p Attributes<'_>,
         object: Option<&'p mut Object>,
     ) -> Admitted<'p> {
-        attributes.rounds.ask_for_another();
+        attributes.rounds.changed();
         let round = if attributes.rounds.is_again() { 2 } else { 1 };
         let (kind, stored) = (named(attributes.kind), named(attributes.stored));
         let resource = attributes.definition.qualified();

@@ -17,6 +17,7 @@ const DRY: WriteOptions = WriteOptions {
     dry_run: true,
     field_manager: String::new(),
     field_validation: crate::api::options::FieldValidation::Warn,
+    given_validation: None,
     force: false,
 };
 

@@ -1,0 +1,121 @@
+//! Objects as hooks see them: complete, in the version that a hook asks for (HK-10, HK-15, HK-22).
+//! Pure.
+
+use std::borrow::Cow;
+
+use super::matching::AskedIn;
+use crate::admission::Attributes;
+use crate::api::object::Object;
+use crate::api::resource::{ResourceDefinition, Scaling, convert};
+use crate::api::schema::Empty;
+use crate::api::status::Status;
+
+/// The form in which a hook sees the objects of a request.
+#[derive(Clone, Copy)]
+pub struct Form<'f> {
+    attributes: &'f Attributes<'f>,
+    /// The version of the resource.
+    version: &'f ResourceDefinition,
+}
+
+impl<'f> Form<'f> {
+    /// Returns the form of the objects in the version in which a hook is asked.
+    pub fn new(attributes: &'f Attributes<'f>, asked_in: &'f AskedIn) -> Form<'f> {
+        let version = match asked_in {
+            AskedIn::Request => attributes.definition,
+            AskedIn::Other(version) => version,
+        };
+        Form {
+            attributes,
+            version,
+        }
+    }
+
+    /// Returns the version of the resource.
+    pub fn resource(&self) -> &'f ResourceDefinition {
+        self.version
+    }
+
+    /// Returns the kind of the objects: that of the resource in this version, or that of the
+    /// subresource.
+    pub fn kind(&self) -> &'f ResourceDefinition {
+        match self.has_own_kind() {
+            true => self.attributes.kind,
+            false => self.version,
+        }
+    }
+
+    /// Whether the objects have a kind of their own, such as Scale or Eviction.
+    fn has_own_kind(&self) -> bool {
+        let Attributes {
+            kind, definition, ..
+        } = self.attributes;
+        kind.kind != definition.kind || kind.group != definition.group
+    }
+
+    /// Returns how the objects are shown as Scales, if they are.
+    fn scaling(&self) -> Option<&'f Scaling> {
+        // Requests that store nothing have the kind of their objects.
+        let is_scaled = self.has_own_kind() && self.attributes.stored.kind != self.kind().kind;
+        let scaling = self.attributes.definition.behaviour.scaling();
+        scaling.filter(|_| is_scaled)
+    }
+
+    /// Returns an object of the request in this form.
+    pub fn show(&self, object: &Object) -> Object {
+        let mut shown = Cow::Borrowed(object);
+        if let Some(scaling) = self.scaling() {
+            let version = self.attributes.definition;
+            let object = self.converted(object, version);
+            // The kind has Scales, as the path exists.
+            let mut scale = version.scale_of(&object).unwrap_or_default();
+            scaling.kind.canonicalize(&mut scale);
+            return scale;
+        }
+        if !self.has_own_kind() {
+            shown = Cow::Owned(self.converted(object, self.version));
+        }
+        let mut shown = shown.into_owned();
+        let kind = self.kind();
+        shown.set_type(&kind.kind, &kind.api_version());
+        kind.canonicalize_with(&mut shown, Empty::Forgotten);
+        shown
+    }
+
+    fn converted(&self, object: &Object, to: &ResourceDefinition) -> Object {
+        let from = self.attributes.stored;
+        let mut object = object.clone();
+        if from.version != to.version || from.group != to.group {
+            convert(&mut object, from, to);
+        }
+        object
+    }
+
+    /// Writes an object that a hook has changed in this form back into the object of the request.
+    ///
+    /// # Errors
+    /// 500 if the object of the request has no such part.
+    pub fn take(&self, changed: Object, object: &mut Object) -> Result<(), Box<Status>> {
+        if let Some(scaling) = self.scaling() {
+            // A Scale writes the number of replicas alone.
+            let version = self.attributes.definition;
+            let mut whole = self.converted(object, version);
+            scaling.write(&changed, &mut whole);
+            *object = self.back(whole, version);
+            return Ok(());
+        }
+        *object = match self.has_own_kind() {
+            true => changed,
+            false => self.back(changed, self.version),
+        };
+        Ok(())
+    }
+
+    fn back(&self, mut object: Object, from: &ResourceDefinition) -> Object {
+        let to = self.attributes.stored;
+        if from.version != to.version || from.group != to.group {
+            convert(&mut object, from, to);
+        }
+        object
+    }
+}

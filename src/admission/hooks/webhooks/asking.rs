@@ -1,0 +1,306 @@
+//! One question to one webhook: whether it is asked, the call, and what went wrong.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant as Clock};
+
+use tokio::time::Instant;
+
+use super::answer::{Answer, BadAnswer, ReviewVersion, read, refusal};
+use super::candidates::{Candidate, Candidates};
+use super::configuration::{Configuration, FailurePolicy, Webhook};
+use super::metrics::{Called, ErrorType, Measured};
+use super::review::Facts;
+use super::transport::PostError;
+use super::{WebhookSources, metrics};
+use crate::admission::hooks::conditions::Met;
+use crate::admission::hooks::shown::Form;
+use crate::admission::hooks::{Hooks, may_be_hooked};
+use crate::admission::{Attributes, Operation};
+use crate::api::object::Object;
+use crate::api::status::Status;
+use crate::api::text::quoting::go_quote;
+
+/// The webhooks of one plugin.
+pub(super) struct Asking {
+    pub(super) sources: WebhookSources,
+    candidates: Candidates,
+    pub(super) is_mutating: bool,
+}
+
+/// The reason why a webhook stops a request.
+#[derive(Clone, Debug)]
+pub(super) enum Stopped {
+    /// The call failed, for this reason.
+    Call(String),
+    /// The webhook refused the request.
+    Refused(Box<Status>),
+    /// The request can't be carried out with the answer, or the webhook can't be asked about it.
+    Own(Box<Status>),
+}
+
+impl Asking {
+    pub(super) fn new(sources: WebhookSources, is_mutating: bool) -> Asking {
+        Asking {
+            sources,
+            candidates: Candidates::default(),
+            is_mutating,
+        }
+    }
+
+    /// Whether there may be webhooks for such a request. The first state of the configurations
+    /// counts as such until it is known.
+    pub(super) fn handles(&self, attributes: &Attributes<'_>) -> bool {
+        may_be_hooked(attributes)
+            && self
+                .sources
+                .configurations
+                .newest()
+                .is_none_or(|hooks| !hooks.by_name.is_empty())
+    }
+
+    /// Whether the rules of a webhook are for such a request.
+    pub(super) fn has_candidates(&self, attributes: &Attributes<'_>) -> bool {
+        let hooks = self.sources.configurations.newest();
+        hooks.is_none_or(|hooks| !self.candidates.of(&hooks, attributes).is_empty())
+    }
+
+    /// Returns the webhooks whose rules are for a request.
+    ///
+    /// # Errors
+    /// 403 if the configurations are not known yet.
+    pub(super) async fn candidates(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Object>,
+    ) -> Result<Arc<[Candidate]>, Box<Status>> {
+        let hooks = match self.sources.configurations.newest() {
+            Some(hooks) => hooks,
+            None => self.first(attributes, object).await?,
+        };
+        Ok(self.candidates.of(&hooks, attributes))
+    }
+
+    async fn first(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Object>,
+    ) -> Result<Arc<Hooks<Configuration>>, Box<Status>> {
+        self.sources.configurations.filled().await;
+        let known = self.sources.configurations.newest();
+        known.ok_or_else(|| attributes.forbidden(object, "not yet ready to handle request"))
+    }
+
+    /// Returns the facts for a webhook if it is asked: the request meets its selectors and
+    /// conditions. `shown` is the object in the form of the webhook.
+    ///
+    /// # Errors
+    /// 404 for the absent namespace of the request, 403 for conditions that fail.
+    pub(super) async fn facts(
+        &self,
+        attributes: &Attributes<'_>,
+        webhook: &Webhook,
+        form: &Form<'_>,
+        object: Option<&Object>,
+        shown: impl FnOnce() -> Option<Object>,
+    ) -> Result<Option<(Facts, Option<Object>)>, Box<Status>> {
+        let selectors = &webhook.selectors;
+        if !selectors.select_object(attributes, object) {
+            return Ok(None);
+        }
+        let namespaces = &*self.sources.namespaces;
+        let selecting = selectors.select_namespace(attributes, object, namespaces);
+        if !selecting.await? {
+            return Ok(None);
+        }
+        let shown = shown();
+        let facts = Facts::new(attributes, form, shown.as_ref());
+        let conditions = webhook.conditions();
+        if conditions.is_empty() {
+            return Ok(Some((facts, shown)));
+        }
+        let began = Clock::now();
+        let met = conditions.evaluate(facts.known());
+        let measured = self.measured(webhook, attributes);
+        metrics::conditions(&measured, &met, began.elapsed());
+        match met {
+            Met::All => Ok(Some((facts, shown))),
+            Met::NotAll => Ok(None),
+            Met::Failed(why) => match webhook.failure_policy {
+                FailurePolicy::Ignore => Ok(None),
+                FailurePolicy::Fail => {
+                    tracing::warn!(
+                        webhook = webhook.name,
+                        why,
+                        "conditions of a webhook failed"
+                    );
+                    let definition = attributes.definition;
+                    let status = Status::forbidden(definition, attributes.name, &why);
+                    Err(Box::new(status))
+                }
+            },
+        }
+    }
+
+    /// Calls a webhook, and publishes its warnings and annotations.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub(super) async fn call(
+        &self,
+        attributes: &Attributes<'_>,
+        webhook: &Webhook,
+        facts: Facts,
+    ) -> Result<Answer, Stopped> {
+        let name = go_quote(&webhook.name);
+        if attributes.operation.is_dry_run() && !webhook.allows_dry_run() {
+            let text = format!("admission webhook {name} does not support dry run");
+            return Err(Stopped::Own(Box::new(Status::bad_request(text))));
+        }
+        let Some(version) = ReviewVersion::first_known(&webhook.admission_review_versions) else {
+            let why = "could not create admission objects: webhook does not accept known \
+                       AdmissionReview versions (v1, v1beta1)";
+            return Err(Stopped::Call(why.to_owned()));
+        };
+        let uid = uuid::Uuid::new_v4().to_string();
+        let body = facts.review(version, &uid);
+        let deadline = attributes.deadline.min(Instant::now() + webhook.timeout());
+        let posting = self
+            .sources
+            .transport
+            .post(&webhook.client_config, body, deadline);
+        let body = posting.await.map_err(|error| {
+            Stopped::Call(match error {
+                PostError::Unusable(why) => format!("could not get REST client: {why}"),
+                PostError::Failed(why) => format!("failed to call webhook: {why}"),
+            })
+        })?;
+        let answer = read(&body, version, &uid, self.is_mutating).map_err(|bad| {
+            Stopped::Call(match bad {
+                BadAnswer::Unreadable(why) => format!("failed to call webhook: {why}"),
+                BadAnswer::Invalid(why) => format!("received invalid webhook response: {why}"),
+            })
+        })?;
+        for (key, value) in &answer.audit_annotations {
+            publish(attributes, webhook, key, value);
+        }
+        for warning in &answer.warnings {
+            if is_shown(warning) {
+                attributes.warnings.add(warning.as_str());
+            }
+        }
+        match answer.is_allowed {
+            true => Ok(answer),
+            false => Err(Stopped::Refused(Box::new(refusal(
+                &webhook.name,
+                &answer.result,
+            )))),
+        }
+    }
+
+    /// Measures the outcome of a call, and returns what it means for the request: `Ok` if it goes
+    /// on. `round` is 1 for the second round of mutating webhooks.
+    ///
+    /// # Errors
+    /// The Status that refuses the request (HK-31, HK-35, HK-42).
+    pub(super) fn outcome(
+        &self,
+        attributes: &Attributes<'_>,
+        candidate: &Candidate,
+        stopped: Option<Stopped>,
+        took: Duration,
+    ) -> Result<(), Box<Status>> {
+        let webhook = &candidate.webhook;
+        let measured = self.measured(webhook, attributes);
+        let ignores = webhook.failure_policy == FailurePolicy::Ignore;
+        let called = |is_rejected, code, error| Called {
+            took,
+            is_rejected,
+            code,
+            error,
+        };
+        match stopped {
+            None => {
+                metrics::called(&measured, &called(false, 200, None));
+                Ok(())
+            }
+            Some(Stopped::Refused(status)) => {
+                let error = Some(ErrorType::NoError);
+                metrics::called(&measured, &called(true, status.code, error));
+                Err(status)
+            }
+            Some(Stopped::Own(status)) => {
+                let error = Some(ErrorType::Internal);
+                metrics::called(&measured, &called(true, 0, error));
+                Err(status)
+            }
+            Some(Stopped::Call(why)) => {
+                let error = (!ignores).then_some(ErrorType::Calling);
+                metrics::called(&measured, &called(!ignores, 0, error));
+                let text = format!("failed calling webhook {}: {why}", go_quote(&webhook.name));
+                if !ignores {
+                    tracing::warn!(webhook = webhook.name, why, "a call of a webhook failed");
+                    return Err(Box::new(Status::internal(text)));
+                }
+                metrics::failed_open(&measured);
+                tracing::warn!(
+                    webhook = webhook.name,
+                    why,
+                    "a call of a webhook failed, and its request goes on by its failurePolicy"
+                );
+                self.annotate_failed_open(attributes, candidate);
+                match Instant::now() >= attributes.deadline {
+                    true => Err(Box::new(out_of_time())),
+                    false => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn measured<'m>(&self, webhook: &'m Webhook, attributes: &Attributes<'m>) -> Measured<'m> {
+        Measured {
+            name: &webhook.name,
+            is_mutating: self.is_mutating,
+            operation: super::super::operation_name(&attributes.operation),
+        }
+    }
+
+    fn annotate_failed_open(&self, attributes: &Attributes<'_>, candidate: &Candidate) {
+        let (kind, round) = match self.is_mutating {
+            true => ("mutation", u8::from(attributes.rounds.is_again())),
+            false => ("validating", 0),
+        };
+        let place = candidate.place;
+        let key =
+            format!("failed-open.{kind}.webhook.admission.k8s.io/round_{round}_index_{place}");
+        attributes.annotate(key, || candidate.webhook.name.clone());
+    }
+}
+
+/// The Status of a request whose time is over (HK-42).
+pub(super) fn out_of_time() -> Status {
+    Status::timeout("request did not complete within requested timeout")
+}
+
+/// Whether an operation has an object that a patch could change.
+pub(super) fn has_object(operation: &Operation<'_>) -> bool {
+    !matches!(operation, Operation::Delete(_))
+}
+
+/// Adds an annotation of a webhook to the audit events, if its key is a valid name (HK-97).
+fn publish(attributes: &Attributes<'_>, webhook: &Webhook, key: &str, value: &str) {
+    let name = format!("{}/{key}", webhook.name);
+    if crate::api::names::qualified_name(&name).is_empty() {
+        attributes.annotate(name, || value.to_owned());
+    } else {
+        tracing::warn!(
+            webhook = webhook.name,
+            key,
+            "an audit annotation has an invalid key"
+        );
+    }
+}
+
+/// Whether a warning can be sent: it is not empty and has no control characters (HK-32).
+fn is_shown(warning: &str) -> bool {
+    !warning.is_empty() && !warning.chars().any(char::is_control)
+}

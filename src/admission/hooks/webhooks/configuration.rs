@@ -1,0 +1,131 @@
+//! Webhook configurations as they are stored. Pure.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::admission::hooks::conditions::{ConditionText, Conditions};
+use crate::admission::hooks::matching::{HookSelectors, MatchPolicy, Rule};
+
+/// A ValidatingWebhookConfiguration or a MutatingWebhookConfiguration.
+#[derive(Debug, Default)]
+pub struct Configuration {
+    /// The webhooks in their order.
+    pub webhooks: Vec<Arc<Webhook>>,
+}
+
+/// One webhook. It was stored valid and with its defaults.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Webhook {
+    /// Its name, for errors, metrics and the log.
+    pub name: String,
+    /// Where it is.
+    pub client_config: ClientConfig,
+    /// The requests that it is asked about.
+    pub rules: Vec<Rule>,
+    /// What a failed call means.
+    pub failure_policy: FailurePolicy,
+    /// Whether rules match other versions of their resources.
+    pub match_policy: MatchPolicy,
+    /// The namespaces and objects that it is asked about.
+    #[serde(flatten)]
+    pub selectors: HookSelectors,
+    /// `None`, `NoneOnDryRun`, `Some` or `Unknown`.
+    pub side_effects: String,
+    /// The time for a call, in seconds.
+    pub timeout_seconds: Option<u32>,
+    /// The versions of reviews that it knows, in the order of its preference.
+    pub admission_review_versions: Vec<String>,
+    /// The conditions as they are written.
+    pub match_conditions: Vec<ConditionText>,
+    /// Whether it may run again after later changes.
+    pub reinvocation_policy: ReinvocationPolicy,
+    /// The compiled conditions, made at their first use.
+    #[serde(skip)]
+    compiled: OnceLock<Conditions>,
+}
+
+/// Where a webhook is: a URL, or a Service.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClientConfig {
+    /// The URL.
+    pub url: Option<String>,
+    /// The Service.
+    pub service: Option<ServiceReference>,
+    /// The certificates that it is trusted by: PEM in base64. Empty for those of the system.
+    pub ca_bundle: String,
+}
+
+/// A Service of the cluster.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServiceReference {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The path of requests.
+    pub path: Option<String>,
+    /// The port, 443 by default.
+    pub port: Option<u16>,
+}
+
+/// What a failed call means.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+pub enum FailurePolicy {
+    /// The request is refused.
+    #[default]
+    Fail,
+    /// The request goes on without the webhook.
+    Ignore,
+}
+
+/// Whether a webhook may run again after later changes (HK-29).
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+pub enum ReinvocationPolicy {
+    /// It runs once.
+    #[default]
+    Never,
+    /// It runs again if the object has changed since.
+    IfNeeded,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Document {
+    webhooks: Vec<Arc<Webhook>>,
+}
+
+impl Configuration {
+    /// Reads a stored configuration.
+    ///
+    /// # Errors
+    /// The text is not a configuration.
+    pub fn read(text: &[u8]) -> Result<Configuration, serde_json::Error> {
+        let document: Document = serde_json::from_slice(text)?;
+        Ok(Configuration {
+            webhooks: document.webhooks,
+        })
+    }
+}
+
+impl Webhook {
+    /// Returns the time for a call (HK-42).
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.timeout_seconds.unwrap_or(10).into())
+    }
+
+    /// Returns whether calls for requests that store nothing are allowed (HK-34).
+    pub fn allows_dry_run(&self) -> bool {
+        matches!(&*self.side_effects, "None" | "NoneOnDryRun")
+    }
+
+    /// Returns the conditions.
+    pub fn conditions(&self) -> &Conditions {
+        self.compiled
+            .get_or_init(|| Conditions::compile(&self.match_conditions))
+    }
+}

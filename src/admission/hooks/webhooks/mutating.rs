@@ -1,0 +1,248 @@
+//! Webhooks that may change an object before its validation (HK-23 to HK-29).
+
+use std::time::Instant as Clock;
+
+use futures_util::FutureExt;
+use serde_json::json;
+
+use super::WebhookSources;
+use super::answer::Answer;
+use super::asking::{Asking, Stopped, has_object};
+use super::candidates::Candidate;
+use super::configuration::ReinvocationPolicy;
+use crate::admission::hooks::shown::Form;
+use crate::admission::{Admitted, Attributes, MutatingPlugin, Plugin};
+use crate::api::object::Object;
+use crate::api::patch::{HookPatch, HookPatchError};
+use crate::api::resource::ResourceDefinition;
+use crate::api::schema::Empty;
+use crate::api::status::Status;
+use crate::api::text::quoting::go_quote;
+
+const NAME: &str = "MutatingAdmissionWebhook";
+
+/// The plugin MutatingAdmissionWebhook.
+pub struct MutatingWebhooks(Asking);
+
+impl MutatingWebhooks {
+    /// Creates the plugin.
+    pub fn new(sources: WebhookSources) -> MutatingWebhooks {
+        MutatingWebhooks(Asking::new(sources, true))
+    }
+
+    async fn ask_all(
+        &self,
+        attributes: &Attributes<'_>,
+        mut object: Option<&mut Object>,
+    ) -> Result<(), Box<Status>> {
+        let candidates = self.0.candidates(attributes, object.as_deref()).await?;
+        if candidates.is_empty() {
+            return Ok(());
+        }
+        let is_again = attributes.rounds.is_again();
+        if let (true, Some(object)) = (is_again, object.as_deref()) {
+            let mut notes = attributes.rounds.reinvocations();
+            notes.of(NAME).begin_again(object);
+        }
+        for candidate in &*candidates {
+            let name = candidate.unique_name();
+            if is_again && !attributes.rounds.reinvocations().of(NAME).runs_again(&name) {
+                continue;
+            }
+            let asked = self
+                .ask(attributes, candidate, object.as_deref_mut())
+                .await?;
+            let mut notes = attributes.rounds.reinvocations();
+            if asked == Asked::Changed {
+                notes.of(NAME).changed();
+                attributes.rounds.changed();
+            }
+            let may_run_again = candidate.webhook.reinvocation_policy;
+            if asked != Asked::No && may_run_again == ReinvocationPolicy::IfNeeded {
+                notes.of(NAME).has_run(&name);
+            }
+        }
+        if let Some(object) = object {
+            attributes.rounds.reinvocations().of(NAME).leave(object);
+        }
+        Ok(())
+    }
+
+    async fn ask(
+        &self,
+        attributes: &Attributes<'_>,
+        candidate: &Candidate,
+        object: Option<&mut Object>,
+    ) -> Result<Asked, Box<Status>> {
+        let webhook = &candidate.webhook;
+        let asked_in = candidate.asked_in(attributes);
+        let form = Form::new(attributes, &asked_in);
+        let current = object.as_deref();
+        let shown = || current.map(|object| form.show(object));
+        let facts = self.0.facts(attributes, webhook, &form, current, shown);
+        let Some((facts, shown)) = facts.await? else {
+            return Ok(Asked::No);
+        };
+        let began = Clock::now();
+        let answer = self.0.call(attributes, webhook, facts).await;
+        let changed =
+            answer.and_then(|answer| self.changed(attributes, candidate, &answer, &form, shown));
+        let took = began.elapsed();
+        let changed = match changed {
+            Ok(changed) => {
+                self.0.outcome(attributes, candidate, None, took)?;
+                changed
+            }
+            Err(stopped) => {
+                let outcome = self.0.outcome(attributes, candidate, Some(stopped), took);
+                annotate_mutation(attributes, candidate, false);
+                outcome?;
+                None
+            }
+        };
+        annotate_mutation(attributes, candidate, changed.is_some());
+        match (changed, object) {
+            (Some(changed), Some(object)) => {
+                form.take(changed, object)?;
+                Ok(Asked::Changed)
+            }
+            _ => Ok(Asked::Unchanged),
+        }
+    }
+
+    /// Returns the object of an answer, if it differs from the one that was sent.
+    fn changed(
+        &self,
+        attributes: &Attributes<'_>,
+        candidate: &Candidate,
+        answer: &Answer,
+        form: &Form<'_>,
+        shown: Option<Object>,
+    ) -> Result<Option<Object>, Stopped> {
+        if answer.patch.is_empty() {
+            return Ok(None);
+        }
+        let failed = |why: String| Stopped::Call(why);
+        if answer.patch_type != "JSONPatch" {
+            let given = go_quote(&answer.patch_type);
+            return Err(failed(format!("unsupported patch type {given}")));
+        }
+        let patch = HookPatch::parse(&answer.patch).map_err(|why| {
+            failed(format!(
+                "received undecodable patch in webhook response: {why}"
+            ))
+        })?;
+        if patch.is_empty() {
+            return Ok(None);
+        }
+        let own = |status: Status| Stopped::Own(Box::new(status));
+        let Some(sent) = shown.filter(|_| has_object(&attributes.operation)) else {
+            let name = go_quote(&candidate.webhook.name);
+            return Err(own(Status::internal(format!(
+                "admission webhook {name} attempted to modify the object, which is not supported \
+                 for this operation"
+            ))));
+        };
+        annotate_patch(attributes, candidate, &answer.patch);
+        let kind = form.kind();
+        let patched = patch.apply(sent.clone(), kind).map_err(|error| {
+            own(match error {
+                HookPatchError::Failed(why) => Status::internal(why),
+                HookPatchError::TooLarge(_) => Status::request_too_large_because(error),
+            })
+        })?;
+        let completed = completed(patched, kind);
+        Ok((completed != sent).then_some(completed))
+    }
+}
+
+/// Whether a webhook was asked, and has changed the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    No,
+    Unchanged,
+    Changed,
+}
+
+/// Applies the defaults of a kind to a patched object, which is complete at once (HK-26).
+fn completed(mut object: Object, kind: &ResourceDefinition) -> Object {
+    object.set_type(&kind.kind, &kind.api_version());
+    kind.fill_in(&mut object);
+    kind.canonicalize_with(&mut object, Empty::Forgotten);
+    object
+}
+
+/// The end of the names of annotations about a call (HK-97).
+fn at(attributes: &Attributes<'_>, candidate: &Candidate) -> String {
+    let round = u8::from(attributes.rounds.is_again());
+    format!("round_{round}_index_{}", candidate.place)
+}
+
+fn annotate_mutation(attributes: &Attributes<'_>, candidate: &Candidate, is_mutated: bool) {
+    if attributes.annotations.is_none() {
+        return;
+    }
+    let key = format!(
+        "mutation.webhook.admission.k8s.io/{}",
+        at(attributes, candidate)
+    );
+    attributes.annotate(key, || {
+        json!({
+            "configuration": &*candidate.configuration,
+            "webhook": candidate.webhook.name,
+            "mutated": is_mutated,
+        })
+        .to_string()
+    });
+}
+
+fn annotate_patch(attributes: &Attributes<'_>, candidate: &Candidate, patch: &[u8]) {
+    let Some(annotations) = attributes.annotations.filter(|one| one.has_bodies()) else {
+        return;
+    };
+    let key = format!(
+        "patch.webhook.admission.k8s.io/{}",
+        at(attributes, candidate)
+    );
+    let patch: serde_json::Value = serde_json::from_slice(patch).unwrap_or_default();
+    let text = json!({
+        "configuration": &*candidate.configuration,
+        "webhook": candidate.webhook.name,
+        "patch": patch,
+        "patchType": "JSONPatch",
+    });
+    annotations.add(key, text.to_string());
+}
+
+impl Plugin for MutatingWebhooks {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn handles(&self, attributes: &Attributes<'_>) -> bool {
+        self.0.handles(attributes)
+    }
+
+    fn waits(&self, attributes: &Attributes<'_>) -> bool {
+        self.0.has_candidates(attributes)
+    }
+
+    fn mutating(&self) -> Option<&dyn MutatingPlugin> {
+        Some(self)
+    }
+}
+
+impl MutatingPlugin for MutatingWebhooks {
+    fn admit<'p>(
+        &'p self,
+        attributes: &'p Attributes<'_>,
+        object: Option<&'p mut Object>,
+    ) -> Admitted<'p> {
+        self.ask_all(attributes, object).boxed()
+    }
+
+    /// Changes are noted in the rounds.
+    fn changes(&self) -> bool {
+        false
+    }
+}

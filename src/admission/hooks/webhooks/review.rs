@@ -1,0 +1,58 @@
+//! The review that a webhook is sent (HK-19 to HK-22). Pure.
+
+use bytes::Bytes;
+use serde_json::{Map, Value as Json, json};
+
+use super::answer::ReviewVersion;
+use crate::admission::Attributes;
+use crate::admission::hooks::conditions::Known;
+use crate::admission::hooks::request::request;
+use crate::admission::hooks::shown::Form;
+use crate::api::object::Object;
+
+/// The facts of a request in the form in which a webhook sees them.
+pub struct Facts {
+    request: Json,
+    object: Json,
+    old_object: Json,
+}
+
+impl Facts {
+    /// Collects the facts of a request. `shown` is its object in this form.
+    pub fn new(attributes: &Attributes<'_>, form: &Form<'_>, shown: Option<&Object>) -> Facts {
+        let document = |object: Object| Json::Object(object.into_document());
+        let old_object = attributes.old_object.map(|object| form.show(object));
+        Facts {
+            request: Json::Object(request(attributes, form)),
+            object: shown.cloned().map_or(Json::Null, document),
+            old_object: old_object.map_or(Json::Null, document),
+        }
+    }
+
+    /// Returns the values that conditions know.
+    pub fn known(&self) -> Known<'_> {
+        Known {
+            object: &self.object,
+            old_object: &self.old_object,
+            request: &self.request,
+        }
+    }
+
+    /// Writes the review with this uid.
+    pub fn review(self, version: ReviewVersion, uid: &str) -> Bytes {
+        let mut request = Map::new();
+        request.insert("uid".to_owned(), uid.into());
+        if let Json::Object(members) = self.request {
+            request.extend(members);
+        }
+        request.insert("object".to_owned(), self.object);
+        request.insert("oldObject".to_owned(), self.old_object);
+        let review = json!({
+            "kind": "AdmissionReview",
+            "apiVersion": version.api_version(),
+            "request": request,
+        });
+        // JSON values can always be written.
+        serde_json::to_vec(&review).unwrap_or_default().into()
+    }
+}

@@ -1,0 +1,1 @@
+//! Tests of the plugins with a transport that answers at once.
