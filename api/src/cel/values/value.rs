@@ -272,6 +272,14 @@ impl<'v> Value<'v> {
         value_of(json, &super::super::shape::ANY).unwrap_or(Value::Null)
     }
 
+    /// Returns the members of an object without a schema as a value.
+    pub fn untyped_members(members: &'v Members<String, Json>) -> Value<'v> {
+        Value::Map(Map::Json(JsonMap {
+            members,
+            of: MapOf::Any,
+        }))
+    }
+
     /// Returns the name of the value's type.
     pub fn type_name(&self) -> &'static str {
         match self {
