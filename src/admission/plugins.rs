@@ -1,6 +1,7 @@
 //! The plugins that are built, by their names in Kubernetes.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use super::Plugin;
 use super::certificates::{CertificateSubjectRestriction, SignerPermission};
@@ -8,9 +9,8 @@ use super::client::ResourceClient;
 use super::default_classes::{DefaultIngressClass, DefaultStorageClass};
 use super::default_toleration_seconds::DefaultTolerationSeconds;
 use super::hooks::HookSource;
-use super::hooks::webhooks::{
-    Configuration, MutatingWebhooks, ValidatingWebhooks, WebhookSources, WebhookTransport,
-};
+use super::hooks::client::{ClusterServices, WebhookClient, WebhookTransport};
+use super::hooks::webhooks::{Configuration, MutatingWebhooks, ValidatingWebhooks, WebhookSources};
 use super::in_use_protection::StorageObjectInUseProtection;
 use super::lifecycle::{NamespaceLifecycle, Namespaces};
 use super::limit_ranger::LimitRanger;
@@ -26,6 +26,7 @@ use super::service_account::ServiceAccount;
 use super::taint_nodes_by_condition::TaintNodesByCondition;
 use super::volume_resize::PersistentVolumeClaimResize;
 use crate::auth::Authorizer;
+use crate::egress::EgressClient;
 
 /// A lookup of other resources. `None` for a resource that is not served.
 pub type Clients<'c> = &'c dyn Fn(&str, &str) -> Option<Arc<dyn ResourceClient>>;
@@ -50,8 +51,27 @@ pub struct HookSources {
     pub mutating_webhooks: Arc<dyn HookSource<Configuration>>,
     /// Validating webhooks.
     pub validating_webhooks: Arc<dyn HookSource<Configuration>>,
-    /// Sends reviews to webhooks.
-    pub transport: Arc<dyn WebhookTransport>,
+    /// The client for requests to webhooks.
+    pub client: Arc<EgressClient>,
+    /// The `host:port` of this daemon.
+    pub own: String,
+    /// Whether requests to Services go to their endpoints (`--enable-aggregator-routing`).
+    pub to_endpoints: bool,
+}
+
+impl HookSources {
+    /// Returns the client that sends reviews. `None` if Services are not served.
+    pub fn transport(&self, clients: Clients<'_>) -> Option<Arc<dyn WebhookTransport>> {
+        let services = ClusterServices {
+            services: clients("", "services")?,
+            slices: clients("discovery.k8s.io", "endpointslices")?,
+            own: self.own.clone(),
+            to_endpoints: self.to_endpoints,
+            turn: AtomicUsize::default(),
+        };
+        let client = Arc::clone(&self.client);
+        Some(Arc::new(WebhookClient::new(client, Arc::new(services))))
+    }
 }
 
 /// The plugins with these names, in this order. Unknown names, and plugins whose dependencies are
@@ -72,7 +92,7 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
         Some(WebhookSources {
             configurations: Arc::clone(configurations(hooks?)),
             namespaces: clients("", "namespaces")?,
-            transport: Arc::clone(&hooks?.transport),
+            transport: hooks?.transport(clients)?,
         })
     };
     let classes = |plural| clients("storage.k8s.io", plural);

@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
-use crate::api::decode::{BodyFormat, decode_value, type_value};
+use crate::api::decode::{BodyFormat, TYPE_OF_ANY, decode_value, type_value};
 use crate::api::field_validation::StrictDecodingError;
+use crate::api::text::json_type;
 use crate::schema::{META, ObjectType, Schema, SharedSchema};
 
 /// A document without the members that its type does not have.
@@ -51,7 +52,12 @@ impl Tree {
         let members = match &self.value {
             Value::Object(members) => members,
             Value::Null => return Ok(KindAndVersion::default()),
-            _ => return Err("it is not an object".to_owned()),
+            other => {
+                let found = json_type(other);
+                return Err(format!(
+                    "json: cannot unmarshal {found} into Go value of type {TYPE_OF_ANY}"
+                ));
+            }
         };
         let text = |name: &str| match members.get(name) {
             None | Some(Value::Null) => Ok(String::new()),

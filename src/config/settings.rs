@@ -547,6 +547,12 @@ settings! {
         /// Default admission plugins to disable, separated by commas.
         /// [default: none]
         disable_admission_plugins: AdmissionPlugins ["NAMES"] = AdmissionPlugins::default();
+
+        /// Whether requests to Services, such as those of webhooks, go to their endpoints instead
+        /// of their cluster IPs. Switch it on where no kube-proxy makes cluster IPs reachable.
+        /// [default: false]
+        enable_aggregator_routing: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
     }
 
     "Controllers" {

@@ -12,6 +12,7 @@ mod credentials;
 mod custom;
 mod encryption;
 mod factory;
+mod hooks;
 mod opened;
 mod options;
 mod readiness;
@@ -146,7 +147,14 @@ impl Daemon {
         )?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
         let authorization = Authorization::new(&config, &actor_system, &plans)?;
-        let registry = assemble(&config, &plans, &unserved, &actor_system, &authorization);
+        let registry = assemble(
+            &config,
+            &plans,
+            &unserved,
+            &actor_system,
+            &authorization,
+            address,
+        );
         add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
@@ -345,6 +353,7 @@ fn assemble(
     unserved: &UnservedPlans,
     actor_system: &ActorSystem,
     authorization: &Authorization,
+    address: SocketAddr,
 ) -> Registry {
     let network = service_network::of(config, &unserved.range_allocations, actor_system);
     let plans = plans.iter();
@@ -367,7 +376,7 @@ fn assemble(
             .unwrap_or_default(),
         authorizer: Some(Arc::clone(&authorization.all)),
         rbac: authorization.rbac.clone(),
-        hooks: None,
+        hooks: hooks::of(config, actor_system, address),
         policies: if config.allow_privileged.0 {
             ClusterPolicies::default()
         } else {

@@ -212,7 +212,7 @@ pub fn unrecognized(body: &[u8], why: &str, definition: &ResourceDefinition) -> 
 
 /// The Go type into which kube-apiserver first decodes a body for kind and version, as its errors
 /// name it.
-pub(crate) const TYPE_OF_ANY: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+pub const TYPE_OF_ANY: &str = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                            Kind string \"json:\\\"kind,omitempty\\\"\" }";
 
 /// Returns the error for invalid JSON, in Go's words if Go refuses it too.

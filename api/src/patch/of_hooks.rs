@@ -5,7 +5,7 @@ use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use super::{MAX_OPERATIONS, Refusal, carry_out, finish, read_operation};
-use crate::decode::decode_part;
+use crate::decode::{TYPE_OF_ANY, decode_part};
 use crate::field_validation::FieldValidation;
 use crate::go_json::{Expected, document_error, json_bytes};
 use crate::object::Object;
@@ -127,8 +127,7 @@ impl HookPatch {
                 Refusal::OtherKind(error) => error.to_string(),
                 Refusal::Failed => format!(
                     "couldn't get version/kind; json parse error: json: cannot unmarshal {found} \
-                     into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,\
-                     omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+                     into Go value of type {TYPE_OF_ANY}"
                 ),
             })
         });

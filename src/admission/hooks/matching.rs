@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::super::client::ResourceClient;
+use super::shown::Form;
 use super::{namespace_of, operation_name};
 use crate::admission::{Attributes, Operation};
 use crate::api::field::Field;
@@ -150,8 +151,9 @@ pub struct HookSelectors {
 }
 
 impl HookSelectors {
-    /// Returns whether the object of a request is selected, as it is or as it was (HK-12).
-    pub fn select_object(&self, attributes: &Attributes<'_>, object: Option<&Object>) -> bool {
+    /// Returns whether the object of a request is selected, as it is or as it was (HK-12). The
+    /// objects are those of the request; `form` shows them as Scales, say, which have no labels.
+    pub fn select_object(&self, form: &Form<'_>, object: Option<&Object>) -> bool {
         let selector = Field::named("objectSelector", Some(&self.object_selector));
         if selectors::is_empty(&selector) {
             return true;
@@ -159,9 +161,13 @@ impl HookSelectors {
         let selects = |object: &Object| {
             // The options of a connection have no metadata.
             let metadata = object.0.get("metadata").filter(|found| found.is_object());
-            metadata.is_some_and(|metadata| selects(&selector, metadata.get("labels")))
+            let labels = |metadata: &'_ Json| match form.is_scale() {
+                true => None,
+                false => metadata.get("labels").cloned(),
+            };
+            metadata.is_some_and(|metadata| selects(&selector, labels(metadata).as_ref()))
         };
-        object.is_some_and(selects) || attributes.old_object.is_some_and(selects)
+        object.is_some_and(selects) || form.old_object().is_some_and(selects)
     }
 
     /// Returns whether the namespace of a request is selected. Objects of the cluster that are not

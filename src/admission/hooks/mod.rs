@@ -5,6 +5,7 @@
 //! hooks come from a [`HookSource`], which the registry implements over its watch caches. Behaviour
 //! is specified in hooks.md.
 
+pub mod client;
 pub mod conditions;
 pub mod matching;
 pub mod reinvocation;

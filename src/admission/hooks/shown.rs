@@ -53,6 +53,16 @@ impl<'f> Form<'f> {
         kind.kind != definition.kind || kind.group != definition.group
     }
 
+    /// Whether the objects are shown as Scales.
+    pub fn is_scale(&self) -> bool {
+        self.scaling().is_some()
+    }
+
+    /// Returns the stored object as the request has it.
+    pub fn old_object(&self) -> Option<&'f Object> {
+        self.attributes.old_object
+    }
+
     /// Returns how the objects are shown as Scales, if they are.
     fn scaling(&self) -> Option<&'f Scaling> {
         // Requests that store nothing have the kind of their objects.

@@ -145,17 +145,7 @@ pub(super) fn status_of(
 ) -> Result<Value, CallError> {
     let ReviewForm { kind, version } = form;
     let (status, body) = (answer.status, &answer.body);
-    if !(200..=206).contains(&status.as_u16()) {
-        return Err(failed(status, &answer.headers, body));
-    }
-    if body.is_empty() {
-        let given = text_of(&answer.headers, CONTENT_TYPE);
-        let content_type = given.unwrap_or("application/json");
-        return Err(CallError::lasting(format!(
-            "0-length response with status code: {} and content type: {content_type}",
-            status.as_u16()
-        )));
-    }
+    check(answer)?;
     let unknown = |why: String| {
         CallError::lasting(format!(
             "couldn't get version/kind; json parse error: {why}"
@@ -193,6 +183,31 @@ pub(super) fn status_of(
             )
         },
     ))
+}
+
+/// Checks that an answer is a success and has a body.
+fn check(answer: &crate::egress::Answer) -> Result<(), CallError> {
+    let (status, body) = (answer.status, &answer.body);
+    if !(200..=206).contains(&status.as_u16()) {
+        return Err(failed(status, &answer.headers, body));
+    }
+    if body.is_empty() {
+        let given = text_of(&answer.headers, CONTENT_TYPE);
+        let content_type = given.unwrap_or("application/json");
+        return Err(CallError::lasting(format!(
+            "0-length response with status code: {} and content type: {content_type}",
+            status.as_u16()
+        )));
+    }
+    Ok(())
+}
+
+/// Checks that the answer of a webhook is a success and has a body (HK-38, HK-39).
+///
+/// # Errors
+/// The text of Kubernetes' clients.
+pub fn successful_body(answer: &crate::egress::Answer) -> Result<(), String> {
+    check(answer).map_err(|error| error.text)
 }
 
 fn text_of(headers: &HeaderMap, name: http::HeaderName) -> Option<&str> {

@@ -17,7 +17,7 @@ mod metrics;
 pub(in crate::auth) mod tests;
 mod tokens;
 
-pub use answer::ReviewVersion;
+pub use answer::{ReviewVersion, successful_body};
 pub use authorizer::{FailurePolicy, WebhookAuthorizer, WebhookSettings};
 pub use call::Caller;
 pub use conditions::MatchConditions;

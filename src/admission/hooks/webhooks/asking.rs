@@ -10,8 +10,8 @@ use super::candidates::{Candidate, Candidates};
 use super::configuration::{Configuration, FailurePolicy, Webhook};
 use super::metrics::{Called, ErrorType, Measured};
 use super::review::Facts;
-use super::transport::PostError;
 use super::{WebhookSources, metrics};
+use crate::admission::hooks::client::PostError;
 use crate::admission::hooks::conditions::Met;
 use crate::admission::hooks::shown::Form;
 use crate::admission::hooks::{Hooks, may_be_hooked};
@@ -104,7 +104,7 @@ impl Asking {
         shown: impl FnOnce() -> Option<Object>,
     ) -> Result<Option<(Facts, Option<Object>)>, Box<Status>> {
         let selectors = &webhook.selectors;
-        if !selectors.select_object(attributes, object) {
+        if !selectors.select_object(form, object) {
             return Ok(None);
         }
         let namespaces = &*self.sources.namespaces;

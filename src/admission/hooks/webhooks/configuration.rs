@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::admission::hooks::client::ClientConfig;
 use crate::admission::hooks::conditions::{ConditionText, Conditions};
 use crate::admission::hooks::matching::{HookSelectors, MatchPolicy, Rule};
 
@@ -45,32 +46,6 @@ pub struct Webhook {
     /// The compiled conditions, made at their first use.
     #[serde(skip)]
     compiled: OnceLock<Conditions>,
-}
-
-/// Where a webhook is: a URL, or a Service.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ClientConfig {
-    /// The URL.
-    pub url: Option<String>,
-    /// The Service.
-    pub service: Option<ServiceReference>,
-    /// The certificates that it is trusted by: PEM in base64. Empty for those of the system.
-    pub ca_bundle: String,
-}
-
-/// A Service of the cluster.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ServiceReference {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// The path of requests.
-    pub path: Option<String>,
-    /// The port, 443 by default.
-    pub port: Option<u16>,
 }
 
 /// What a failed call means.

@@ -4,7 +4,7 @@
 //! configurations, the reviews that webhooks are sent and what their answers mean. It takes a
 //! request of the admission chain; the result is a changed object or a `Status`. A call waits in
 //! the task of its request, and holds nothing that another request needs. Requests are sent by a
-//! [`WebhookTransport`], so nothing here knows HTTP.
+//! [`super::client`], so nothing here knows HTTP.
 
 mod answer;
 mod asking;
@@ -15,17 +15,16 @@ mod mutating;
 mod review;
 #[cfg(test)]
 mod tests;
-mod transport;
 mod validating;
 
-pub use configuration::{ClientConfig, Configuration, ServiceReference, Webhook};
+pub use configuration::{Configuration, Webhook};
 pub use mutating::MutatingWebhooks;
-pub use transport::{PostError, WebhookTransport};
 pub use validating::ValidatingWebhooks;
 
 use std::sync::Arc;
 
 use super::HookSource;
+use super::client::WebhookTransport;
 use crate::admission::client::ResourceClient;
 
 /// The dependencies of a plugin that calls webhooks.

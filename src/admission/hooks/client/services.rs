@@ -1,0 +1,111 @@
+//! Where the Services of webhooks are (HK-43).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::Value as Json;
+
+use crate::admission::client::ResourceClient;
+use crate::api::object::Object;
+use crate::api::status::Status;
+use crate::egress::{
+    RouteError, Routing, ServiceBackend, ServicePort, ServiceResolver, ServiceView, route,
+};
+
+/// The label by which an EndpointSlice names its Service.
+const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+
+/// Finds Services in the cluster.
+pub struct ClusterServices {
+    /// The Services.
+    pub services: Arc<dyn ResourceClient>,
+    /// Their EndpointSlices.
+    pub slices: Arc<dyn ResourceClient>,
+    /// The `host:port` of this daemon, which is the Service `kubernetes` (HK-43).
+    pub own: String,
+    /// Whether requests go to endpoints (`--enable-aggregator-routing`).
+    pub to_endpoints: bool,
+    /// The next endpoint.
+    pub turn: AtomicUsize,
+}
+
+impl ClusterServices {
+    async fn find(&self, namespace: &str, name: &str, port: u16) -> Result<String, RouteError> {
+        if (namespace, name, port) == ("default", "kubernetes", 443) {
+            return Ok(self.own.clone());
+        }
+        let found = self.services.get(Some(namespace), name).await;
+        let unreadable = |status: Box<Status>| RouteError::Unreadable(status.to_string());
+        let Some(service) = found.map_err(unreadable)? else {
+            return Err(RouteError::NotFound(name.to_owned()));
+        };
+        let service = view(&service);
+        if !self.to_endpoints {
+            return route(&service, &[], port, Routing::ClusterIp);
+        }
+        let slices = self
+            .slices
+            .list(Some(namespace))
+            .await
+            .map_err(unreadable)?;
+        let own = slices.iter().filter(|slice| {
+            let labels = slice.metadata().and_then(|found| found.get("labels"));
+            labels.and_then(|labels| labels.get(SERVICE_LABEL)) == Some(&Json::from(name))
+        });
+        let ready: Vec<ServiceBackend> = own.flat_map(backends).collect();
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        route(&service, &ready, port, Routing::Endpoints(turn))
+    }
+}
+
+impl ServiceResolver for ClusterServices {
+    fn resolve<'r>(
+        &'r self,
+        namespace: &'r str,
+        name: &'r str,
+        port: u16,
+    ) -> BoxFuture<'r, Result<String, RouteError>> {
+        self.find(namespace, name, port).boxed()
+    }
+}
+
+fn view(service: &Object) -> ServiceView {
+    let text = |name: &str| service.text(&["spec", name]).to_owned();
+    ServiceView {
+        name: service.name().to_owned(),
+        kind: text("type"),
+        cluster_ip: text("clusterIP"),
+        external_name: text("externalName"),
+        ports: ports(service.items(&["spec", "ports"])),
+    }
+}
+
+fn ports(ports: &[Json]) -> Vec<ServicePort> {
+    let ports = ports.iter().filter_map(|port| {
+        let number = port.get("port").and_then(Json::as_u64)?;
+        let name = port.get("name").and_then(Json::as_str);
+        Some(ServicePort {
+            name: name.unwrap_or_default().to_owned(),
+            port: u16::try_from(number).ok()?,
+        })
+    });
+    ports.collect()
+}
+
+/// Returns the ready addresses of an EndpointSlice. Readiness that is unknown counts.
+fn backends(slice: &Object) -> Vec<ServiceBackend> {
+    let ports = ports(slice.items(&["ports"]));
+    let endpoints = slice.items(&["endpoints"]).iter();
+    let ready = endpoints
+        .filter(|endpoint| endpoint.pointer("/conditions/ready") != Some(&Json::Bool(false)));
+    let addresses = ready.filter_map(|endpoint| {
+        let address = endpoint.pointer("/addresses/0")?.as_str()?;
+        Some(ServiceBackend {
+            address: address.to_owned(),
+            ports: ports.clone(),
+        })
+    });
+    addresses.collect()
+}
