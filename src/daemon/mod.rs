@@ -365,6 +365,7 @@ fn assemble(
         false => Collector::Absent,
     };
     let ttl = config.event_ttl.0;
+    let parameters = Arc::default();
     let parts = ClusterParts {
         network: Some(network),
         admission_plugins: running_plugins(
@@ -376,7 +377,8 @@ fn assemble(
             .unwrap_or_default(),
         authorizer: Some(Arc::clone(&authorization.all)),
         rbac: authorization.rbac.clone(),
-        hooks: hooks::of(config, actor_system, address),
+        hooks: hooks::of(config, actor_system, address, &parameters),
+        parameters: Some(parameters),
         policies: if config.allow_privileged.0 {
             ClusterPolicies::default()
         } else {

@@ -15,6 +15,7 @@ use super::definition_ledger::DefinitionLimits;
 use super::definition_limits::DefinitionLimit;
 use super::deletion::Collector;
 use super::namespace_source::NamespaceSource;
+use super::parameters::RegistryParameters;
 use super::rbac::{Escalation, RbacAuthorizer};
 use super::rest::{self, RestStorage};
 use super::services::{AddressAllocator, PortAllocator, PortRange, ServiceAllocators};
@@ -54,6 +55,8 @@ pub struct ClusterParts {
     pub rbac: Option<Arc<RbacAuthorizer>>,
     /// The hooks of users, if they are served.
     pub hooks: Option<HookSources>,
+    /// The parameters of policies, which find their kinds in this registry.
+    pub parameters: Option<Arc<RegistryParameters>>,
     /// The policies that validation obeys.
     pub policies: ClusterPolicies,
     /// The limits on definitions of custom resources.
@@ -94,6 +97,7 @@ impl Registry {
             authorizer: None,
             rbac: None,
             hooks: None,
+            parameters: None,
             policies: ClusterPolicies::default(),
             definitions: DefinitionLimits::default(),
             definition_cache: None,
@@ -114,6 +118,7 @@ impl Registry {
             authorizer,
             rbac,
             hooks,
+            parameters,
             policies,
             definitions,
             definition_cache,
@@ -145,10 +150,14 @@ impl Registry {
             .collect();
         let others = rest::unstored(&stores);
         let (current, _) = watch::channel(Arc::new(Catalog::new(stores, others)));
+        let current = Arc::new(current);
+        if let Some(parameters) = parameters {
+            parameters.attach(&current);
+        }
         Registry {
             options,
             allocators,
-            current: Arc::new(current),
+            current,
             completeness: Arc::default(),
             former: Arc::default(),
         }

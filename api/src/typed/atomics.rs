@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::ValueType;
-use super::kind::{Form, Item};
 use super::forms::Items;
+use super::kind::{Form, Item};
 use crate::field_set::{FieldPath, PathElement};
 
 /// The most paths that are returned.

@@ -79,7 +79,7 @@ impl<'v> Message<'v> {
     }
 
     /// Returns the fields by name.
-    pub(in super::super) fn fields(&self) -> btree_map::Iter<'_, Arc<str>, Value<'v>> {
+    pub fn fields(&self) -> btree_map::Iter<'_, Arc<str>, Value<'v>> {
         self.fields.iter()
     }
 

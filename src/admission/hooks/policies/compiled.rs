@@ -31,6 +31,8 @@ pub(super) struct Compiled {
     pub mutations: Vec<MutationExpression>,
     /// Whether an expression may ask about permissions.
     pub asks: bool,
+    /// Whether an expression names the namespace of the request.
+    pub names_namespace: bool,
     /// Whether an expression names the managed fields, which are a large part of an object.
     pub names_managed_fields: bool,
 }
@@ -48,12 +50,14 @@ pub(super) enum MutationExpression {
 struct Compiler {
     budget: Budget,
     asks: bool,
+    names_namespace: bool,
     names_managed_fields: bool,
 }
 
 impl Compiler {
     fn compile(&mut self, text: &Arc<str>, environment: &Environment) -> (Expression, Type) {
         self.asks |= text.contains("authorizer");
+        self.names_namespace |= text.contains("namespaceObject");
         self.names_managed_fields |= text.contains("managedFields");
         let checked = check(text, environment, &self.budget);
         let (program, result) = match checked {
@@ -95,6 +99,7 @@ impl Compiled {
         let mut compiler = Compiler {
             budget: Budget::of_expressions(texts(spec).map(|text| text.len()).sum()),
             asks: false,
+            names_namespace: false,
             names_managed_fields: false,
         };
         let mut environment = match spec.param_kind {
@@ -139,6 +144,7 @@ impl Compiled {
             messages,
             annotations,
             asks: compiler.asks,
+            names_namespace: compiler.names_namespace,
             names_managed_fields: compiler.names_managed_fields,
         }
     }

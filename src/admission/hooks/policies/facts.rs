@@ -107,9 +107,10 @@ impl<'a> Forms<'a> {
             AskedIn::Other(version) => Some(Arc::from(version.api_version())),
         };
         // linear: a resource has a few versions.
-        let known = self.made.iter().find(|(known, has_fields, _)| {
-            *known == version && *has_fields == has_managed_fields
-        });
+        let known = self
+            .made
+            .iter()
+            .find(|(known, has_fields, _)| *known == version && *has_fields == has_managed_fields);
         if let Some((.., form)) = known {
             return Arc::clone(form);
         }

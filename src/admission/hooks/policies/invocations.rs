@@ -12,6 +12,7 @@ use crate::admission::Attributes;
 use crate::admission::client::ResourceClient;
 use crate::admission::hooks::Hooks;
 use crate::admission::hooks::matching::{AskedIn, MatchPolicy, Rule, asked_in};
+use crate::admission::hooks::shown::Form;
 use crate::admission::hooks::webhooks::kind_of_request;
 use crate::api::object::Object;
 use crate::api::status::Status;
@@ -58,7 +59,11 @@ impl Policies {
     /// Whether a policy for such a request may ask about permissions, for which a webhook may be
     /// called.
     pub(super) fn may_ask(&self, attributes: &Attributes<'_>) -> bool {
-        let known = self.sources.policies.newest().zip(self.sources.bindings.newest());
+        let known = self
+            .sources
+            .policies
+            .newest()
+            .zip(self.sources.bindings.newest());
         let Some((policies, bindings)) = known else {
             return true;
         };
@@ -130,7 +135,11 @@ fn found(
     for (name, policy) in &policies.by_name {
         let constraints = &policy.spec.match_constraints;
         if let Some(bindings) = by_policy.remove(&**name)
-            && may_match(&constraints.resource_rules, constraints.match_policy, attributes)
+            && may_match(
+                &constraints.resource_rules,
+                constraints.match_policy,
+                attributes,
+            )
         {
             candidates.push(Candidate {
                 name: Arc::from(&**name),
@@ -176,7 +185,9 @@ pub(super) async fn matched(
         true => Some(AskedIn::Request),
         false => asked_in(resource_rules, *match_policy, attributes),
     };
-    let Some(asked) = asked.filter(|_| selectors.select_object(attributes, object)) else {
+    let own = AskedIn::Request;
+    let form = Form::new(attributes, &own);
+    let Some(asked) = asked.filter(|_| selectors.select_object(&form, object)) else {
         return Ok(None);
     };
     let selecting = selectors.select_namespace(attributes, object, namespaces);

@@ -59,12 +59,18 @@ impl Family {
 
 /// Measures the compilation of a policy.
 pub(super) fn compiled(took: Duration) {
-    describe_histogram!(COMPILATION, "Time that compiling the expressions of a policy takes");
+    describe_histogram!(
+        COMPILATION,
+        "Time that compiling the expressions of a policy takes"
+    );
     histogram!(COMPILATION).record(took.as_secs_f64());
 }
 
 /// Measures the evaluation of a policy for one binding and parameter.
 pub(super) fn evaluated(took: Duration) {
-    describe_histogram!(EVALUATION, "Time that evaluating the expressions of a policy takes");
+    describe_histogram!(
+        EVALUATION,
+        "Time that evaluating the expressions of a policy takes"
+    );
     histogram!(EVALUATION).record(took.as_secs_f64());
 }

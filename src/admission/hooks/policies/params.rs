@@ -86,7 +86,9 @@ pub(super) async fn collect(
             let is_empty = selectors::is_empty(&selector);
             all.into_iter()
                 .filter(|object| {
-                    let labels = object.metadata().and_then(|metadata| metadata.get("labels"));
+                    let labels = object
+                        .metadata()
+                        .and_then(|metadata| metadata.get("labels"));
                     is_empty || selectors::selects(&selector, &Field::named("labels", labels))
                 })
                 .collect()

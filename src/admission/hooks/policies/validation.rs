@@ -73,11 +73,7 @@ pub(super) struct Validated {
 }
 
 /// Evaluates the conditions of a policy.
-pub(super) async fn conditions(
-    compiled: &Compiled,
-    facts: Facts<'_>,
-    asker: &dyn Asker,
-) -> Met {
+pub(super) async fn conditions(compiled: &Compiled, facts: Facts<'_>, asker: &dyn Asker) -> Met {
     if compiled.conditions.is_empty() {
         return Met::All;
     }
