@@ -29,6 +29,7 @@ impl Parameters for RegistryParameters {
         let current = self.0.get()?.upgrade()?;
         let store = current.borrow().of_kind(group, version, kind)?;
         Some(ParamObjects {
+            plural: store.definition().plural.clone(),
             is_namespaced: store.definition().is_namespaced(),
             objects: Arc::new(InVersion {
                 client: AdmissionClient::new(Arc::clone(&store)),

@@ -23,6 +23,7 @@ use super::store::{RegistryStore, StoreOptions};
 use super::stored_version::StoredVersion;
 use crate::admission::admin_access::AdminAccess;
 use crate::admission::client::ResourceClient;
+use crate::admission::hooks::policies::ParameterRights;
 use crate::admission::lifecycle::Namespaces;
 use crate::admission::{self, Admission, HookSources, Plugin, Sources};
 use crate::api::error_list::ClusterPolicies;
@@ -327,6 +328,15 @@ fn admission(
     let mut plugins = admission::built(names, sources);
     plugins.extend(namespaces.map(|namespaces| {
         let plugin: Arc<dyn Plugin> = Arc::new(AdminAccess::new(namespaces));
+        plugin
+    }));
+    plugins.extend(hooks.zip(authorizer).map(|(hooks, authorizer)| {
+        let plugin: Arc<dyn Plugin> = Arc::new(ParameterRights {
+            validating: Arc::clone(&hooks.validating_policies.policies),
+            mutating: Arc::clone(&hooks.mutating_policies.policies),
+            parameters: Arc::clone(&hooks.parameters),
+            authorizer: Arc::clone(authorizer),
+        });
         plugin
     }));
     let stored = find("apiextensions.k8s.io", "customresourcedefinitions");

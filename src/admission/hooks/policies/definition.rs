@@ -54,6 +54,23 @@ pub(super) struct ParamKind {
     pub kind: String,
 }
 
+impl ParamKind {
+    /// Reads the kind of a policy that is being written.
+    pub(super) fn of(given: &Json) -> ParamKind {
+        let text = |name: &str| given.get(name).and_then(Json::as_str);
+        ParamKind {
+            api_version: text("apiVersion").unwrap_or_default().to_owned(),
+            kind: text("kind").unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Returns the group and the version.
+    pub(super) fn parts(&self) -> (&str, &str) {
+        let split = self.api_version.split_once('/');
+        split.unwrap_or(("", &self.api_version))
+    }
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Variable {

@@ -16,6 +16,7 @@ mod mutating;
 mod mutation;
 mod params;
 mod refusal;
+mod rights;
 mod scope;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ mod validation;
 pub use definition::{Binding, ParamRef, Policy};
 pub use mutating::MutatingPolicies;
 pub use params::{ParamObjects, Parameters};
+pub use rights::ParameterRights;
 pub use validating::ValidatingPolicies;
 
 use std::sync::Arc;

@@ -94,6 +94,7 @@ impl MutatingPolicies {
                 authorizer: &*self.0.sources.authorizer,
                 user: attributes.user,
             },
+            has_changed: false,
         };
         for invocation in &invocations {
             let of_invocation = run.invoke(invocation, object).await?;
@@ -102,6 +103,10 @@ impl MutatingPolicies {
             }
         }
         let mut notes = attributes.rounds.reinvocations();
+        if run.has_changed {
+            // Also the policy that has made the last change runs again, unlike a webhook.
+            notes.of(NAME).changed();
+        }
         notes.of(NAME).leave(object);
         drop(notes);
         match failed(&errors, attributes, Some(object)) {
@@ -195,6 +200,8 @@ struct Run<'a> {
     attributes: &'a Attributes<'a>,
     common: Common,
     asker: OfUser<'a>,
+    /// Whether a policy has changed the object.
+    has_changed: bool,
 }
 
 impl Run<'_> {
@@ -277,6 +284,7 @@ impl Run<'_> {
         if changed.is_some() {
             notes.of(NAME).changed();
             rounds.changed();
+            self.has_changed = true;
         }
         if spec.reinvocation_policy == ReinvocationPolicy::IfNeeded {
             notes.of(NAME).has_run(&unique_name);

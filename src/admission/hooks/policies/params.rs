@@ -19,6 +19,8 @@ pub trait Parameters: Send + Sync + 'static {
 /// The objects of a kind.
 #[derive(Clone)]
 pub struct ParamObjects {
+    /// The plural of the resource.
+    pub plural: String,
     /// Whether the objects belong to namespaces.
     pub is_namespaced: bool,
     /// Reads the objects, in the version that was asked for.
@@ -33,12 +35,11 @@ pub(super) fn find(
     parameters: &dyn Parameters,
     kind: Option<&ParamKind>,
 ) -> Result<Option<ParamObjects>, String> {
-    let Some(ParamKind { api_version, kind }) = kind else {
+    let Some(param_kind) = kind else {
         return Ok(None);
     };
-    let (group, version) = api_version
-        .split_once('/')
-        .unwrap_or(("", api_version.as_str()));
+    let (group, version) = param_kind.parts();
+    let kind = &param_kind.kind;
     match parameters.find(group, version, kind) {
         Some(objects) => Ok(Some(objects)),
         None => Err(format!(
