@@ -103,6 +103,7 @@ impl Server {
             authorizer: None,
             rbac: None,
             hooks: None,
+            parameters: None,
             policies: Default::default(),
             definitions: Default::default(),
         };

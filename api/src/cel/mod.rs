@@ -12,6 +12,7 @@ pub mod estimate;
 pub mod eval;
 mod format_clauses;
 mod functions;
+mod kinds;
 mod lexer;
 mod library;
 mod macros;
@@ -34,6 +35,7 @@ use notes::Notes;
 use tree::Node;
 
 pub use eval::{Evaluated, Program};
+pub use kinds::type_of_objects;
 pub use reserved_words::is_reserved;
 pub use shape::{Shape, escaped};
 pub use types::{ObjectName, ObjectType, Type};

@@ -128,6 +128,7 @@ impl Fixture {
             authorizer: None,
             rbac: None,
             hooks: None,
+            parameters: None,
             policies: Default::default(),
             definitions: Default::default(),
             definition_cache: None,
