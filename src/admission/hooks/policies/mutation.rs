@@ -203,6 +203,9 @@ fn patched(
     let read = HookPatch::read(document, kind, validation);
     read.map(Some).map_err(|error| {
         Failed::Request(Box::new(match error {
+            HookPatchError::Failed(why) if why.ends_with(": unknown conversion") => {
+                Status::internal(format!("failed to convert object: {why}"))
+            }
             HookPatchError::Failed(why) => Status::internal(why),
             HookPatchError::TooLarge(_) => Status::request_too_large_because(error),
         }))

@@ -130,6 +130,19 @@ async fn messages_are_computed_or_written_or_the_expression_hk_53() {
 }
 
 #[tokio::test]
+async fn messages_of_what_holds_cost_nothing_hk_53() {
+    let long = "string(lists.range(90000).all(x, x >= 0))";
+    let validations = vec![json!({"expression": "true", "messageExpression": long}); 40];
+    assert!(refusals(json!({"validations": validations})).await.is_empty());
+    let validations = vec![json!({"expression": "false", "messageExpression": long}); 40];
+    let found = refusals(json!({"validations": validations})).await;
+    assert_eq!(found.len(), 40);
+    let spent = "failed messageExpression: validation failed due to running out of cost budget, no \
+                 further validation rules will be run";
+    assert_eq!(found.last().unwrap(), spent);
+}
+
+#[tokio::test]
 async fn errors_refuse_unless_they_are_ignored_hk_55() {
     let validations = json!([
         {"expression": "object.none == 1"},
