@@ -133,7 +133,11 @@ async fn messages_are_computed_or_written_or_the_expression_hk_53() {
 async fn messages_of_what_holds_cost_nothing_hk_53() {
     let long = "string(lists.range(90000).all(x, x >= 0))";
     let validations = vec![json!({"expression": "true", "messageExpression": long}); 40];
-    assert!(refusals(json!({"validations": validations})).await.is_empty());
+    assert!(
+        refusals(json!({"validations": validations}))
+            .await
+            .is_empty()
+    );
     let validations = vec![json!({"expression": "false", "messageExpression": long}); 40];
     let found = refusals(json!({"validations": validations})).await;
     assert_eq!(found.len(), 40);
