@@ -45,6 +45,7 @@ mod expressions;
 mod first_hour;
 mod former_versions;
 mod garbage_collection;
+mod hooks;
 mod hostile;
 mod hostile_settings;
 mod http_edges;

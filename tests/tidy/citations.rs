@@ -23,6 +23,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("API", "docs/behaviour/http.md"),
     ("CRD", "docs/behaviour/crd.md"),
     ("AC", "docs/behaviour/access.md"),
+    ("HK", "docs/behaviour/hooks.md"),
     ("D", DEVIATIONS),
 ];
 

@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use self::scenario::Scenario;
 use crate::encryption::keys::Keys;
+use crate::harness::hook_server::HookServer;
 use crate::harness::{Daemon, HELD, PROTECTED, Target};
 use crate::servers::etcd::Cluster;
 
@@ -108,7 +109,11 @@ async fn agrees(name: &str, below: Below) {
         .clone()
         .unwrap_or_else(|| daemon.as_ref().unwrap().0.target());
     let mut report = String::new();
-    for played in play::play(&target, &scenario).await {
+    let hooks = match scenario.steps.iter().any(|step| step.to.is_some()) {
+        true => Some(HookServer::start().await),
+        false => None,
+    };
+    for played in play::play(&target, &scenario, hooks.as_ref()).await {
         let step = &scenario.steps[played.step];
         let (wanted, deviation) = match &other {
             Some(_) => (&step.answers[played.index], None),
@@ -304,6 +309,10 @@ scenarios! {
     validation_others "validation-others",
     validation_pods "validation-pods",
     warnings "warnings",
+    webhook_calls "webhook-calls",
+    webhook_deny "webhook-deny",
+    webhook_match "webhook-match",
+    webhook_mutate "webhook-mutate",
     watch "watch",
     watch_options "watch-options",
     write_options "write-options",

@@ -24,6 +24,15 @@ impl Names {
         }
     }
 
+    /// Gives these texts names: `<name>`. Longer ones are replaced first, because they may have
+    /// shorter ones in them.
+    pub fn add(&mut self, mut literals: Vec<(&'static str, String)>) {
+        literals.sort_by_key(|(_, text)| std::cmp::Reverse(text.len()));
+        let named = literals.into_iter();
+        self.literals
+            .extend(named.map(|(name, text)| (text, format!("<{name}>"))));
+    }
+
     /// The value with names for uids, versions, generated names and namespaces, one word each for
     /// times and continue tokens, and without the dropped members.
     pub fn clean(&mut self, value: &Value) -> Value {

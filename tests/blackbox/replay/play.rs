@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::names::Names;
 use super::paths;
 use super::scenario::{Part, Scenario, Step};
+use crate::harness::hook_server::HookServer;
 use crate::harness::{Call, Protocol, Target, lacks_effect};
 
 const HEADERS: [&str; 5] = [
@@ -40,6 +41,7 @@ struct Player<'s> {
     values: BTreeMap<String, String>,
     names: Names,
     background: BTreeMap<String, JoinHandle<Value>>,
+    hooks: Option<&'s HookServer>,
 }
 
 /// What is sent and how long its answer is read.
@@ -50,7 +52,7 @@ struct Request {
 }
 
 /// Plays all steps in a namespace of their own, which is deleted afterwards.
-pub async fn play(target: &Target, scenario: &Scenario) -> Vec<Played> {
+pub async fn play(target: &Target, scenario: &Scenario, hooks: Option<&HookServer>) -> Vec<Played> {
     let word = |prefix: &str| format!("{prefix}-{}", &Uuid::new_v4().simple().to_string()[..8]);
     let (namespace, other) = (word("replay"), word("absent"));
     let client = target.client_over(Protocol::Http1);
@@ -68,7 +70,13 @@ pub async fn play(target: &Target, scenario: &Scenario) -> Vec<Played> {
             ("other".to_owned(), other),
         ]),
         background: BTreeMap::new(),
+        hooks,
     };
+    let known = hooks.map(HookServer::values).unwrap_or_default();
+    player.names.add(known.clone());
+    for (name, text) in known {
+        player.values.insert(name.to_owned(), text);
+    }
     for (name, text) in &scenario.values {
         player
             .values
@@ -111,7 +119,9 @@ impl Player<'_> {
             tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
             return None;
         }
-        let mut got = if let Some(name) = &step.collect {
+        let mut got = if step.to.is_some() {
+            self.control(step)
+        } else if let Some(name) = &step.collect {
             self.background.remove(name).unwrap().await.unwrap()
         } else {
             let request = self.request(step);
@@ -140,6 +150,19 @@ impl Player<'_> {
             self.values.insert(fill(name, &self.values), found);
         }
         step.is_compared().then(|| self.compared(step, &mut got))
+    }
+
+    /// The answer of the server of webhooks.
+    fn control(&self, step: &Step) -> Value {
+        let text = |text: &Option<String>| {
+            let text = text.as_deref().unwrap_or_default();
+            fill(text, &self.values)
+        };
+        let body = self
+            .hooks
+            .unwrap()
+            .control(&text(&step.request), &text(&step.body));
+        json!({"status": 200, "headers": {"content-type": "application/json"}, "body": body})
     }
 
     /// Whether an answer is one that the step waits for.

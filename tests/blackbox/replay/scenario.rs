@@ -34,6 +34,8 @@ pub struct Scenario {
 pub struct Step {
     pub name: String,
     pub request: Option<String>,
+    /// The request goes to the server of webhooks.
+    pub to: Option<String>,
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
     pub body: Option<String>,
