@@ -217,7 +217,7 @@ async fn audit_events_have_annotations_of_policies_hk_59_hk_97() {
         .collect();
     let event = events
         .iter()
-        .find(|event| event["verb"] == "create")
+        .find(|event| event["verb"] == "create" && event["stage"] == "ResponseComplete")
         .unwrap();
     let annotations = &event["annotations"];
     assert_eq!(annotations["p/name"], "a");
@@ -247,7 +247,7 @@ async fn scales_and_parts_are_mutated_hk_72() {
         .expect(200);
     assert_eq!(scaled["spec"]["replicas"], 4);
     let both = applying(
-        "Object{metadata: Object.metadata{labels: {'via': 'status'}}, spec: Object.spec{replicas: \
+        "Object{metadata: Object.metadata{annotations: {'via': 'status'}}, spec: Object.spec{replicas: \
          9}, status: Object.status{replicas: 7}}",
     );
     let condition = "has(request.subResource) && request.subResource == 'status'";
@@ -260,7 +260,7 @@ async fn scales_and_parts_are_mutated_hk_72() {
         .expect(200);
     assert_eq!(changed["status"]["replicas"], 7);
     assert_eq!(changed["spec"]["replicas"], 4);
-    assert_eq!(changed["metadata"]["labels"]["via"], "status");
+    assert_eq!(changed["metadata"]["annotations"]["via"], "status");
 }
 
 /// HK-66, HK-71: an eviction can't be merged.

@@ -25,8 +25,11 @@ const KEPT_MAX: usize = 4096;
 pub(super) struct Candidate {
     pub name: Arc<str>,
     pub policy: Arc<Policy>,
-    pub bindings: Vec<(Arc<str>, Arc<Binding>)>,
+    pub bindings: Bindings,
 }
+
+/// The bindings of a policy with their names.
+type Bindings = Vec<(Arc<str>, Arc<Binding>)>;
 
 /// The policies of one plugin.
 pub(super) struct Policies {
@@ -126,7 +129,7 @@ fn found(
     bindings: &Hooks<Binding>,
     attributes: &Attributes<'_>,
 ) -> Arc<[Candidate]> {
-    let mut by_policy: HashMap<&str, Vec<(Arc<str>, Arc<Binding>)>> = HashMap::new();
+    let mut by_policy: HashMap<&str, Bindings> = HashMap::new();
     for (name, binding) in &bindings.by_name {
         let bound = by_policy.entry(&binding.spec.policy_name).or_default();
         bound.push((Arc::from(&**name), Arc::clone(binding)));
