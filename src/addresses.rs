@@ -1,4 +1,4 @@
-//! The addresses of this machine.
+//! The addresses of this machine, and of clients.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -28,6 +28,14 @@ pub fn of_listener(listening: IpAddr) -> BTreeSet<IpAddr> {
     let first = reachable(listening).into_iter();
     let found = found.into_iter().filter(usable).take(COUNT_MAX);
     first.chain(found).collect()
+}
+
+/// Returns the address that stands for a client. One IPv6 client usually has 2^64 addresses.
+pub fn network(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+        address => address,
+    }
 }
 
 fn is_link_local(ip: IpAddr) -> bool {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use rustls::pki_types::ServerName;
+use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -34,7 +35,7 @@ pub(super) enum Unreached {
     /// The connection broke or can't be trusted.
     #[error("cannot connect to the daemon at {0}: {1}")]
     Broken(String, String),
-    /// The daemon refused.
+    /// The daemon refused, with this message.
     #[error("the daemon answered {0}: {1}")]
     Refused(StatusCode, String),
     /// The daemon did not answer in time.
@@ -96,7 +97,7 @@ pub(super) async fn request(
     match ask(access, asked, stream, hear).await {
         Ok(None) => Ok(()),
         Ok(Some((status, body))) => {
-            let text = String::from_utf8_lossy(&body).trim().to_owned();
+            let text = message(&String::from_utf8_lossy(&body));
             Err(Unreached::Refused(status, text))
         }
         Err(Broken::Silent) => Err(Unreached::TimedOut(PATIENCE)),
@@ -105,6 +106,15 @@ pub(super) async fn request(
             Err(Unreached::Broken(authority, error.to_string()))
         }
     }
+}
+
+/// The message of a Status, or the text as it is.
+fn message(body: &str) -> String {
+    let status: Option<Value> = serde_json::from_str(body).ok();
+    let message = status
+        .as_ref()
+        .and_then(|status| status["message"].as_str());
+    message.unwrap_or(body).trim().to_owned()
 }
 
 /// [`whole`] refuses longer answers.

@@ -447,7 +447,9 @@ fn add_others(
     let authorizer = &authorization.all;
     let tokens = credentials.service_accounts();
     let audiences = &tokens.config().audiences;
-    let reviews = reviews::paths(&credentials.authenticator(), authorizer, audiences).into_iter();
+    let authenticators = credentials.authenticator();
+    let reviews = reviews::paths(&authenticators, authorizer, audiences, registry.admission());
+    let reviews = reviews.into_iter();
     let health = ComponentStatusStore::new(stores.component_probes());
     let others = reviews.chain([Arc::new(health) as Arc<dyn RestStorage>]);
     registry.add_others(others);

@@ -139,7 +139,10 @@ impl Registry {
         };
         options.admission = admission(
             &admission_plugins,
-            (authorizer.as_ref(), hooks.as_ref()),
+            Deciders {
+                authorizer: authorizer.as_ref(),
+                hooks: hooks.as_ref(),
+            },
             (definitions, definition_cache),
             &resources,
             &options,
@@ -162,6 +165,11 @@ impl Registry {
             completeness: Arc::default(),
             former: Arc::default(),
         }
+    }
+
+    /// Returns the admission chain, for paths that store nothing.
+    pub fn admission(&self) -> &Admission {
+        &self.options.admission
     }
 
     /// Returns the allocators of Services, if allocation is on.
@@ -297,10 +305,17 @@ fn store(
     Arc::new(RegistryStore::new(definition, storages, options))
 }
 
+/// The parts outside of the store that plugins ask.
+#[derive(Clone, Copy)]
+struct Deciders<'d> {
+    authorizer: Option<&'d Arc<dyn Authorizer>>,
+    hooks: Option<&'d HookSources>,
+}
+
 /// Creates the admission chain. Stores that plugins read from have no admission of their own.
 fn admission(
     names: &[&'static str],
-    (authorizer, hooks): (Option<&Arc<dyn Authorizer>>, Option<&HookSources>),
+    deciders: Deciders<'_>,
     definitions: (DefinitionLimits, Option<CacherHandle>),
     resources: &[StoredVersion],
     options: &StoreOptions,
@@ -322,8 +337,8 @@ fn admission(
     let sources = Sources {
         namespaces: namespaces.as_ref(),
         clients: &clients,
-        authorizer,
-        hooks,
+        authorizer: deciders.authorizer,
+        hooks: deciders.hooks,
     };
     let mut plugins = admission::built(names, sources);
     plugins.extend(namespaces.map(|namespaces| {

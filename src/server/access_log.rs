@@ -2,15 +2,19 @@
 //!
 //! The failures are those that an operator looks for: 403, 429, and errors of the daemon itself. A
 //! 404 or a 409 is part of normal operation, and refused logins have their own lines. The rate of
-//! failure lines is limited, because anybody can cause them.
+//! failure lines is limited, because anybody can cause them: what the authorizers refuse gets one
+//! line a minute for each client and user.
 
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use parking_lot::Mutex;
 
 use super::filters::in_flight::is_probe;
+use crate::addresses::network;
 use crate::api::request_info::RequestInfo;
+use crate::auth::{Omitted, RefusalLines};
 use crate::config::AccessLogMode;
 
 /// The limit on failure lines per second.
@@ -24,6 +28,8 @@ const TEXT_CHARS_MAX: usize = 256;
 pub struct AccessLog {
     mode: AccessLogMode,
     rate: Mutex<Rate>,
+    /// The lines about requests that the authorizers refuse.
+    refusals: RefusalLines,
 }
 
 /// The number of lines written in the current second.
@@ -45,6 +51,10 @@ pub struct LoggedRequest<'r> {
     pub info: Option<&'r RequestInfo>,
     /// The name of the object in the body, or its generated name.
     pub name: Option<&'r str>,
+    /// The address of the client.
+    pub peer: Option<IpAddr>,
+    /// Whether an authorizer has refused the request.
+    pub is_refused: bool,
 }
 
 impl AccessLog {
@@ -57,6 +67,7 @@ impl AccessLog {
                 lines: 0,
                 untold: 0,
             }),
+            refusals: RefusalLines::default(),
         }
     }
 
@@ -72,14 +83,10 @@ impl AccessLog {
 
     /// Writes the line of a request, unless the rate limit drops it.
     pub fn write(&self, request: &LoggedRequest<'_>, code: StatusCode, took: Duration) {
-        let untold = match self.mode {
-            AccessLogMode::All => 0,
-            _ => match self.rate.lock().turn(Instant::now()) {
-                Some(untold) => untold,
-                None => return,
-            },
+        let Some(Omitted { count, within }) = self.turn(request) else {
+            return;
         };
-        let untold = (untold > 0).then_some(untold);
+        let untold = (count > 0).then_some(count);
         let unknown = RequestInfo::default();
         let info = request.info.unwrap_or(&unknown);
         let names = [info.name.as_str(), request.name.unwrap_or_default()];
@@ -90,6 +97,7 @@ impl AccessLog {
         };
         tracing::info!(
             audit_id = request.audit_id,
+            peer = request.peer.map(tracing::field::display),
             user = request.user.and_then(text),
             verb = %info.verb,
             group = text(&info.group),
@@ -101,8 +109,29 @@ impl AccessLog {
             code = code.as_u16(),
             milliseconds = took.as_micros() as f64 / 1e3,
             untold,
+            within,
             "request"
         );
+    }
+}
+
+impl AccessLog {
+    /// Returns `None` if a request gets no line. Refusals of the authorizers have one line a
+    /// minute for each client and user, since a client that is refused often goes on.
+    fn turn(&self, request: &LoggedRequest<'_>) -> Option<Omitted> {
+        let none = Omitted {
+            count: 0,
+            within: None,
+        };
+        if self.mode == AccessLogMode::All {
+            return Some(none);
+        }
+        if request.is_refused {
+            let peer = request.peer.map(network);
+            return self.refusals.turn((peer, request.user));
+        }
+        let count = self.rate.lock().turn(Instant::now())?;
+        Some(Omitted { count, ..none })
     }
 }
 

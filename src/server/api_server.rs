@@ -6,6 +6,7 @@ use actors::engine::Engine;
 use actors::supervisor::ActorSystem;
 use jiff::Timestamp;
 
+use crate::auth::impersonation::Impersonations;
 use crate::auth::{AdminError, Authenticators, Authorizer, RefusedLogins};
 use crate::config::AccessLogMode;
 use crate::registry::{Completeness, Registry};
@@ -88,6 +89,8 @@ pub struct ApiServer {
     /// The requests that continue without their clients.
     pub(in crate::server) unattended: Arc<Unattended>,
     pub(in crate::server) refused_logins: RefusedLogins,
+    /// Decides who may act as whom.
+    pub(in crate::server) impersonations: Impersonations,
     pub(in crate::server) in_flight: Arc<InFlight>,
     /// The limit on open watches.
     pub(in crate::server) watch_seats: Arc<Seats>,
@@ -186,6 +189,7 @@ impl ApiServer {
             large_requests: parts.large_requests,
             unattended: Arc::default(),
             refused_logins: RefusedLogins::default(),
+            impersonations: Impersonations::new(parts.features.constrained_impersonation),
             in_flight,
             watch_seats: Seats::new(parts.limits.watches),
             compressed_runs: Arc::default(),

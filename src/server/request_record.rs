@@ -1,6 +1,7 @@
 //! The facts about a request that the access log and the audit log need.
 
 use std::cell::{Cell, OnceCell};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,10 +15,12 @@ use crate::api::annotations::Annotations;
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
 use crate::api::warnings::Warnings;
+use crate::auth::impersonation::Impersonation;
 use crate::auth::{Authorization, Notes};
 use crate::server::access_log::LoggedRequest;
 use crate::server::audit::{Afterwards, Holds, Subject, Trail};
 use crate::server::respond::Answer;
+use crate::transport::ConnectionFacts;
 
 /// One request, from its headers to its response.
 pub struct RequestRecord {
@@ -29,8 +32,12 @@ pub struct RequestRecord {
     pub subject: Arc<Subject>,
     /// The length of the body in bytes, once it was read.
     pub body_bytes: Cell<Option<usize>>,
+    /// Whether an authorizer has refused the request.
+    pub(in crate::server) is_refused: Cell<bool>,
     began: Instant,
     info: OnceCell<RequestInfo>,
+    /// The address of the client.
+    peer: Cell<Option<IpAddr>>,
     /// The authenticated user.
     user: OnceCell<Arc<UserInfo>>,
     /// `None` without an audit log.
@@ -44,6 +51,8 @@ impl RequestRecord {
             audit_id,
             warnings: Warnings::default(),
             body_bytes: Cell::new(None),
+            is_refused: Cell::new(false),
+            peer: Cell::new(None),
             began: Instant::now(),
             info: OnceCell::new(),
             user: OnceCell::new(),
@@ -62,6 +71,8 @@ impl RequestRecord {
 
     /// Records the authenticated user; `None` if authentication failed.
     pub(in crate::server) fn authenticated(&self, user: Option<&Arc<UserInfo>>, parts: &Parts) {
+        let facts = parts.extensions.get::<ConnectionFacts>();
+        self.peer.set(facts.map(|facts| facts.peer.ip()));
         if let Some(user) = user {
             // This is called once for each request, so the cell is empty.
             let _ = self.user.set(Arc::clone(user));
@@ -89,13 +100,14 @@ impl RequestRecord {
         self.trail.as_ref().map(|trail| trail.annotations.clone())
     }
 
-    pub(in crate::server) fn impersonates(&self, user: &Arc<UserInfo>) {
+    pub(in crate::server) fn impersonates(&self, other: &Impersonation) {
         if let Some(trail) = &self.trail {
-            trail.impersonates(user);
+            trail.impersonates(other);
         }
     }
 
     pub(in crate::server) fn authorized(&self, answer: &Authorization) {
+        self.is_refused.set(!answer.is_allowed());
         if let Some(trail) = &self.trail {
             trail.authorized(answer);
         }
@@ -129,6 +141,8 @@ impl RequestRecord {
                 user: self.user.get().map(|user| user.name.as_str()),
                 info: self.info.get(),
                 name: self.subject.name(),
+                peer: self.peer.get(),
+                is_refused: self.is_refused.get(),
             };
             server
                 .access_log

@@ -111,10 +111,12 @@ pub async fn upkeep(series: Series) {
     }
 }
 
+/// The bounds of requests that take long.
+const REQUEST_SECONDS: &[f64] = &[0.005, 0.025, 0.1, 1.0, 10.0];
+
 /// The buckets of histograms. They are some of Kubernetes' own where a dashboard reads them: each
 /// bucket is a series for each set of labels, so two dozen would make most of the page.
 fn buckets() -> Vec<(Matcher, &'static [f64])> {
-    const REQUEST_SECONDS: &[f64] = &[0.005, 0.025, 0.1, 1.0, 10.0];
     // Objectives are 1 s, 5 s and 30 s, by scope.
     const OBJECTIVE_SECONDS: &[f64] = &[0.1, 1.0, 5.0, 30.0];
     const READ_WAIT_SECONDS: &[f64] = &[0.005, 0.025, 0.1, 1.0, 3.0];
@@ -150,7 +152,7 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
     const FILTER_SECONDS: &[f64] = &[0.0001, 0.001, 0.01, 0.1, 1.0, 10.0];
     const BODY_BYTES: &[f64] = &[5e4, 2.5e5, 1.05e6, 2.05e6, 3.05e6];
     let full = |name: &str| Matcher::Full(name.to_owned());
-    vec![
+    let mut buckets = vec![
         (full("apiserver_request_duration_seconds"), REQUEST_SECONDS),
         (
             full("apiserver_request_sli_duration_seconds"),
@@ -176,10 +178,6 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
             full("apiserver_request_filter_duration_seconds"),
             FILTER_SECONDS,
         ),
-        (
-            full("node_authorizer_graph_actions_duration_seconds"),
-            FILTER_SECONDS,
-        ),
         (full("apiserver_watch_events_sizes"), EVENT_BYTES),
         (
             full("apiserver_watch_cache_read_wait_seconds"),
@@ -188,6 +186,49 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
         (Matcher::Suffix("_seconds".to_owned()), FINE_SECONDS),
         (Matcher::Suffix("_bytes".to_owned()), RESPONSE_BYTES),
         (Matcher::Suffix("_count".to_owned()), COUNTS),
+    ];
+    let of_access = access_buckets();
+    buckets.extend(of_access.map(|(name, bounds)| (full(name), bounds)));
+    buckets
+}
+
+/// The buckets of histograms of authentication and authorization: some of Kubernetes'.
+fn access_buckets() -> [(&'static str, &'static [f64]); 9] {
+    const DECISION_SECONDS: &[f64] = &[0.001, 0.004, 0.016, 0.064, 0.256, 1.024, 4.096, 16.384];
+    const GRAPH_SECONDS: &[f64] = &eightfold::<4>(0.0001);
+    const CONDITION_SECONDS: &[f64] = &[0.001, 0.005, 0.025, 0.1, 0.25];
+    const TOKEN_SECONDS: &[f64] = &[0.001, 0.01, 0.1, 1.0, 10.0];
+    [
+        ("authentication_duration_seconds", DECISION_SECONDS),
+        ("authorization_duration_seconds", DECISION_SECONDS),
+        (
+            "apiserver_impersonation_attempts_duration_seconds",
+            DECISION_SECONDS,
+        ),
+        (
+            "apiserver_impersonation_authorization_attempts_duration_seconds",
+            DECISION_SECONDS,
+        ),
+        (
+            "authentication_token_cache_request_duration_seconds",
+            REQUEST_SECONDS,
+        ),
+        (
+            "apiserver_authorization_webhook_duration_seconds",
+            REQUEST_SECONDS,
+        ),
+        (
+            "apiserver_authorization_match_condition_evaluation_seconds",
+            CONDITION_SECONDS,
+        ),
+        (
+            "apiserver_authentication_jwt_authenticator_latency_seconds",
+            TOKEN_SECONDS,
+        ),
+        (
+            "node_authorizer_graph_actions_duration_seconds",
+            GRAPH_SECONDS,
+        ),
     ]
 }
 

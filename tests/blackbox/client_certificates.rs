@@ -208,7 +208,7 @@ async fn any_certificate_gets_an_answer_and_those_that_go_accepts_a_user_api_277
             "the key of the client certificate is of an unknown kind or size",
         ),
     ];
-    // The log takes five refusals in a row and then one each ten seconds: one of each.
+    // The log has a line for each sort of refusal.
     for over in [Target::clone, Target::over_tls12] {
         for (client, _) in &bad {
             let answer = over(&client.of(&daemon)).client().attempt(asked()).await;

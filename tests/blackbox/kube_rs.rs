@@ -31,13 +31,18 @@ pub async fn client(daemon: &Daemon) -> Client {
 
 /// A client that reaches the daemon some other way.
 async fn client_over(daemon: &Daemon, way: Option<&Proxy>) -> Client {
-    // Whoever else in the process chose one first chose the same.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let mut kubeconfig = Kubeconfig::read_from(daemon.kubeconfig()).unwrap();
     if let Some(way) = way {
         let cluster = kubeconfig.clusters[0].cluster.as_mut().unwrap();
         cluster.server = Some(format!("https://{}", way.address));
     }
+    client_by(kubeconfig).await
+}
+
+/// A client of the user of a kubeconfig.
+pub async fn client_by(kubeconfig: Kubeconfig) -> Client {
+    // Whoever else in the process chose one first chose the same.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options)
         .await

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use crate::custom_resources::over_each;
-use crate::harness::Daemon;
 use crate::harness::not_run::not_run;
+use crate::harness::{AS_INSTALLED, Daemon};
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -40,10 +40,31 @@ async fn is_as_recorded(name: &str) {
 }
 
 async fn is_as_recorded_with(daemon: &Daemon, name: &str) {
+    let (script, mode) = name.split_once('-').unwrap_or((name, ""));
+    prints(daemon, script, mode, &[name]).await;
+}
+
+/// The same, but the client runs under a service account that may do no more than it needs. What
+/// it is refused without one of these rights is recorded separately.
+async fn is_as_recorded_under_an_account(name: &str) {
+    let daemon = Daemon::with(&[AS_INSTALLED]).await;
+    let (script, mode) = name.split_once('-').unwrap_or((name, ""));
+    let mode = format!("{mode}-account");
+    let refused = format!("{name}-refused");
+    prints(
+        &daemon,
+        script,
+        mode.trim_start_matches('-'),
+        &[&refused, name],
+    )
+    .await;
+}
+
+/// Runs a script and compares what it prints with what was recorded in these files.
+async fn prints(daemon: &Daemon, script: &str, mode: &str, names: &[&str]) {
     let Some(packages) = packages() else { return };
     let home = tempfile::tempdir().unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
-    let (script, mode) = name.split_once('-').unwrap_or((name, ""));
     let mut command = Command::new("python3");
     command
         .arg("-B")
@@ -58,12 +79,15 @@ async fn is_as_recorded_with(daemon: &Daemon, name: &str) {
     let output = tokio::time::timeout(TIMEOUT, command.output()).await;
     let output = output.expect("the script ends in time").unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{name}: {errors}");
+    assert!(output.status.success(), "{script} {mode}: {errors}");
     let printed = String::from_utf8(output.stdout).unwrap();
-    let recorded = folder.join("recorded").join(name).with_extension("jsonl");
-    let recorded = std::fs::read_to_string(recorded).unwrap();
+    let recorded = names.iter().map(|name| {
+        let path = folder.join("recorded").join(name).with_extension("jsonl");
+        std::fs::read_to_string(path).unwrap()
+    });
+    let recorded: String = recorded.collect();
     for (printed, recorded) in printed.lines().zip(recorded.lines()) {
-        assert_eq!(printed, recorded, "{name}: {errors}");
+        assert_eq!(printed, recorded, "{script} {mode}: {errors}");
     }
     assert_eq!(printed.lines().count(), recorded.lines().count());
 }
@@ -78,6 +102,17 @@ async fn helm_installs_upgrades_rolls_back_and_uninstalls_by_server_side_apply()
 #[tokio::test]
 async fn helm_installs_upgrades_rolls_back_and_uninstalls_by_patches_of_its_own() {
     is_as_recorded("helm_releases-client").await;
+}
+
+/// AC-31, AC-61: a tenant who may write the objects of the chart in one namespace.
+#[tokio::test]
+async fn helm_works_under_an_account_by_server_side_apply_ac_27() {
+    is_as_recorded_under_an_account("helm_releases-server").await;
+}
+
+#[tokio::test]
+async fn helm_works_under_an_account_by_patches_of_its_own_ac_27() {
+    is_as_recorded_under_an_account("helm_releases-client").await;
 }
 
 /// CRD-60, CRD-220: definitions in a chart's folder `crds`, and objects of them, by server-side
@@ -107,6 +142,12 @@ async fn kr8s_creates_applies_patches_watches_and_deletes() {
 #[tokio::test]
 async fn an_operator_of_kopf_makes_changes_and_releases_objects() {
     is_as_recorded("kopf_operator").await;
+}
+
+/// AC-27, AC-30: an operator that may do what it needs in one namespace, and no more.
+#[tokio::test]
+async fn an_operator_of_kopf_works_under_an_account_ac_27() {
+    is_as_recorded_under_an_account("kopf_operator").await;
 }
 
 /// CRD-69, CRD-101, CRD-185: an operator of a kind that is defined while it runs, with handlers of

@@ -31,7 +31,7 @@ fn encoded(bytes: &[u8]) -> String {
 }
 
 /// The two numbers of a signature, without the form that certificates give them.
-fn plain(signature: &[u8]) -> Vec<u8> {
+pub fn plain(signature: &[u8]) -> Vec<u8> {
     let numbers = yasna::parse_der(signature, |reader| {
         reader.read_sequence(|reader| {
             let mut number = || reader.next().read_bigint_bytes().map(|(bytes, _)| bytes);

@@ -1,6 +1,9 @@
 //! The permissions of users from a token file, and of impersonated users.
 
-use serde_json::Value;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
 
 use crate::harness::{CONFIGMAPS, Call, Daemon, Kubectl, Protocol, body, configmap};
 
@@ -244,4 +247,158 @@ async fn kubectl_works_as_somebody_else_and_says_what_they_may_not_api_284() {
                         cannot impersonate-on:user-info:list resource \"configmaps\"";
         assert!(said.contains(sentence), "{said}");
     }
+}
+
+/// Each request is an event, and the metrics count what was tried and what was asked.
+#[tokio::test]
+async fn impersonation_is_audited_and_counted_by_its_mode_ac_75_ac_78() {
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, log) = (folder.path().join("policy"), folder.path().join("log"));
+    let text = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
+    std::fs::write(&policy, text).unwrap();
+    let policy = format!("--audit-policy-file={}", policy.display());
+    let path = format!("--audit-log-path={}", log.display());
+    let users = "t-bob,bob,1\nt-eve,eve,2\n";
+    let daemon = Daemon::with_users(users, &[&policy, &path]).await;
+    let admin = daemon.client();
+    // Bob may act as ada to list config maps; eve may be ada by the old verb.
+    let group = "authentication.k8s.io";
+    for (name, user, rules) in [
+        (
+            "constrained",
+            "bob",
+            json!([
+                {"apiGroups": [""], "resources": ["configmaps"],
+                 "verbs": ["impersonate-on:user-info:list"]},
+                {"apiGroups": [group], "resources": ["users"], "resourceNames": ["ada"],
+                 "verbs": ["impersonate:user-info"]},
+            ]),
+        ),
+        (
+            "legacy",
+            "eve",
+            json!([{
+                "apiGroups": [""], "resources": ["users"], "resourceNames": ["ada"],
+                "verbs": ["impersonate"],
+            }]),
+        ),
+    ] {
+        let rbac = "/apis/rbac.authorization.k8s.io/v1";
+        let role = json!({"metadata": {"name": name}, "rules": rules});
+        let binding = json!({
+            "metadata": {"name": name},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name,
+            },
+            "subjects": [{
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user,
+            }],
+        });
+        let roles = format!("{rbac}/clusterroles");
+        admin.call(Call::post(&roles, &role)).await.expect(201);
+        let bindings = format!("{rbac}/clusterrolebindings");
+        admin
+            .call(Call::post(&bindings, &binding))
+            .await
+            .expect(201);
+    }
+    let asked = async |user: &str, agent: &str, path: &str| {
+        let target = daemon.target().with_token(&format!("t-{user}"));
+        let call = Call::get(path).header("impersonate-user", "ada");
+        let answer = target.client().call(call.header("user-agent", agent)).await;
+        let said = answer.json()["message"].as_str().unwrap().to_owned();
+        assert_eq!(answer.status, 403);
+        said
+    };
+    // Ada may not list them, and is refused as herself.
+    for agent in ["bob-one", "bob-two"] {
+        let said = asked("bob", agent, CONFIGMAPS).await;
+        assert!(said.contains("User \"ada\" cannot list"), "{said}");
+    }
+    let said = asked("eve", "eve-one", CONFIGMAPS).await;
+    assert!(said.contains("User \"ada\" cannot list"), "{said}");
+    let said = asked("bob", "bob-three", "/api/v1/secrets").await;
+    assert!(
+        said.contains("User \"bob\" cannot impersonate-on:user-info:list"),
+        "{said}"
+    );
+
+    let events = events_of(&log, 4).await;
+    for (agent, user, constraint) in [
+        ("bob-one", Some("ada"), Some("impersonate:user-info")),
+        ("bob-two", Some("ada"), Some("impersonate:user-info")),
+        ("eve-one", Some("ada"), None),
+        ("bob-three", None, None),
+    ] {
+        let event = events.iter().find(|event| event["userAgent"] == agent);
+        let event = event.unwrap_or_else(|| panic!("no event of {agent}"));
+        let impersonated = event["impersonatedUser"]["username"].as_str();
+        assert_eq!(impersonated, user, "{event}");
+        let shown = &event["authenticationMetadata"]["impersonationConstraint"];
+        assert_eq!(shown.as_str(), constraint, "{event}");
+        // A refused impersonation was not authorized as a request.
+        let decision = &event["annotations"]["authorization.k8s.io/decision"];
+        assert_eq!(decision.as_str(), user.map(|_| "forbid"), "{event}");
+    }
+    let name = "apiserver_impersonation_attempts_total";
+    let checks = "apiserver_impersonation_authorization_attempts_total";
+    for (series, count) in [
+        (
+            format!("{name}{{mode=\"user-info\",decision=\"allowed\"}}"),
+            2,
+        ),
+        (format!("{name}{{mode=\"legacy\",decision=\"allowed\"}}"), 1),
+        (format!("{name}{{mode=\"\",decision=\"denied\"}}"), 1),
+        // The second request of bob was known.
+        (
+            format!("{checks}{{mode=\"user-info\",decision=\"allowed\"}}"),
+            2,
+        ),
+        (
+            format!("{checks}{{mode=\"user-info\",decision=\"denied\"}}"),
+            2,
+        ),
+        (
+            format!("{checks}{{mode=\"legacy\",decision=\"allowed\"}}"),
+            1,
+        ),
+        (
+            format!("{checks}{{mode=\"legacy\",decision=\"denied\"}}"),
+            1,
+        ),
+    ] {
+        assert_eq!(daemon.count(&series).await, count, "{series}");
+    }
+    let page = admin.call(Call::get("/metrics")).await.text();
+    for series in [
+        "apiserver_impersonation_attempts_duration_seconds_bucket{mode=\"legacy\",\
+         decision=\"allowed\",le=\"0.001\"}",
+        "authorization_duration_seconds_count{result=\"no-opinion\"}",
+        "authorization_duration_seconds_bucket{result=\"allowed\",le=\"16.384\"}",
+        "authentication_duration_seconds_bucket{result=\"success\",le=\"1.024\"}",
+    ] {
+        assert!(page.contains(series), "{series}");
+    }
+}
+
+/// The events of finished requests that impersonate, once there are so many.
+async fn events_of(log: &Path, count: usize) -> Vec<Value> {
+    for _ in 0..1_000 {
+        let text = std::fs::read_to_string(log).unwrap_or_default();
+        let lines = text
+            .lines()
+            .filter(|line| line.contains("ResponseComplete"));
+        let events = lines.filter_map(|line| serde_json::from_str(line).ok());
+        let agents = ["bob-", "eve-"];
+        let is_own = |event: &Value| {
+            let agent = event["userAgent"].as_str().unwrap_or_default();
+            agents.iter().any(|start| agent.starts_with(start))
+        };
+        let events: Vec<Value> = events.filter(is_own).collect();
+        if events.len() >= count {
+            return events;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the audit log lacks events");
 }

@@ -1,14 +1,18 @@
 """Helm installs, upgrades, rolls back and uninstalls the chart of this folder, and prints what a server holds then.
 
-    PYTHONPATH=... python3 helm_releases.py KUBECONFIG server|client
+    PYTHONPATH=... python3 helm_releases.py KUBECONFIG server|client|server-account|client-account
 
-The last word says who merges: the server (server-side apply) or Helm by three-way patches.
+The last word says who merges: the server (server-side apply) or Helm by three-way patches. With `account` Helm runs
+under a service account that may do no more than it needs. It also fails for lack of each of a few rights, which is
+printed first.
 """
 
+import contextlib
 import sys
 
-from helm_python.errors import HelmError
+from helm_python.errors import HelmError, HelmNotFoundError
 
+from accounts import Account, rule
 from helm_actions import Helm, summary, without_times
 from transcript import Server, Transcript, plain
 
@@ -41,6 +45,24 @@ STRICT = {
 }
 
 
+# What Helm does with the objects of the chart and with its releases.
+VERBS = "get create patch delete"
+RULES = [
+    rule("", "configmaps services serviceaccounts", VERBS),
+    rule("", "secrets", VERBS + " list update"),
+    rule("apps", "deployments", VERBS),
+    rule("batch", "cronjobs", VERBS),
+    rule("networking.k8s.io", "ingresses networkpolicies", VERBS),
+    rule("policy", "poddisruptionbudgets", VERBS),
+    rule("autoscaling", "horizontalpodautoscalers", VERBS),
+    rule("rbac.authorization.k8s.io", "roles rolebindings", VERBS),
+    # The chart's role gives them.
+    rule("", "configmaps", "get list watch"),
+]
+# Without each of these rights an installation fails.
+LACKING = [("secrets", "create"), ("deployments", "get"), ("deployments", "create"), ("configmaps", "list")]
+
+
 def held(server):
     """All objects of the chart and its releases, without what releases say."""
     objects = []
@@ -58,10 +80,16 @@ def held(server):
 
 
 def main():
-    kubeconfig, merging = sys.argv[1:]
-    helm = Helm(kubeconfig, "chart", NAME, merging == "server")
+    kubeconfig, mode = sys.argv[1:]
+    merging, _, account = mode.partition("-")
     server = Server(kubeconfig)
-    transcript = Transcript()
+    transcript, refusals = Transcript(), Transcript()
+    if account:
+        account = Account(server, "tenant", RULES)
+        kubeconfig = account.kubeconfig
+    helm = Helm(kubeconfig, "chart", NAME, merging == "server")
+    if account:
+        fail_to_install(account, helm, refusals)
     deployment = f"/apis/apps/v1{NAMESPACE}deployments/{NAME}"
 
     def holds(step):
@@ -104,8 +132,35 @@ def main():
     # Hooks stay.
     holds("uninstalled")
     server.call("DELETE", f"/api/v1{NAMESPACE}configmaps/{NAME}-opened")
+    if account:
+        fail_to_change(account, helm, refusals)
+        server.call("DELETE", f"/api/v1{NAMESPACE}configmaps/{NAME}-opened")
+        account.remove()
     helm.config.close()
+    refusals.print()
     transcript.print()
+
+
+def fail_to_install(account, helm, refusals):
+    """Each installation lacks a right, and is removed by its tenant who then has all again."""
+    for resource, verb in LACKING:
+        account.lacks(resource, verb)
+        refusals.refused(f"install without {verb} of {resource}", HelmError, lambda: helm.install({}))
+        account.has_all()
+        with contextlib.suppress(HelmNotFoundError):
+            helm.config.uninstall(NAME)
+
+
+def fail_to_change(account, helm, refusals):
+    """An upgrade and the end of a release lack a right."""
+    helm.install({})
+    account.lacks("deployments", "patch")
+    refusals.refused("upgrade without patch of deployments", HelmError, lambda: helm.upgrade(STRICT))
+    account.has_all()
+    account.lacks("services", "delete")
+    refusals.refused("uninstall without delete of services", HelmError, lambda: helm.config.uninstall(NAME))
+    account.has_all()
+    helm.config.uninstall(NAME)
 
 
 def fault(helm):

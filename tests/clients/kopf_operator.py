@@ -1,16 +1,23 @@
 """kopf runs an operator of ConfigMaps, each of which gets a Secret, and prints what becomes of them.
 
-    PYTHONPATH=... python3 kopf_operator.py KUBECONFIG
+    PYTHONPATH=... python3 kopf_operator.py KUBECONFIG [account]
+
+With `account` the operator runs under a service account that may do no more than it needs. It first lacks each of
+these rights, and what it logs then is printed first.
 """
 
 import base64
+import contextlib
 import json
+import logging
+import re
 import sys
 import threading
 import time
 
 import kopf
 
+from accounts import Account, rule
 from transcript import Server, Transcript, plain
 
 NAME = "clients-kopf"
@@ -19,15 +26,24 @@ CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 SECRETS = "/api/v1/namespaces/default/secrets"
 EVENTS = "/api/v1/namespaces/default/events"
 SECONDS = 60
+RULES = [
+    rule("", "configmaps", "list watch patch"),
+    rule("", "secrets", "create patch"),
+    rule("", "events", "create"),
+]
+LACKING = [("configmaps", "patch"), ("secrets", "create"), ("events", "create"), ("configmaps", "list")]
 
 server = Server(sys.argv[1])
+account = Account(server, NAME, RULES) if sys.argv[2:] == ["account"] else None
+# Who the operator is.
+own = account.server if account else server
 registry = kopf.OperatorRegistry()
 is_released = threading.Event()
 
 
 @kopf.on.login(registry=registry)
 def login(**_):
-    return kopf.ConnectionInfo(server=server.url, token=server.token, insecure=True)
+    return kopf.ConnectionInfo(server=own.url, token=own.token, insecure=True)
 
 
 @kopf.on.startup(registry=registry)
@@ -35,6 +51,11 @@ def configure(settings, **_):
     # ConfigMaps have no status.
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage()
     settings.posting.loggers = False
+    if account:
+        # It may read neither namespaces nor definitions of custom resources.
+        settings.scanning.disabled = True
+        settings.networking.error_backoffs = [0.1]
+        settings.queueing.error_delays = [0.1]
 
 
 @kopf.on.create("configmaps", labels=LABELS, registry=registry)
@@ -46,14 +67,16 @@ def make_secret(body, spec, name, **_):
         "data": encoded(body["data"]),
     }
     kopf.adopt(secret, owner=body)
-    made = server.call("POST", SECRETS, secret)
+    made = own.call("POST", SECRETS, secret)
+    if made["kind"] == "Status":
+        raise kopf.TemporaryError(made["message"], delay=0.5)
     kopf.info(body, reason="Made", message=f"made {made['kind']} {name}")
 
 
 @kopf.on.update("configmaps", labels=LABELS, field="data", registry=registry)
 def change_secret(name, new, **_):
     patch = {"data": encoded(new)}
-    server.call("PATCH", f"{SECRETS}/{name}", patch, "application/merge-patch+json")
+    own.call("PATCH", f"{SECRETS}/{name}", patch, "application/merge-patch+json")
 
 
 @kopf.on.delete("configmaps", labels=LABELS, registry=registry)
@@ -116,7 +139,53 @@ def steps(transcript):
     server.call("DELETE", secret)
 
 
-def main():
+class Refusals(logging.Handler):
+    """What kube-apiserver says in the log of the operator about rights that it lacks."""
+
+    refusal = re.compile(r'(configmaps|secrets|events)( "[^"]*")? is forbidden: .*? in the namespace "default"')
+
+    def __init__(self):
+        super().__init__()
+        self.messages = set()
+
+    def emit(self, record):
+        text = record.getMessage()
+        if record.exc_info:
+            text += f" {record.exc_info[1]}"
+        if found := self.refusal.search(text):
+            self.messages.add(found.group())
+
+
+def fail(refusals):
+    """The operator lacks a right, says so, and goes on when it has the right."""
+    logged = Refusals()
+    logging.getLogger().addHandler(logged)
+    path = f"{CONFIGMAPS}/{NAME}"
+    is_released.set()
+    for resource, verb in LACKING:
+        logged.messages.clear()
+        account.lacks(resource, verb)
+        with running():
+            server.call("POST", CONFIGMAPS, {"metadata": {"name": NAME, "labels": LABELS}, "data": {"k": "one"}})
+            end = time.monotonic() + SECONDS
+            while not logged.messages and time.monotonic() < end:
+                time.sleep(0.1)
+            refusals.add(f"without {verb} of {resource}", sorted(logged.messages))
+            account.has_all()
+            # The operator does not try again what it may not do, until there is a change.
+            server.call("PATCH", path, {"metadata": {"labels": {"right": verb}}}, "application/merge-patch+json")
+            until("a handled object", path, handled)
+            server.call("DELETE", path)
+            until("its end", path, lambda found: found.get("code") == 404)
+            server.call("DELETE", f"{SECRETS}/{NAME}")
+    is_released.clear()
+    for event in server.call("GET", f"{EVENTS}?fieldSelector=involvedObject.name={NAME}")["items"]:
+        server.call("DELETE", f"{EVENTS}/{event['metadata']['name']}")
+
+
+@contextlib.contextmanager
+def running():
+    """The operator, which runs meanwhile."""
     ready, stop = threading.Event(), threading.Event()
     operator = threading.Thread(
         target=kopf.run,
@@ -129,14 +198,24 @@ def main():
         },
     )
     operator.start()
-    transcript = Transcript()
     try:
         if not ready.wait(SECONDS):
             raise AssertionError("the operator does not start")
-        steps(transcript)
+        yield
     finally:
         stop.set()
         operator.join()
+
+
+def main():
+    transcript, refusals = Transcript(), Transcript()
+    if account:
+        fail(refusals)
+    with running():
+        steps(transcript)
+    if account:
+        account.remove()
+    refusals.print()
     transcript.print()
 
 

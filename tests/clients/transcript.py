@@ -11,9 +11,12 @@ The scripts of this folder print it. tests/clients/recorded has what they print 
     python3 kr8s_objects.py KUBECONFIG > recorded/kr8s_objects.jsonl
     python3 kopf_operator.py KUBECONFIG > recorded/kopf_operator.jsonl
     python3 kopf_custom.py KUBECONFIG > recorded/kopf_custom.jsonl
+    python3 helm_releases.py KUBECONFIG server-account | head -6 > recorded/helm_releases-server-refused.jsonl
+    python3 helm_releases.py KUBECONFIG client-account | head -6 > recorded/helm_releases-client-refused.jsonl
+    python3 kopf_operator.py KUBECONFIG account | head -4 > recorded/kopf_operator-refused.jsonl
 
-helm_definitions was recorded with Helm's option disable_openapi_validation, because that kube-apiserver was built
-without a readable OpenAPI v2. The daemon's is read and used.
+helm_definitions and what Helm is refused were recorded with Helm's option disable_openapi_validation, because that
+kube-apiserver was built without a readable OpenAPI v2. The daemon's is read and used.
 """
 
 import json
@@ -32,10 +35,9 @@ class Server:
 
     def __init__(self, kubeconfig):
         with open(kubeconfig) as file:
-            config = yaml.safe_load(file)
-        cluster = config["clusters"][0]["cluster"]
-        self.url = cluster["server"]
-        self.token = config["users"][0]["user"]["token"]
+            self.config = yaml.safe_load(file)
+        self.url = self.config["clusters"][0]["cluster"]["server"]
+        self.token = self.config["users"][0]["user"]["token"]
         self.context = ssl.create_default_context()
         # Who is at the other end is tested elsewhere.
         self.context.check_hostname = False

@@ -189,7 +189,15 @@ const DAEMON: Table = &[
     // Issuers of tokens are asked for their keys.
     (
         "auth",
-        &["api", "schema", "files", "clock", "x509", "egress"],
+        &[
+            "addresses",
+            "api",
+            "schema",
+            "files",
+            "clock",
+            "x509",
+            "egress",
+        ],
     ),
     (
         "admission",
@@ -250,6 +258,7 @@ const DAEMON: Table = &[
     (
         "server",
         &[
+            "addresses",
             "api",
             "kinds",
             "registry",

@@ -76,7 +76,7 @@ fn the_page_about_security_names_tests_that_there_are() {
             }
             continue;
         }
-        let path = root().join(format!("tests/blackbox/{module}.rs"));
+        let path = root().join(format!("tests/blackbox/{}.rs", module.replace("::", "/")));
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         seen += 1;
         if !text.contains(&format!("fn {test}(")) {

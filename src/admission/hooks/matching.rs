@@ -1,13 +1,11 @@
 //! Which requests the rules and selectors of a hook are for (HK-7 to HK-12). Pure, except that the
 //! labels of a namespace are read.
 
-use std::sync::Arc;
-
 use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::super::client::ResourceClient;
-use super::shown::Form;
+use super::shown::{AskedIn, Form};
 use super::{namespace_of, operation_name};
 use crate::admission::{Attributes, Operation};
 use crate::api::field::Field;
@@ -61,15 +59,6 @@ impl<'r> Named<'r> {
             plural: &definition.plural,
         }
     }
-}
-
-/// The version of a resource in which a hook is asked.
-#[derive(Clone, Debug)]
-pub enum AskedIn {
-    /// That of the request.
-    Request,
-    /// Another one, in which the objects are converted before the hook sees them.
-    Other(Arc<ResourceDefinition>),
 }
 
 impl Rule {

@@ -2,13 +2,22 @@
 //! Pure.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use super::matching::AskedIn;
 use crate::admission::Attributes;
 use crate::api::object::Object;
 use crate::api::resource::{ResourceDefinition, Scaling, convert};
 use crate::api::schema::Empty;
 use crate::api::status::Status;
+
+/// The version of a resource in which a hook is asked.
+#[derive(Clone, Debug)]
+pub enum AskedIn {
+    /// That of the request.
+    Request,
+    /// Another one, in which the objects are converted before the hook sees them.
+    Other(Arc<ResourceDefinition>),
+}
 
 /// The form in which a hook sees the objects of a request.
 #[derive(Clone, Copy)]

@@ -1,10 +1,15 @@
 //! Tests which users may impersonate whom, and which requests are refused.
 
 use std::future::ready;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use http::Method;
 
+use http::header::{HeaderName, HeaderValue};
+
+use super::check::fault_of;
+use super::mode::NODE_OF_TOKEN;
 use super::*;
 use crate::api::options::Query;
 use crate::api::request_info::RequestInfo;
@@ -58,8 +63,10 @@ fn asked_with(
     let info = RequestInfo::parse(&Method::GET, path, false, "").unwrap();
     let query = Query::default();
     let attributes = Attributes::of(&bob, &info, &query);
-    let found = impersonated(headers, is_constrained, &attributes, grants);
+    let impersonations = Impersonations::new(is_constrained);
+    let found = impersonations.impersonated(headers, &attributes, grants);
     let found = found.now_or_never().unwrap();
+    let found = found.map(|found| found.map(|found| (*found.user).clone()));
     found.map_err(|status| (status.code, status.message))
 }
 
@@ -257,6 +264,13 @@ fn nodes_and_service_accounts_have_groups_of_their_own_api_281_api_285() {
     assert_eq!(user(&given, &ALL).groups, crew);
 }
 
+/// Returns the names of the modes that apply.
+fn modes(wanted: &UserInfo, requester: &UserInfo) -> Vec<&'static str> {
+    let applying = Mode::ALL.into_iter();
+    let applying = applying.filter(|mode| mode.applies(wanted, requester));
+    applying.map(Mode::name).collect()
+}
+
 /// A service account may have the right to act as the node of its own pod.
 #[test]
 fn a_token_may_act_as_its_node_ac_76() {
@@ -268,10 +282,10 @@ fn a_token_may_act_as_its_node_ac_76() {
             name: "system:node:n".to_owned(),
             ..UserInfo::default()
         };
-        constrained_modes(&wanted, &account)
+        modes(&wanted, &account)
     };
-    assert_eq!(own("n"), ["associated-node", "arbitrary-node"]);
-    assert_eq!(own("m"), ["arbitrary-node"]);
+    assert_eq!(own("n"), ["associated-node", "arbitrary-node", "legacy"]);
+    assert_eq!(own("m"), ["arbitrary-node", "legacy"]);
     // Others than service accounts have no node.
     let mut user = UserInfo::authenticated("bob", Vec::new());
     let extra = [(NODE_OF_TOKEN.to_owned(), vec!["n".to_owned()])];
@@ -280,7 +294,7 @@ fn a_token_may_act_as_its_node_ac_76() {
         name: "system:node:n".to_owned(),
         ..UserInfo::default()
     };
-    assert_eq!(constrained_modes(&wanted, &user), ["arbitrary-node"]);
+    assert_eq!(modes(&wanted, &user), ["arbitrary-node", "legacy"]);
 }
 
 /// AC-78: the reasons why a part of a user can't be impersonated in a constrained mode.
@@ -356,4 +370,155 @@ fn of_two_refusals_the_first_is_told_api_285_api_290() {
         let given = [("Impersonate-User", user), ("Impersonate-Group", group)];
         assert_eq!(refused(&given, &Grants(&[])), (403, text.to_owned()));
     }
+}
+
+/// Counts questions, and allows what the test says at the time.
+struct Switch {
+    is_on: AtomicBool,
+    questions: AtomicUsize,
+    refuses: &'static str,
+}
+
+impl Authorizer for Switch {
+    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Authorization> {
+        self.questions.fetch_add(1, Ordering::Relaxed);
+        let mut refused = self.refuses.split_ascii_whitespace();
+        let is_refused = refused.any(|name| name == attributes.name);
+        let is_allowed = self.is_on.load(Ordering::Relaxed)
+            && attributes.verb.starts_with("impersonate")
+            && attributes.verb != "impersonate"
+            && !is_refused;
+        ready(Authorization::allow_if(is_allowed)).boxed()
+    }
+}
+
+fn switch(refuses: &'static str) -> Switch {
+    Switch {
+        is_on: AtomicBool::new(true),
+        questions: AtomicUsize::new(0),
+        refuses,
+    }
+}
+
+/// Asks to read a path as another user.
+async fn reads(
+    impersonations: &Impersonations,
+    switch: &Switch,
+    (requester, given, path): (&UserInfo, &[(&'static str, &'static str)], &str),
+) -> Result<Impersonation, u16> {
+    let info = RequestInfo::parse(&Method::GET, path, false, "").unwrap();
+    let query = Query::default();
+    let attributes = Attributes::of(requester, &info, &query);
+    let headers = headers(given);
+    let found = impersonations.impersonated(&headers, &attributes, switch);
+    found
+        .await
+        .map(Option::unwrap)
+        .map_err(|status| status.code)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_mode_allows_counts_for_ten_seconds_for_the_same_request_ac_78() {
+    let (impersonations, switch) = (Impersonations::new(true), switch(""));
+    let bob = UserInfo::authenticated("bob", Vec::new());
+    let ada = &[("Impersonate-User", "ada")][..];
+    let asked = async |requester, given, path| {
+        let before = switch.questions.load(Ordering::Relaxed);
+        let found = reads(&impersonations, &switch, (requester, given, path)).await;
+        let questions = switch.questions.load(Ordering::Relaxed) - before;
+        (found.map(|found| found.constraint), questions)
+    };
+    let yes = Ok(Some("impersonate:user-info"));
+    assert_eq!(asked(&bob, ada, "/api/v1/nodes/n").await, (yes, 2));
+    assert_eq!(asked(&bob, ada, "/api/v1/nodes/n").await, (yes, 0));
+    // The user is known for another action, not for another requester or with another group.
+    assert_eq!(asked(&bob, ada, "/api/v1/nodes/m").await, (yes, 1));
+    let eve = UserInfo::authenticated("eve", Vec::new());
+    assert_eq!(asked(&eve, ada, "/api/v1/nodes/n").await, (yes, 2));
+    let crew = [ada[0], ("Impersonate-Group", "crew")];
+    assert_eq!(asked(&bob, &crew, "/api/v1/nodes/n").await, (yes, 3));
+    switch.is_on.store(false, Ordering::Relaxed);
+    tokio::time::advance(Duration::from_millis(9_990)).await;
+    assert_eq!(asked(&bob, ada, "/api/v1/nodes/n").await, (yes, 0));
+    assert_eq!(asked(&bob, ada, "/api/v1/nodes/o").await.0, Err(403));
+    tokio::time::advance(Duration::from_millis(20)).await;
+    assert_eq!(asked(&bob, ada, "/api/v1/nodes/n").await.0, Err(403));
+}
+
+/// AC-78: a refusal is not kept, and neither are answers of the old verb.
+#[test]
+fn answers_of_the_old_verb_and_refusals_are_not_kept_ac_78() {
+    let impersonations = Impersonations::new(true);
+    let bob = UserInfo::authenticated("bob", Vec::new());
+    let info = RequestInfo::parse(&Method::GET, "/api/v1/nodes/n", false, "").unwrap();
+    let query = Query::default();
+    let attributes = Attributes::of(&bob, &info, &query);
+    let ada = headers(&[("Impersonate-User", "ada")]);
+    let found = |grants: &Grants| {
+        let found = impersonations.impersonated(&ada, &attributes, grants);
+        let found = found.now_or_never().unwrap();
+        found.map(|found| found.unwrap().constraint).ok()
+    };
+    for _ in 0..2 {
+        assert_eq!(found(&Grants(&[])), None);
+        let legacy = Grants(&["impersonate :users :ada"]);
+        assert_eq!(found(&legacy), Some(None));
+    }
+}
+
+/// AC-76: who may be in all groups is asked once about many of them.
+#[tokio::test]
+async fn many_groups_and_extra_values_are_asked_for_at_once_ac_76() {
+    let group = |name| ("Impersonate-Group", name);
+    let user = ("Impersonate-User", "ada");
+    let four = [user, group("a"), group("b"), group("c"), group("d")];
+    let extra = |value| ("Impersonate-Extra-a.b%2fc", value);
+    let extras = [user, extra("a"), extra("b"), extra("c"), extra("d")];
+    let bob = UserInfo::authenticated("bob", Vec::new());
+    for (given, refuses, questions) in [
+        (&four[..], "", 3),
+        (&four, "*", 7),
+        (&four[..4], "", 5),
+        (&extras, "", 3),
+        (&extras, "*", 7),
+        (&extras[..4], "", 5),
+    ] {
+        let (impersonations, switch) = (Impersonations::new(true), switch(refuses));
+        let found = reads(&impersonations, &switch, (&bob, given, "/api/v1/nodes"));
+        found.await.unwrap();
+        let asked = switch.questions.load(Ordering::Relaxed);
+        assert_eq!(asked, questions, "{given:?} {refuses}");
+    }
+    let (impersonations, switch) = (Impersonations::new(true), switch("* c"));
+    let found = reads(&impersonations, &switch, (&bob, &four, "/api/v1/nodes"));
+    assert_eq!(found.await.unwrap_err(), 403);
+}
+
+/// AC-76: the pods of an account share the answer, and each is the node of its own.
+#[tokio::test]
+async fn pods_of_an_account_share_the_answer_and_act_as_their_own_nodes_ac_76_ac_78() {
+    let (impersonations, switch) = (Impersonations::new(true), switch(""));
+    let pod = |node: &str| {
+        let mut account = UserInfo::authenticated("system:serviceaccount:e:sa", Vec::new());
+        let extra = [(NODE_OF_TOKEN.to_owned(), vec![node.to_owned()])];
+        account.extra.extend(extra);
+        account
+    };
+    for (node, header, questions) in [("n", "system:node:n", 2), ("m", "system:node:m", 2)] {
+        let given = [("Impersonate-User", header)];
+        let pod = pod(node);
+        let found = reads(&impersonations, &switch, (&pod, &given, "/api/v1/nodes"));
+        let found = found.await.unwrap();
+        assert_eq!(found.user.name, header);
+        assert_eq!(found.user.groups, ["system:nodes", "system:authenticated"]);
+        assert_eq!(found.constraint, Some("impersonate:associated-node"));
+        assert_eq!(switch.questions.load(Ordering::Relaxed), questions);
+    }
+    // Another node than that of the token takes another right, which is asked for.
+    let given = [("Impersonate-User", "system:node:m")];
+    let pod = pod("n");
+    let found = reads(&impersonations, &switch, (&pod, &given, "/api/v1/nodes"));
+    let constraint = found.await.unwrap().constraint;
+    assert_eq!(constraint, Some("impersonate:arbitrary-node"));
+    assert_eq!(switch.questions.load(Ordering::Relaxed), 4);
 }

@@ -9,6 +9,9 @@ use crate::api::text::quoting::go_quote;
 /// The lists of a rule multiply, so a small body can name billions of rights.
 const COMPARISONS_MAX: usize = 4_000_000;
 
+/// The number of rules of an author that one check compares. Each takes some hundred bytes.
+const HELD_MAX: usize = 50_000;
+
 /// The number of lines that a refusal has about missing rights.
 const LINES_MAX: usize = 1000;
 
@@ -46,6 +49,10 @@ pub fn covers<'r>(
     held: impl IntoIterator<Item = &'r PolicyRule>,
     wanted: impl IntoIterator<Item = &'r PolicyRule>,
 ) -> Result<(), Lacking> {
+    let held: Vec<&PolicyRule> = held.into_iter().take(HELD_MAX + 1).collect();
+    if held.len() > HELD_MAX {
+        return Err(Lacking::TooMany);
+    }
     let held: Vec<Held<'_>> = held.into_iter().map(Held::of).collect();
     let paths: usize = held.iter().map(|held| held.paths.len()).sum();
     let cost = (held.len() + paths).max(1);

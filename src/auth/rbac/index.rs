@@ -3,7 +3,7 @@
 //! A decision looks up the user and each group of the user, so it takes as long with ten bindings
 //! as with ten thousand.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
@@ -31,10 +31,10 @@ pub struct RbacIndex {
 pub struct Grant {
     /// The binding.
     pub binding: Arc<Binding>,
-    /// The place of the first subject of the binding that is the user.
-    pub subject: usize,
     /// The rules of the role. `None` if the role is absent.
     pub rules: Option<Arc<[PolicyRule]>>,
+    /// Whether a grant before this one has the same role, so that nothing new is granted.
+    pub is_repeated: bool,
     /// The reason of allowances by this grant, once one was given.
     reason: OnceLock<SmolStr>,
 }
@@ -140,6 +140,12 @@ impl RbacIndex {
         if !namespace.is_empty() {
             grants.extend(self.grants_in(user, namespace));
         }
+        let mut roles = HashSet::new();
+        for grant in &mut grants {
+            let rules = grant.rules.as_ref();
+            let is_new = rules.is_none_or(|rules| roles.insert(rules.as_ptr().addr()));
+            grant.is_repeated = !is_new;
+        }
         grants
     }
 
@@ -156,7 +162,7 @@ impl RbacIndex {
             all.extend(bindings);
         }
         let grant = |binding: &Arc<Binding>| Grant {
-            subject: first_subject(binding, user),
+            is_repeated: false,
             rules: self.rules_of(binding).cloned(),
             binding: Arc::clone(binding),
             reason: OnceLock::new(),
@@ -176,33 +182,40 @@ impl RbacIndex {
     }
 }
 
-/// Returns the place of the first subject that is the user.
-fn first_subject(binding: &Binding, user: &UserInfo) -> usize {
-    let is = |subject: &Subject| match subject {
+/// Returns the first subject that is the user.
+fn first_subject<'b>(binding: &'b Binding, user: &UserInfo) -> Option<&'b Subject> {
+    let groups: HashSet<&str> = user.groups.iter().map(String::as_str).collect();
+    let is = |subject: &&Subject| match subject {
         Subject::User(name) => *name == user.name,
         Subject::ServiceAccount { user: name, .. } => *name == user.name,
-        Subject::Group(name) => user.is_in(name),
+        Subject::Group(name) => groups.contains(name.as_str()),
     };
-    // linear: a binding was found by one of its subjects, which are as many as its author wrote.
-    binding.subjects.iter().position(is).unwrap_or_default()
+    // linear: once for the binding that allows; its author wrote the subjects.
+    binding.subjects.iter().find(is)
 }
 
 /// Decides about a request, by all that its user was granted.
 pub fn decide(grants: &[Grant], request: &Attributes<'_>) -> Verdict {
-    // linear: the rules of one user.
+    // linear: the rules of one user, each role once.
     let allowing = grants.iter().find(|grant| {
+        if grant.is_repeated {
+            return false;
+        }
         let mut rules = grant.rules.iter().flat_map(|rules| rules.iter());
         rules.any(|rule| rule.allows(request))
     });
     match allowing {
-        Some(grant) => Verdict::Allowed(grant.reason.get_or_init(|| grant.reason()).clone()),
+        Some(grant) => {
+            let reason = grant.reason.get_or_init(|| grant.reason(request.user));
+            Verdict::Allowed(reason.clone())
+        }
         None => Verdict::NoOpinion(lacking(grants)),
     }
 }
 
 impl Grant {
     /// Returns the reason of an allowance (AC-66).
-    fn reason(&self) -> SmolStr {
+    fn reason(&self, user: &UserInfo) -> SmolStr {
         let Binding {
             namespace,
             name,
@@ -218,7 +231,7 @@ impl Grant {
             }
         };
         let _ = write!(reason, " of {kind} {}", go_quote(role));
-        if let Some(subject) = self.binding.subjects.get(self.subject) {
+        if let Some(subject) = first_subject(&self.binding, user) {
             let _ = write!(reason, " to {subject}");
         }
         reason.into()
@@ -255,9 +268,10 @@ fn lacking(grants: &[Grant]) -> SmolStr {
 /// Returns the errors of bindings that name absent roles, in Kubernetes' words. `None` if all roles
 /// are there.
 pub fn absent_roles(grants: &[Grant]) -> Option<String> {
-    let mut errors: Vec<String> = grants.iter().filter_map(Grant::error).collect();
-    let more = errors.len().saturating_sub(ABSENT_ROLES_MAX);
-    errors.truncate(ABSENT_ROLES_MAX);
+    let absent = grants.iter().filter(|grant| grant.rules.is_none());
+    let more = absent.clone().count().saturating_sub(ABSENT_ROLES_MAX);
+    let absent = absent.take(ABSENT_ROLES_MAX);
+    let mut errors: Vec<String> = absent.filter_map(Grant::error).collect();
     if more > 0 {
         errors.push(format!("and {more} more"));
     }

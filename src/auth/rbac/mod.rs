@@ -3,6 +3,8 @@
 //! [`RbacIndex`] has all roles and bindings, by those who get them. It knows no cache: its owner
 //! adds and removes what it reads.
 
+#[cfg(test)]
+mod cost_tests;
 mod escalation;
 mod index;
 mod objects;

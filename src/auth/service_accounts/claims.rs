@@ -132,65 +132,71 @@ impl Claims {
     /// Reads the claims of a token with a valid signature.
     ///
     /// # Errors
-    /// The missing claim, in the words of Kubernetes.
+    /// The missing claim, in the words of Kubernetes, or a claim of a wrong type. Such a claim is
+    /// not taken for an absent one, because an absent one may limit nothing.
     pub fn of(claims: &Map<String, Value>) -> Result<Claims, String> {
-        let text = |name: &str| text_of(claims.get(name));
-        let read = match text("iss") == LEGACY_ISSUER {
+        let read = match text_of(claims, "iss")? == LEGACY_ISSUER {
             true => Claims::legacy(claims)?,
-            false => Claims::bound(claims),
+            false => Claims::bound(claims)?,
         };
         let audiences = match claims.get("aud") {
+            None | Some(Value::Null) => Vec::new(),
             Some(Value::String(one)) => vec![one.clone()],
-            Some(Value::Array(all)) => all.iter().map(|one| text_of(Some(one))).collect(),
-            _ => Vec::new(),
+            Some(Value::Array(all)) => {
+                let texts = all.iter().map(|one| one.as_str().map(ToOwned::to_owned));
+                let texts: Option<Vec<String>> = texts.collect();
+                texts.ok_or_else(|| wrong("aud"))?
+            }
+            Some(_) => return Err(wrong("aud")),
         };
         Ok(Claims {
-            subject: text("sub"),
+            subject: text_of(claims, "sub")?,
             audiences,
             ..read
         })
     }
 
-    fn bound(claims: &Map<String, Value>) -> Claims {
-        let own = claims.get("kubernetes.io");
-        let member = |name: &str| own.and_then(|own| own.get(name));
+    fn bound(claims: &Map<String, Value>) -> Result<Claims, String> {
+        let none = Map::new();
+        let own = object_of(claims, "kubernetes.io")?.unwrap_or(&none);
         let reference = |name| {
-            let value = member(name).filter(|value| value.is_object())?;
-            Some(Reference {
-                name: text_of(value.get("name")),
-                uid: text_of(value.get("uid")),
-            })
+            let Some(value) = object_of(own, name)? else {
+                return Ok(None);
+            };
+            Ok::<_, String>(Some(Reference {
+                name: text_of(value, "name")?,
+                uid: text_of(value, "uid")?,
+            }))
         };
-        let time = |name: &str| seconds_of(claims.get(name));
-        Claims {
+        Ok(Claims {
             subject: String::new(),
             audiences: Vec::new(),
-            namespace: text_of(member("namespace")),
-            account: reference("serviceaccount").unwrap_or_default(),
+            namespace: text_of(own, "namespace")?,
+            account: reference("serviceaccount")?.unwrap_or_default(),
             binding: Binding {
-                pod: reference("pod"),
-                node: reference("node"),
-                secret: reference("secret"),
+                pod: reference("pod")?,
+                node: reference("node")?,
+                secret: reference("secret")?,
             },
             times: Times {
-                issued: time("iat"),
-                not_before: time("nbf"),
-                expires: time("exp"),
-                warn_after: seconds_of(member("warnafter")),
+                issued: seconds_of(claims, "iat")?,
+                not_before: seconds_of(claims, "nbf")?,
+                expires: seconds_of(claims, "exp")?,
+                warn_after: seconds_of(own, "warnafter")?,
             },
-            id: text_of(claims.get("jti")),
+            id: text_of(claims, "jti")?,
             is_legacy: false,
-        }
+        })
     }
 
     fn legacy(claims: &Map<String, Value>) -> Result<Claims, String> {
         let own = |name: &str| {
             let name = format!("kubernetes.io/serviceaccount/{name}");
-            text_of(claims.get(&name))
+            text_of(claims, &name)
         };
-        let subject = text_of(claims.get("sub"));
-        let (namespace, secret) = (own("namespace"), own("secret.name"));
-        let (name, uid) = (own("service-account.name"), own("service-account.uid"));
+        let subject = text_of(claims, "sub")?;
+        let (namespace, secret) = (own("namespace")?, own("secret.name")?);
+        let (name, uid) = (own("service-account.name")?, own("service-account.uid")?);
         for (what, value) in [
             ("sub", &subject),
             ("namespace", &namespace),
@@ -275,13 +281,38 @@ impl Claims {
     }
 }
 
-fn text_of(value: Option<&Value>) -> String {
-    value.and_then(Value::as_str).unwrap_or_default().to_owned()
+fn wrong(name: &str) -> String {
+    format!("the claim {name} has a wrong type")
 }
 
-fn seconds_of(value: Option<&Value>) -> Option<i64> {
-    let value = value?;
-    value
-        .as_i64()
-        .or_else(|| value.as_f64().map(|seconds| seconds as i64))
+/// Returns a claim that is a text, empty if it is absent.
+fn text_of(claims: &Map<String, Value>, name: &str) -> Result<String, String> {
+    match claims.get(name) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(_) => Err(wrong(name)),
+    }
+}
+
+/// Returns a claim that is an object.
+fn object_of<'c>(
+    claims: &'c Map<String, Value>,
+    name: &str,
+) -> Result<Option<&'c Map<String, Value>>, String> {
+    match claims.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Object(members)) => Ok(Some(members)),
+        Some(_) => Err(wrong(name)),
+    }
+}
+
+/// Returns a claim that is a time, in seconds since 1970.
+fn seconds_of(claims: &Map<String, Value>, name: &str) -> Result<Option<i64>, String> {
+    let value = match claims.get(name) {
+        None | Some(Value::Null) => return Ok(None),
+        Some(value) => value,
+    };
+    let whole = value.as_i64();
+    let seconds = whole.or_else(|| value.as_f64().map(|seconds| seconds as i64));
+    seconds.map(Some).ok_or_else(|| wrong(name))
 }

@@ -12,6 +12,7 @@ mod claims;
 mod issuer;
 mod jwt;
 mod keys;
+pub mod metrics;
 #[cfg(test)]
 mod tests;
 mod tokens;

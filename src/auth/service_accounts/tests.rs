@@ -253,3 +253,38 @@ fn without_an_issuer_no_key_is_made() {
     assert!(load(&config).unwrap().signing.is_none());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+/// A limit that can't be read is not taken for the absence of a limit.
+#[test]
+fn claims_of_a_wrong_type_are_not_taken_for_absent_ones_api_278() {
+    let whole = Value::Object(new_token(1000).claims());
+    assert!(Claims::of(whole.as_object().unwrap()).is_ok());
+    for (pointer, name) in [
+        ("", "exp"),
+        ("", "nbf"),
+        ("", "iat"),
+        ("", "iss"),
+        ("", "sub"),
+        ("", "aud"),
+        ("", "jti"),
+        ("", "kubernetes.io"),
+        ("/kubernetes.io", "namespace"),
+        ("/kubernetes.io", "serviceaccount"),
+        ("/kubernetes.io", "pod"),
+        ("/kubernetes.io", "node"),
+        ("/kubernetes.io", "secret"),
+        ("/kubernetes.io", "warnafter"),
+        ("/kubernetes.io/serviceaccount", "name"),
+        ("/kubernetes.io/serviceaccount", "uid"),
+    ] {
+        let mut changed = whole.clone();
+        let members = changed.pointer_mut(pointer).unwrap();
+        members[name] = serde_json::json!([true]);
+        let refused = Claims::of(changed.as_object().unwrap());
+        let expected = format!("the claim {name} has a wrong type");
+        assert_eq!(refused, Err(expected), "{pointer}/{name}");
+    }
+    let mut changed = whole;
+    changed["exp"] = "9999999999".into();
+    assert!(Claims::of(changed.as_object().unwrap()).is_err());
+}

@@ -15,6 +15,7 @@ use super::claims::{Claims, LEGACY_ISSUER, NewToken};
 use super::issuer::{self, Keys, ServiceAccountConfig};
 use super::jwt::{self, TOKEN_BYTES_MAX};
 use super::keys::{KeyFileError, PublicKey};
+use super::metrics;
 use crate::api::user_info::UserInfo;
 use crate::auth::{
     Access, Authenticated, Authenticator, Credentials, LiveCheck, Notes, Revocations, Unauthorized,
@@ -129,6 +130,7 @@ impl ServiceAccountTokens {
         config: ServiceAccountConfig,
         revocations: Revocations,
     ) -> Result<ServiceAccountTokens, KeyFileError> {
+        metrics::describe();
         Ok(ServiceAccountTokens {
             keys: ArcSwap::from_pointee(issuer::load(&config)?),
             config,
@@ -348,9 +350,14 @@ impl Presented {
             notes
                 .annotations
                 .push(("authentication.k8s.io/legacy-token", subject));
+            metrics::legacy();
         }
         let now = clock::now().as_second();
-        if let Some(after) = claims.times.warn_after.filter(|after| now > *after) {
+        let warned = claims.times.warn_after.filter(|after| *after != 0);
+        if let Some(after) = warned {
+            metrics::renewable(now > after);
+        }
+        if let Some(after) = warned.filter(|after| now > *after) {
             let text = format!(
                 "subject: {}, seconds after warning threshold: {}",
                 claims.subject,

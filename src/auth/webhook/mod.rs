@@ -10,7 +10,6 @@ mod answer;
 mod authorizer;
 mod call;
 mod conditions;
-mod kept;
 mod kubeconfig;
 mod metrics;
 #[cfg(test)]

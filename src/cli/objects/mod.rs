@@ -116,9 +116,9 @@ impl Server {
         let request = running::request(&self.access, asked, &mut hear);
         match self.runtime.block_on(request) {
             Ok(()) => Ok(answer),
-            Err(Unreached::Refused(code, body)) => Err(Refused {
+            Err(Unreached::Refused(code, text)) => Err(Refused {
                 code: Some(code),
-                text: message(&body),
+                text,
             }),
             Err(error) => Err(Refused {
                 code: None,
@@ -156,15 +156,6 @@ impl From<Refused> for String {
     fn from(refused: Refused) -> String {
         refused.text
     }
-}
-
-/// The message of a Status, or the text as it is.
-fn message(body: &str) -> String {
-    let status: Option<Value> = serde_json::from_str(body).ok();
-    let message = status
-        .as_ref()
-        .and_then(|status| status["message"].as_str());
-    message.unwrap_or(body).to_owned()
 }
 
 /// The object as YAML for people, without the members that change with each write. It is compact

@@ -167,17 +167,33 @@ impl Authorizer for RbacAuthorizer {
     }
 }
 
+/// The most bytes of rules that a review shows, with [`TEXT_BYTES`] for each text of a rule. Many
+/// bindings may name one large role.
+const RULES_BYTES_MAX: usize = 4 << 20;
+
+/// The bytes that a text takes in addition to its own.
+const TEXT_BYTES: usize = 16;
+
 /// Returns the rules of grants as reviews show them: one entry for each rule, as it is written
-/// (AC-70).
+/// (AC-70). The list is incomplete if it would be very long.
 fn rules(grants: &[Grant]) -> Rules {
     let mut all = Rules {
         errors: absent_roles(grants).into_iter().collect(),
         ..Rules::default()
     };
+    let mut left = RULES_BYTES_MAX;
     for rule in grants
         .iter()
         .flat_map(|grant| grant.rules.iter().flat_map(|rules| rules.iter()))
     {
+        let bytes = bytes_of(rule);
+        if bytes > left {
+            all.is_incomplete = true;
+            all.errors
+                .push("the rules are too many to be listed".to_owned());
+            break;
+        }
+        left -= bytes;
         if !rule.non_resource_urls.is_empty() {
             all.of_paths.push(NonResourceRule {
                 verbs: rule.verbs.clone(),
@@ -194,6 +210,19 @@ fn rules(grants: &[Grant]) -> Rules {
         }
     }
     all
+}
+
+fn bytes_of(rule: &PolicyRule) -> usize {
+    let lists = [
+        &rule.verbs,
+        &rule.api_groups,
+        &rule.resources,
+        &rule.resource_names,
+        &rule.non_resource_urls,
+    ];
+    let texts = lists.into_iter().flatten();
+    let texts: usize = texts.map(|text| TEXT_BYTES + text.len()).sum();
+    4 * TEXT_BYTES + texts
 }
 
 impl State {

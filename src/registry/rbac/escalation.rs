@@ -126,7 +126,8 @@ impl Escalation {
         let grants = self
             .rbac
             .grants(user, question.namespace.unwrap_or_default());
-        let held = grants.iter().filter_map(|grant| grant.rules.as_deref());
+        let held = grants.iter().filter(|grant| !grant.is_repeated);
+        let held = held.filter_map(|grant| grant.rules.as_deref());
         let lacking = match covers(held.flatten(), rules) {
             Ok(()) => return Ok(()),
             Err(lacking) => lacking,

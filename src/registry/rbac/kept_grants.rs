@@ -11,6 +11,9 @@ use crate::auth::rbac::Grant;
 
 /// The number of users and namespaces whose grants are kept. If there are more, all are forgotten.
 const ENTRIES_MAX: usize = 8192;
+/// The number of grants that are kept for all users, and for one user in one namespace.
+const GRANTS_MAX: usize = 1 << 20;
+const GRANTS_OF_ONE_MAX: usize = 1 << 18;
 /// The bytes of the names of a user and of the user's groups. Grants of users with longer names are
 /// not kept.
 const KEY_BYTES_MAX: usize = 4096;
@@ -19,6 +22,8 @@ const KEY_BYTES_MAX: usize = 4096;
 #[derive(Default)]
 pub(super) struct KeptGrants {
     generation: u64,
+    /// The number of grants of all entries.
+    grants: usize,
     /// By the hash of user and namespace. Of two with the same hash the newer one is kept.
     entries: HashMap<u64, Entry>,
     hasher: RandomState,
@@ -60,12 +65,16 @@ impl KeptGrants {
         if self.generation > generation {
             return;
         }
-        if self.generation < generation || self.entries.len() >= ENTRIES_MAX {
+        let groups = user.groups.iter().map(String::len);
+        let bytes = user.name.len() + namespace.len() + groups.sum::<usize>();
+        let is_large = bytes > KEY_BYTES_MAX || grants.len() > GRANTS_OF_ONE_MAX;
+        let is_full = self.entries.len() >= ENTRIES_MAX || self.grants + grants.len() > GRANTS_MAX;
+        if self.generation < generation || is_full && !is_large {
             self.entries.clear();
+            self.grants = 0;
             self.generation = generation;
         }
-        let groups = user.groups.iter().map(String::len);
-        if user.name.len() + namespace.len() + groups.sum::<usize>() > KEY_BYTES_MAX {
+        if is_large {
             return;
         }
         let entry = Entry {
@@ -74,7 +83,9 @@ impl KeptGrants {
             namespace: namespace.into(),
             grants: Arc::clone(grants),
         };
-        self.entries.insert(self.hash(user, namespace), entry);
+        self.grants += grants.len();
+        let replaced = self.entries.insert(self.hash(user, namespace), entry);
+        self.grants -= replaced.map_or(0, |entry| entry.grants.len());
     }
 
     fn hash(&self, user: &UserInfo, namespace: &str) -> u64 {
@@ -130,5 +141,35 @@ mod tests {
             assert!(kept.entries.len() <= ENTRIES_MAX);
         }
         assert!(!kept.entries.is_empty());
+    }
+
+    /// Users of whom somebody has written very many bindings.
+    #[test]
+    fn many_grants_of_many_users_do_not_take_much() {
+        let binding = r#"{"roleRef":{"kind":"Role","name":"r"},
+            "subjects":[{"kind":"User","name":"u"}]}"#;
+        let mut index = crate::auth::rbac::RbacIndex::default();
+        let read = crate::auth::rbac::Binding::read;
+        index.set_binding(read("n", "b", binding.as_bytes()).unwrap());
+        let one = &index.grants(&user("u", &[]), "n")[0];
+        let many = |count| -> Arc<[Grant]> { std::iter::repeat_n(one.clone(), count).collect() };
+        let mut kept = KeptGrants::default();
+        kept.keep(1, &user("huge", &[]), "n", &many(GRANTS_OF_ONE_MAX + 1));
+        assert!(kept.entries.is_empty());
+        let grants = many(100_000);
+        for number in 0..100 {
+            let user = user(&number.to_string(), &[]);
+            kept.keep(1, &user, "n", &grants);
+            assert!(kept.get(1, &user, "n").is_some());
+            let held: usize = kept.entries.values().map(|one| one.grants.len()).sum();
+            assert_eq!(held, kept.grants);
+            assert!(held <= GRANTS_MAX, "{held}");
+        }
+        // One that is replaced counts once.
+        let mut kept = KeptGrants::default();
+        for _ in 0..2 {
+            kept.keep(1, &user("u", &[]), "n", &grants);
+            assert_eq!(kept.grants, 100_000);
+        }
     }
 }

@@ -17,6 +17,7 @@ use actors::engine::{Key, Revision};
 use futures_util::future::FutureExt;
 use serde_json::{Map, Value, json};
 
+use crate::admission::{Admission, Operation};
 use crate::api::managed_fields::FieldManager;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
@@ -26,9 +27,10 @@ use crate::api::user_info::UserInfo;
 use crate::auth::{Authenticators, Authorizer};
 use crate::clock;
 use crate::kinds::definitions::{authentication, authorization};
+use crate::registry::NamespacedName;
 use crate::registry::context::RequestContext;
 use crate::registry::rest::{Answering, Created, Creater, RestStorage};
-use crate::registry::store::reconcile_namespace;
+use crate::registry::store::{reconcile_namespace, unstored};
 use crate::storage::codec::Codec;
 
 use access::{AccessReview, Subject};
@@ -47,6 +49,7 @@ trait Review: Send + Sync {
 
 /// Serves the path of a kind of review.
 pub struct ReviewStore {
+    admission: Admission,
     kind: Arc<ResourceDefinition>,
     codec: Codec,
     review: Box<dyn Review>,
@@ -59,6 +62,7 @@ pub fn paths(
     authenticators: &Arc<Authenticators>,
     authorizer: &Arc<dyn Authorizer>,
     api_audiences: &[String],
+    admission: &Admission,
 ) -> Vec<Arc<dyn RestStorage>> {
     let access = |kind: &Arc<ResourceDefinition>, subject| AccessReview {
         kind: Arc::clone(kind),
@@ -70,6 +74,7 @@ pub fn paths(
         Arc::new(ReviewStore {
             codec: Codec::new(Arc::clone(&kind)),
             review: review(&kind),
+            admission: admission.clone(),
             kind,
             empty: OnceLock::new(),
         }) as Arc<dyn RestStorage>
@@ -107,6 +112,7 @@ impl ReviewStore {
         context: &RequestContext,
         namespace: Option<&str>,
         mut object: Object,
+        options: &WriteOptions,
     ) -> Result<Created, Box<Status>> {
         reconcile_namespace(&mut object, &self.kind, namespace)?;
         let manager = FieldManager {
@@ -118,6 +124,7 @@ impl ReviewStore {
             empty: &self.empty,
         };
         manager.update(None, &mut object, &context.manager);
+        self.admit(context, namespace, &mut object, options).await?;
         self.review.answer(&mut object, &context.user).await?;
         self.kind.canonicalize(&mut object);
         let shown = self
@@ -125,6 +132,26 @@ impl ReviewStore {
             .wire(&Key::new("/reviews"), &object, Revision::ZERO);
         let shown = shown.map_err(|error| Box::new(Status::internal(error)))?;
         Ok(Created::Object(Arc::new(shown)))
+    }
+}
+
+impl ReviewStore {
+    /// Runs both stages of admission. Webhooks are asked about reviews, too (HK-14).
+    async fn admit(
+        &self,
+        context: &RequestContext,
+        namespace: Option<&str>,
+        object: &mut Object,
+        options: &WriteOptions,
+    ) -> Result<(), Box<Status>> {
+        let name = object.name().to_owned();
+        let at = NamespacedName {
+            namespace,
+            name: &name,
+        };
+        let attributes = unstored(self, context, at, Operation::Create(options));
+        self.admission.admit(&attributes, Some(object)).await?;
+        self.admission.validate(&attributes, Some(object)).await
     }
 }
 
@@ -145,9 +172,9 @@ impl Creater for ReviewStore {
         context: &'a RequestContext,
         namespace: Option<&'a str>,
         object: Object,
-        _options: &'a WriteOptions,
+        options: &'a WriteOptions,
     ) -> Answering<'a, Created> {
-        self.review(context, namespace, object).boxed()
+        self.review(context, namespace, object, options).boxed()
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::api::object::{Object, put};
 use crate::api::status::Status;
 use crate::api::version::Preconditions;
-use crate::auth::service_accounts::{Claims, LEEWAY, Reference, TokenObjects};
+use crate::auth::service_accounts::{Claims, LEEWAY, Reference, TokenObjects, metrics};
 use crate::auth::{BootstrapSecrets, Notes, Unauthorized};
 use crate::clock;
 use crate::registry::{Catalog, NamespacedName, RegistryStore, RequestContext};
@@ -198,6 +198,7 @@ impl BoundObjects {
                  secret-based tokens, or remove the '{INVALID_SINCE}' label from the secret to \
                  temporarily allow use of this token"
             );
+            metrics::of_invalid_secret();
             return Err(Unauthorized::Invalidated {
                 problem,
                 secret: format!("{secret}/{namespace}"),
@@ -286,6 +287,7 @@ impl BootstrapSecrets for BoundObjects {
 /// Returns the audit annotations and warnings for the use of a token in a Secret.
 fn notes_of_legacy(secret: &str, is_generated: bool) -> Notes {
     let secret = secret.to_owned();
+    metrics::of_secret(is_generated);
     if !is_generated {
         return Notes {
             annotations: vec![("authentication.k8s.io/legacy-token-manual-secret", secret)],

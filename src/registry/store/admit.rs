@@ -196,7 +196,7 @@ impl RegistryStore {
 }
 
 /// Returns the attributes of a request that stores nothing at its path.
-fn unstored<'w>(
+pub fn unstored<'w>(
     path: &'w dyn RestStorage,
     context: &'w RequestContext,
     at: NamespacedName<'w>,

@@ -46,6 +46,7 @@ mod rights;
 mod scale;
 mod update;
 
+pub use admit::unstored;
 pub use allocation::{Allocated, Allocation};
 pub use delete::{Answer, Deletion};
 pub use read::{Audience, WatchRefusal};

@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 use super::body::{Body, Holds, ObjectNames, RequestBody, Shown, Subject, without_managed_fields};
 use super::policy::{Decided, Level, Stage};
 use crate::api::request_info::RequestInfo;
-use crate::api::user_info::{self, UserInfo};
+use crate::api::user_info::UserInfo;
 use crate::auth::Authorization;
+use crate::auth::impersonation::Impersonation;
 
 /// The maximum length of a recorded user agent, as in kube-apiserver.
 const AGENT_BYTES_MAX: usize = 1024;
@@ -42,7 +43,7 @@ pub(super) struct Event {
     pub(super) stage: Stage,
     pub(super) at: Timestamp,
     /// The user as whom the request is carried out, if it impersonates one.
-    pub(super) impersonated: Option<Arc<UserInfo>>,
+    pub(super) impersonated: Option<Impersonation>,
     pub(super) code: Option<u16>,
     /// The answer of the authorizers, once there is one.
     pub(super) authorized: Option<Authorization>,
@@ -175,6 +176,7 @@ impl Event {
             true => without_managed_fields(object),
             false => object,
         });
+        let impersonated = self.impersonated.as_ref();
         let line = Line {
             kind: "Event",
             api_version: "audit.k8s.io/v1",
@@ -184,8 +186,12 @@ impl Event {
             request_uri: &facts.uri,
             verb: &facts.info.verb,
             user: facts.user.as_deref().map_or_else(User::unknown, User::of),
-            impersonated_user: self.impersonated.as_deref().map(User::of),
-            authentication_metadata: self.impersonated.as_deref().map(constraint),
+            impersonated_user: impersonated.map(|other| User::of(&other.user)),
+            authentication_metadata: impersonated.and_then(|other| other.constraint).map(
+                |impersonation_constraint| AuthenticationMetadata {
+                    impersonation_constraint,
+                },
+            ),
             source_ips: &facts.source_ips,
             user_agent: &facts.user_agent,
             object_ref,
@@ -248,20 +254,6 @@ impl Event {
             annotations.insert("audit.k8s.io/truncated", "true");
         }
         annotations
-    }
-}
-
-/// Returns the kind of impersonation. kube-apiserver 1.36 records the verb that allowed the
-/// impersonation, and it checks the verb for the kind of user first.
-fn constraint(user: &UserInfo) -> AuthenticationMetadata {
-    let is_account = user_info::service_account(&user.name).is_some();
-    let is_node = user_info::node(&user.name).is_some();
-    AuthenticationMetadata {
-        impersonation_constraint: match (is_account, is_node) {
-            (true, _) => "impersonate:serviceaccount",
-            (_, true) => "impersonate:arbitrary-node",
-            _ => "impersonate:user-info",
-        },
     }
 }
 

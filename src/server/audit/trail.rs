@@ -19,6 +19,7 @@ use crate::api::annotations::Annotations;
 use crate::api::request_info::RequestInfo;
 use crate::api::user_info::UserInfo;
 use crate::auth::Authorization;
+use crate::auth::impersonation::Impersonation;
 use crate::clock;
 use crate::server::respond::ResponseBody;
 use crate::server::respond::{Answer, IsStatus};
@@ -33,7 +34,7 @@ pub struct Trail {
     audit: Arc<Audit>,
     received: Timestamp,
     facts: OnceCell<Arc<Facts>>,
-    impersonated: OnceCell<Arc<UserInfo>>,
+    impersonated: OnceCell<Impersonation>,
     authorized: OnceCell<Authorization>,
     /// The annotations of all further events.
     pub annotations: Annotations,
@@ -100,9 +101,9 @@ impl Trail {
     }
 
     /// Records the impersonated user.
-    pub fn impersonates(&self, user: &Arc<UserInfo>) {
+    pub fn impersonates(&self, other: &Impersonation) {
         // This is called once for each request, so the cell is empty.
-        let _ = self.impersonated.set(Arc::clone(user));
+        let _ = self.impersonated.set(other.clone());
     }
 
     /// Records the result of authorization.

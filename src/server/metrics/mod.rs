@@ -130,6 +130,10 @@ fn describe() {
         "Duration of authentication, by result"
     );
     describe_histogram!(
+        "authorization_duration_seconds",
+        "Duration of authorization, by result"
+    );
+    describe_histogram!(
         "apiserver_request_filter_duration_seconds",
         "Duration of the authentication and authorization filters"
     );

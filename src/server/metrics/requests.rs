@@ -150,7 +150,7 @@ fn scope(info: &RequestInfo) -> &'static str {
 pub struct RequestMeters {
     attempts: RefCell<HashMap<&'static str, Counter>>,
     authentication: RefCell<HashMap<&'static str, Histogram>>,
-    authorization: RefCell<HashMap<&'static str, Counter>>,
+    authorization: RefCell<HashMap<&'static str, (Counter, Histogram)>>,
     users: RefCell<HashMap<&'static str, Counter>>,
     filters: RefCell<HashMap<&'static str, Histogram>>,
     certificates: OnceCell<Histogram>,
@@ -259,7 +259,7 @@ impl RequestMeters {
         sizes.record(bytes as f64);
     }
 
-    /// Records the result of authorization.
+    /// Records the result of authorization (AC-75).
     pub fn authorized(&self, answer: &Authorization, took: Duration) {
         self.filter("authorization", took);
         let result = match (answer.decision, &answer.error) {
@@ -268,11 +268,15 @@ impl RequestMeters {
             (Decision::Deny, None) => "denied",
             (Decision::NoOpinion, None) => "no-opinion",
         };
-        let mut attempts = self.authorization.borrow_mut();
-        attempts
-            .entry(result)
-            .or_insert_with(|| counter!("authorization_attempts_total", "result" => result))
-            .increment(1);
+        let mut results = self.authorization.borrow_mut();
+        let (attempts, seconds) = results.entry(result).or_insert_with(|| {
+            (
+                counter!("authorization_attempts_total", "result" => result),
+                histogram!("authorization_duration_seconds", "result" => result),
+            )
+        });
+        attempts.increment(1);
+        seconds.record(took.as_secs_f64());
     }
 
     /// Starts a request. If it is dropped before it is finished, it counts as aborted by its

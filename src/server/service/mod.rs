@@ -50,7 +50,7 @@ use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
 use crate::api::text::go_text;
 use crate::api::user_info::{MASTERS, UserInfo};
-use crate::auth::{Access, Attributes, Authenticated, Credentials, Unauthorized, impersonation};
+use crate::auth::{Access, Attributes, Authenticated, Credentials, Unauthorized};
 use crate::clock;
 use crate::registry::{GROUPS, RequestContext};
 use crate::server::metrics::MeteredWatch;
@@ -291,19 +291,18 @@ impl Service {
         record.authenticated(known.map(|known| &known.user), parts);
         let Authenticated { user, access, .. } = authenticated?;
         let attributes = Attributes::of(&user, info, query);
-        let authorizer = &self.thread.server.authorizer;
-        let is_constrained = self.thread.server.features.constrained_impersonation;
-        let other =
-            impersonation::impersonated(&parts.headers, is_constrained, &attributes, &**authorizer)
-                .await?;
-        if let Some(UserInfo { name, .. }) = &other {
-            let audit_id = &record.audit_id;
-            tracing::debug!(audit_id, user = user.name, %name, "carried out as another user");
-        }
-        let (user, impersonator) = match other.map(Arc::new) {
+        let server = &self.thread.server;
+        let other = server
+            .impersonations
+            .impersonated(&parts.headers, &attributes, &*server.authorizer)
+            .await
+            .inspect_err(|status| record.is_refused.set(status.code == 403))?;
+        let (user, impersonator) = match other {
             Some(other) => {
+                let (audit_id, name) = (&record.audit_id, &other.user.name);
+                tracing::debug!(audit_id, user = user.name, %name, "carried out as another user");
                 record.impersonates(&other);
-                (other, Some(user))
+                (other.user, Some(user))
             }
             None => (user, None),
         };
@@ -368,7 +367,8 @@ impl Service {
         }
         let known = authenticated.map_err(|refused| {
             let peer = facts.map(|facts| facts.peer);
-            server.refused_logins.log(peer, &parts.headers, &refused);
+            let log = &server.refused_logins;
+            log.log(peer, &parts.headers, &credentials, &refused);
             Box::new(Status::unauthorized())
         })?;
         Ok(known)

@@ -16,7 +16,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::Future;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -26,6 +26,7 @@ use metrics::{Counter, Gauge};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::addresses::network;
 use crate::transport::limits::Limits;
 
 /// The divisor for the share of slots that authenticated connections may not take, up to
@@ -255,14 +256,6 @@ impl SlotAccounting {
         } else {
             self.forget(number);
         }
-    }
-}
-
-/// The addresses that count as one peer. One IPv6 client usually owns 2^64 addresses.
-fn network(peer: IpAddr) -> IpAddr {
-    match peer.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
-        address => address,
     }
 }
 

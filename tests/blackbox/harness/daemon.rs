@@ -213,6 +213,15 @@ impl Daemon {
         self.data().join("admin.kubeconfig")
     }
 
+    /// Writes a kubeconfig for somebody else, whose `user` has these members, and returns its path.
+    pub fn kubeconfig_of(&self, name: &str, user: &Value) -> PathBuf {
+        let mut config = self.config();
+        config["users"][0]["user"] = user.clone();
+        let path = self.folder.path().join(format!("{name}.kubeconfig"));
+        std::fs::write(&path, config.to_string()).unwrap();
+        path
+    }
+
     /// The folder, so that it outlives this daemon.
     pub fn folder(&self) -> Arc<TempDir> {
         self.folder.clone()

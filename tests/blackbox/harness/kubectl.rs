@@ -82,7 +82,7 @@ impl Kubectl {
     }
 
     /// Runs a command that reads its standard input.
-    async fn run_with(&self, arguments: &[&str], input: &str) -> Printed {
+    pub async fn run_with(&self, arguments: &[&str], input: &str) -> Printed {
         let mut child = self.command(arguments).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let write = async move {

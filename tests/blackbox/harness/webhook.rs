@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use futures_util::stream;
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use rcgen::{CertificateParams, KeyPair};
@@ -15,15 +17,38 @@ use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::PrivateKeyDer;
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-type Respond = dyn Fn(&Value) -> (u16, String) + Send + Sync;
+/// How a webhook answers a review.
+pub enum Reply {
+    /// With a status code, headers and a body.
+    Answer(u16, Vec<(&'static str, String)>, Bytes),
+    /// With a head, and a body that does not end.
+    Endless,
+    /// Not at all, while the connection stays open.
+    Silence,
+    /// By closing the connection.
+    Close,
+}
+
+impl Reply {
+    /// A body with a status code.
+    pub fn body(code: u16, body: impl Into<Bytes>) -> Reply {
+        Reply::Answer(code, Vec::new(), body.into())
+    }
+}
+
+type Respond = dyn Fn(&Value) -> Reply + Send + Sync;
+type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// A running webhook. It ends with the runtime of its test.
 pub struct Webhook {
     asked: Arc<Mutex<Vec<Value>>>,
     folder: tempfile::TempDir,
+    /// Its address.
+    pub url: String,
 }
 
 impl Webhook {
@@ -31,6 +56,58 @@ impl Webhook {
     pub async fn start(
         respond: impl Fn(&Value) -> (u16, String) + Send + Sync + 'static,
     ) -> Webhook {
+        Webhook::replying(move |review| {
+            let (code, body) = respond(review);
+            Reply::body(code, body)
+        })
+        .await
+    }
+
+    /// Starts a webhook that may also answer badly, or not at all.
+    pub async fn replying(respond: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Webhook {
+        let (webhook, listener, tls) = Webhook::listening().await;
+        let (log, respond): (_, Arc<Respond>) = (Arc::clone(&webhook.asked), Arc::new(respond));
+        tokio::spawn(async move {
+            loop {
+                let (socket, _) = listener.accept().await.unwrap();
+                let (tls, log, respond) = (tls.clone(), Arc::clone(&log), Arc::clone(&respond));
+                tokio::spawn(async move {
+                    let Ok(stream) = tls.accept(socket).await else {
+                        return;
+                    };
+                    let service = service_fn(|request| answered(request, &log, &respond));
+                    let server = hyper::server::conn::http1::Builder::new();
+                    // The daemon may close the connection at any time.
+                    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        });
+        webhook
+    }
+
+    /// Starts a webhook that sends these bytes for each request, whatever HTTP demands.
+    pub async fn raw(answer: String) -> Webhook {
+        let (webhook, listener, tls) = Webhook::listening().await;
+        tokio::spawn(async move {
+            loop {
+                let (socket, _) = listener.accept().await.unwrap();
+                let (tls, answer) = (tls.clone(), answer.clone());
+                tokio::spawn(async move {
+                    let Ok(mut stream) = tls.accept(socket).await else {
+                        return;
+                    };
+                    while read_request(&mut stream).await.is_some() {
+                        if stream.write_all(answer.as_bytes()).await.is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        webhook
+    }
+
+    async fn listening() -> (Webhook, TcpListener, TlsAcceptor) {
         let key = KeyPair::generate().unwrap();
         let parameters = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
         let certificate = parameters.self_signed(&key).unwrap();
@@ -52,24 +129,12 @@ impl Webhook {
              contexts: [{{name: x, context: {{cluster: c, user: u}}}}]\ncurrent-context: x\n"
         );
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig).unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (log, respond): (_, Arc<Respond>) = (Arc::clone(&asked), Arc::new(respond));
-        tokio::spawn(async move {
-            loop {
-                let (socket, _) = listener.accept().await.unwrap();
-                let (tls, log, respond) = (tls.clone(), Arc::clone(&log), Arc::clone(&respond));
-                tokio::spawn(async move {
-                    let Ok(stream) = tls.accept(socket).await else {
-                        return;
-                    };
-                    let service = service_fn(|request| answered(request, &log, &respond));
-                    let server = hyper::server::conn::http1::Builder::new();
-                    // The daemon may close the connection at any time.
-                    let _ = server.serve_connection(TokioIo::new(stream), service).await;
-                });
-            }
-        });
-        Webhook { asked, folder }
+        let webhook = Webhook {
+            asked: Arc::default(),
+            folder,
+            url: format!("https://127.0.0.1:{port}/hook"),
+        };
+        (webhook, listener, tls)
     }
 
     /// The path of its kubeconfig.
@@ -88,15 +153,55 @@ impl Webhook {
     }
 }
 
+/// Reads a request with a body. `None` at the end of the connection.
+async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.ok()?);
+    }
+    let head = String::from_utf8(head).unwrap().to_lowercase();
+    let (_, length) = head.split_once("content-length: ").unwrap();
+    let length = length.split("\r\n").next().unwrap().parse().unwrap();
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    Some(())
+}
+
 async fn answered(
     request: Request<Incoming>,
     log: &Mutex<Vec<Value>>,
     respond: &Arc<Respond>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+) -> Result<Response<Body>, Closed> {
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let review = serde_json::from_slice(&body).unwrap();
-    let (code, text) = respond(&review);
+    let reply = respond(&review);
     log.lock().unwrap().push(review);
-    let answer = Response::builder().status(code);
-    Ok(answer.body(Full::new(text.into())).unwrap())
+    match reply {
+        Reply::Answer(code, headers, body) => {
+            let mut answer = Response::builder().status(code);
+            for (name, value) in headers {
+                answer = answer.header(name, value);
+            }
+            Ok(answer.body(Full::new(body).boxed_unsync()).unwrap())
+        }
+        Reply::Endless => {
+            let spaces = Bytes::from(vec![b' '; 64 << 10]);
+            let frames = stream::repeat_with(move || Ok(Frame::data(spaces.clone())));
+            Ok(Response::new(StreamBody::new(frames).boxed_unsync()))
+        }
+        Reply::Silence => std::future::pending().await,
+        Reply::Close => Err(Closed),
+    }
 }
+
+/// The webhook closes the connection.
+#[derive(Debug)]
+struct Closed;
+
+impl std::fmt::Display for Closed {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("closed")
+    }
+}
+
+impl std::error::Error for Closed {}

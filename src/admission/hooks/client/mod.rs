@@ -1,8 +1,8 @@
 //! The client that sends reviews to the webhooks of users (HK-19, HK-35 to HK-45).
 //!
 //! This folder owns where a webhook is, how it is trusted, and the words for calls that fail. It
-//! takes the body of a review and returns the body of the answer. What reviews mean is decided
-//! elsewhere: admission webhooks and conversion webhooks share it.
+//! takes the body of a review and returns the body of the answer. Admission webhooks and conversion
+//! webhooks share it, and read the answers themselves.
 
 mod path;
 mod services;

@@ -10,8 +10,10 @@ use parking_lot::RwLock;
 
 use super::configuration::{Configuration, Webhook};
 use crate::admission::Attributes;
-use crate::admission::hooks::matching::{AskedIn, asked_in};
+use crate::admission::hooks::matching::asked_in;
+use crate::admission::hooks::shown::AskedIn;
 use crate::admission::hooks::{Hooks, operation_name};
+use crate::api::resource::ResourceDefinition;
 
 /// The most kinds of requests that are remembered. When there are more, all are forgotten.
 const KEPT_MAX: usize = 4096;
@@ -122,11 +124,7 @@ fn found(hooks: &Hooks<Configuration>, attributes: &Attributes<'_>) -> Arc<[Cand
             if let Some(asked) = asked {
                 let version = match asked {
                     AskedIn::Request => None,
-                    // linear: a resource has a few versions.
-                    AskedIn::Other(version) => attributes
-                        .versions
-                        .iter()
-                        .position(|one| Arc::ptr_eq(one, &version)),
+                    AskedIn::Other(version) => place_of(&version, attributes),
                 };
                 candidates.push(Candidate {
                     configuration: Arc::clone(&name),
@@ -139,4 +137,10 @@ fn found(hooks: &Hooks<Configuration>, attributes: &Attributes<'_>) -> Arc<[Cand
         }
     }
     candidates.into()
+}
+
+fn place_of(version: &Arc<ResourceDefinition>, attributes: &Attributes<'_>) -> Option<usize> {
+    let mut versions = attributes.versions.iter();
+    // linear: a resource has a few versions.
+    versions.position(|one| Arc::ptr_eq(one, version))
 }

@@ -26,7 +26,7 @@ pub struct Webhook {
     pub client_config: ClientConfig,
     /// The requests that it is asked about.
     pub rules: Vec<Rule>,
-    /// What a failed call means.
+    /// The meaning of a failed call.
     pub failure_policy: FailurePolicy,
     /// Whether rules match other versions of their resources.
     pub match_policy: MatchPolicy,
@@ -48,7 +48,7 @@ pub struct Webhook {
     compiled: OnceLock<Conditions>,
 }
 
-/// What a failed call means.
+/// The meaning of a failed call.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 pub enum FailurePolicy {
     /// The request is refused.

@@ -14,9 +14,9 @@ use super::access_review::Question;
 use super::answer::{CallError, ReviewKind, ReviewVersion};
 use super::call::Caller;
 use super::conditions::{Match, MatchConditions};
-use super::kept::{Kept, Key};
 use super::metrics;
 use crate::api::user_info::UserInfo;
+use crate::auth::kept::{Kept, Key};
 
 /// The most answers that are kept.
 const KEPT_MAX: usize = 8192;

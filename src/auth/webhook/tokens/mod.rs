@@ -18,9 +18,9 @@ use super::super::authenticator::{Authenticated, Unauthorized};
 use super::super::token_lookups::{Found, TokenLookup};
 use super::answer::{CallError, ReviewForm, ReviewKind, ReviewVersion};
 use super::call::{Attempt, Caller};
-use super::kept::{Kept, Key};
 use crate::api::go_json::write_json;
 use crate::api::user_info::UserInfo;
+use crate::auth::kept::{Kept, Key};
 
 /// The most answers that are kept.
 const KEPT_MAX: usize = 4096;

@@ -23,7 +23,12 @@ fn openapi() -> OpenApi {
         let registry = stored(false).await.registry;
         let authenticators = Authenticators::new(Vec::new(), Default::default());
         let authorizer: Arc<dyn Authorizer> = Arc::new(Authorizers::new(Vec::new()));
-        registry.add_others(reviews::paths(&Arc::new(authenticators), &authorizer, &[]));
+        registry.add_others(reviews::paths(
+            &Arc::new(authenticators),
+            &authorizer,
+            &[],
+            registry.admission(),
+        ));
         registry.add_other(Arc::new(ComponentStatusStore::new(Vec::new())));
         registry.add_other(Arc::new(tokens(&registry.current())));
         catalog = Some(registry.current());

@@ -6,17 +6,17 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The digest of a question.
-pub(super) type Key = [u8; 32];
+pub type Key = [u8; 32];
 
 /// Answers, at most so many. Those that were used last are kept longest.
-pub(super) struct Kept<V> {
+pub struct Kept<V> {
     most: usize,
     young: HashMap<Key, (V, Instant)>,
     old: HashMap<Key, (V, Instant)>,
 }
 
 impl<V: Clone> Kept<V> {
-    pub(super) fn new(most: usize) -> Kept<V> {
+    pub fn new(most: usize) -> Kept<V> {
         Kept {
             most,
             young: HashMap::new(),
@@ -25,7 +25,7 @@ impl<V: Clone> Kept<V> {
     }
 
     /// Returns an answer that is still valid.
-    pub(super) fn get(&mut self, key: &Key, now: Instant) -> Option<V> {
+    pub fn get(&mut self, key: &Key, now: Instant) -> Option<V> {
         if let Some((value, until)) = self.young.get(key) {
             return (now < *until).then(|| value.clone());
         }
@@ -38,7 +38,7 @@ impl<V: Clone> Kept<V> {
     }
 
     /// Keeps an answer for some time.
-    pub(super) fn keep(&mut self, key: Key, value: V, time: Duration, now: Instant) {
+    pub fn keep(&mut self, key: Key, value: V, time: Duration, now: Instant) {
         if let Some(until) = now.checked_add(time).filter(|until| *until > now) {
             self.old.remove(&key);
             self.put(key, (value, until));
@@ -53,7 +53,7 @@ impl<V: Clone> Kept<V> {
     }
 
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.young.len() + self.old.len()
     }
 }

@@ -1,13 +1,13 @@
-//! Decisions of RBAC: recorded reasons, and a comparison with an evaluation that scans everything.
+//! Decisions of RBAC: what rules match, and recorded reasons.
+
+mod scan;
 
 use std::sync::Arc;
 
-use proptest::prelude::*;
-use proptest::sample::{Index, select};
 use serde_json::json;
 use smol_str::SmolStr;
 
-use super::objects::{Binding, RoleKind, Subject, read_rules};
+use super::objects::{Binding, RoleKind, read_rules};
 use super::{PolicyRule, RbacIndex, Verdict, decide};
 use crate::api::user_info::UserInfo;
 use crate::auth::Attributes;
@@ -328,159 +328,4 @@ fn changes_and_removals_leave_nothing() {
     index.clear_roles(RoleKind::ClusterRole);
     assert_eq!(index.bindings(), 0);
     assert!(index.is_empty());
-}
-
-/// One action of a random history.
-#[derive(Clone, Debug)]
-enum Action {
-    SetRole(String, String, Vec<(String, String)>),
-    RemoveRole(String, String),
-    SetBinding(Binding),
-    RemoveBinding(Index),
-}
-
-fn namespace() -> impl Strategy<Value = String> {
-    select(vec!["", "a", "b"]).prop_map(str::to_owned)
-}
-
-fn name() -> impl Strategy<Value = String> {
-    select(vec!["p", "q", "r"]).prop_map(str::to_owned)
-}
-
-fn action() -> impl Strategy<Value = Action> {
-    let verb = select(vec!["get", "list", "*"]).prop_map(str::to_owned);
-    let resource = select(vec!["pods", "secrets", "pods/log", "*"]).prop_map(str::to_owned);
-    let subject = prop_oneof![
-        name().prop_map(|name| Subject::User(name.into())),
-        name().prop_map(|name| Subject::Group(name.into())),
-    ];
-    let kind = select(vec![
-        Some(RoleKind::Role),
-        Some(RoleKind::ClusterRole),
-        None,
-    ]);
-    let bound = (
-        namespace(),
-        name(),
-        kind,
-        name(),
-        prop::collection::vec(subject, 0..4),
-    );
-    prop_oneof![
-        (
-            namespace(),
-            name(),
-            prop::collection::vec((verb, resource), 0..3)
-        )
-            .prop_map(|(namespace, name, rules)| Action::SetRole(namespace, name, rules)),
-        (namespace(), name()).prop_map(|(namespace, name)| Action::RemoveRole(namespace, name)),
-        bound.prop_map(|(namespace, name, role_kind, role, subjects)| {
-            Action::SetBinding(Binding {
-                role_kind: role_kind
-                    .filter(|kind| *kind == RoleKind::ClusterRole || !namespace.is_empty()),
-                namespace: namespace.into(),
-                name: name.into(),
-                role: role.into(),
-                subjects,
-            })
-        }),
-        any::<Index>().prop_map(Action::RemoveBinding),
-    ]
-}
-
-/// The roles and bindings of a cluster, in lists.
-#[derive(Default)]
-struct Scanned {
-    roles: Vec<(String, String, Arc<[PolicyRule]>)>,
-    bindings: Vec<Binding>,
-}
-
-impl Scanned {
-    /// Looks at everything.
-    fn allows(&self, request: &Attributes<'_>) -> bool {
-        self.bindings.iter().any(|binding| {
-            let is_here = binding.namespace.is_empty() || binding.namespace == request.namespace;
-            let is_of = binding.subjects.iter().any(|subject| match subject {
-                Subject::User(name) => *name == request.user.name,
-                Subject::Group(name) => request.user.is_in(name),
-                Subject::ServiceAccount { .. } => false,
-            });
-            let role = binding.role_kind.and_then(|kind| {
-                let namespace = match kind {
-                    RoleKind::ClusterRole => "",
-                    RoleKind::Role => &binding.namespace,
-                };
-                let is = |role: &&(String, String, Arc<[PolicyRule]>)| {
-                    role.0 == namespace && binding.role == role.1
-                };
-                self.roles.iter().find(is)
-            });
-            let allows = |role: &(String, String, Arc<[PolicyRule]>)| {
-                role.2.iter().any(|rule| rule.allows(request))
-            };
-            is_here && is_of && role.is_some_and(allows)
-        })
-    }
-
-    fn act(&mut self, index: &mut RbacIndex, action: &Action) {
-        match action {
-            Action::SetRole(namespace, name, pairs) => {
-                let rules: Arc<[PolicyRule]> = pairs
-                    .iter()
-                    .map(|(verb, resource)| PolicyRule {
-                        verbs: vec![verb.clone()],
-                        api_groups: vec![String::new()],
-                        resources: vec![resource.clone()],
-                        ..PolicyRule::default()
-                    })
-                    .collect();
-                self.roles
-                    .retain(|role| (&role.0, &role.1) != (namespace, name));
-                self.roles
-                    .push((namespace.clone(), name.clone(), Arc::clone(&rules)));
-                index.set_role(namespace, name, rules);
-            }
-            Action::RemoveRole(namespace, name) => {
-                self.roles
-                    .retain(|role| (&role.0, &role.1) != (namespace, name));
-                index.remove_role(namespace, name);
-            }
-            Action::SetBinding(binding) => {
-                let is = |known: &Binding| {
-                    (&known.namespace, &known.name) == (&binding.namespace, &binding.name)
-                };
-                self.bindings.retain(|known| !is(known));
-                self.bindings.push(binding.clone());
-                index.set_binding(binding.clone());
-            }
-            Action::RemoveBinding(which) => {
-                if !self.bindings.is_empty() {
-                    let gone = self.bindings.remove(which.index(self.bindings.len()));
-                    index.remove_binding(&gone.namespace, &gone.name);
-                }
-            }
-        }
-    }
-}
-
-proptest! {
-    /// Issue: decisions are those of an evaluation that scans all roles and bindings.
-    #[test]
-    fn decisions_equal_those_of_a_scan(actions in prop::collection::vec(action(), 0..40)) {
-        let (mut index, mut scanned) = (RbacIndex::default(), Scanned::default());
-        for action in &actions {
-            scanned.act(&mut index, action);
-        }
-        for who in [user("p", &[]), user("q", &["p", "r"]), user("none", &["q"])] {
-            for namespace in ["-", "a", "b"] {
-                for what in ["get - pods", "list - secrets", "get - pods/log", "watch - nodes"] {
-                    let text = format!("{what} {namespace} x");
-                    let request = request(&who, &text);
-                    let verdict = decide(&index.grants(&who, request.namespace), &request);
-                    let is_allowed = matches!(verdict, Verdict::Allowed(_));
-                    prop_assert_eq!(is_allowed, scanned.allows(&request), "{} {}", who.name, text);
-                }
-            }
-        }
-    }
 }
