@@ -10,9 +10,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{Caches, until_stopped};
-use crate::api::cel::type_of_objects;
+use crate::api::cel::{Type, type_of_kind, type_of_schema};
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
+use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::kinds::validation::admissionregistration::{
     ExpressionWarning, NamedType, expression_warnings, named_resources,
@@ -152,6 +153,15 @@ fn warnings(policy: &Object, catalog: &Catalog) -> Vec<ExpressionWarning> {
     let params = catalog.of_kind(group, version, kind);
     let params = params.and_then(|store| type_of_objects(store.definition()));
     expression_warnings(policy, &types, params.as_ref())
+}
+
+/// Returns the type of the objects of a resource, if it is known.
+fn type_of_objects(definition: &ResourceDefinition) -> Option<Type> {
+    match definition.behaviour.json_schema() {
+        Some(custom) if custom.keeps_unknown => None,
+        Some(custom) => type_of_schema(&custom.schema?),
+        None => type_of_kind(definition.object_type()),
+    }
 }
 
 /// Returns the status to apply.

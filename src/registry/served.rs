@@ -345,15 +345,20 @@ fn admission(
         let plugin: Arc<dyn Plugin> = Arc::new(AdminAccess::new(namespaces));
         plugin
     }));
-    plugins.extend(hooks.zip(authorizer).map(|(hooks, authorizer)| {
-        let plugin: Arc<dyn Plugin> = Arc::new(ParameterRights {
-            validating: Arc::clone(&hooks.validating_policies.policies),
-            mutating: Arc::clone(&hooks.mutating_policies.policies),
-            parameters: Arc::clone(&hooks.parameters),
-            authorizer: Arc::clone(authorizer),
-        });
-        plugin
-    }));
+    plugins.extend(
+        deciders
+            .hooks
+            .zip(deciders.authorizer)
+            .map(|(hooks, authorizer)| {
+                let plugin: Arc<dyn Plugin> = Arc::new(ParameterRights {
+                    validating: Arc::clone(&hooks.validating_policies.policies),
+                    mutating: Arc::clone(&hooks.mutating_policies.policies),
+                    parameters: Arc::clone(&hooks.parameters),
+                    authorizer: Arc::clone(authorizer),
+                });
+                plugin
+            }),
+    );
     let stored = find("apiextensions.k8s.io", "customresourcedefinitions");
     plugins.extend(stored.map(|stored| {
         let store = store(stored.clone(), options, None);

@@ -3,23 +3,25 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::Value as Json;
+
 use super::shape::{Shape as CustomShape, escaped};
 use super::types::{ObjectName, Type};
-use crate::resource::ResourceDefinition;
-use crate::schema::{Scalar, Schema, Shape, StructId, Type as KindType};
+use crate::schema::{ObjectType, Scalar, Schema, Shape, StructId, Type as KindType};
 use crate::structural::Budget;
 
 /// The most structs that are nested. Deeper ones have any type, as recursive ones have.
 const MAX_NESTED: usize = 64;
 
+/// Returns the type of the objects of a custom resource with this schema.
+pub fn type_of_schema(schema: &Json) -> Option<Type> {
+    let budget = Budget::of(schema);
+    CustomShape::of(schema, true, &budget).declared(&budget)
+}
+
 /// Returns the type of the objects of a kind, or `None` if nothing is known about them.
-pub fn type_of_objects(definition: &ResourceDefinition) -> Option<Type> {
-    if let Some(custom) = definition.behaviour.json_schema() {
-        let schema = custom.schema.filter(|_| !custom.keeps_unknown)?;
-        let budget = Budget::of(&schema);
-        return CustomShape::of(&schema, true, &budget).declared(&budget);
-    }
-    let (schema, id) = definition.object_type().found()?;
+pub fn type_of_kind(of: &ObjectType) -> Option<Type> {
+    let (schema, id) = of.found()?;
     let mut reading = Reading {
         schema,
         known: HashMap::new(),

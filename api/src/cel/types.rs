@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
+/// The name of the type of a policy's `variables`.
+pub(super) const VARIABLES: &str = "kubernetes.variables";
+
 /// The type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {

@@ -86,8 +86,8 @@ impl<'s> ValueType<'s> {
         validate::validate(*self, &object.0, allows_duplicates)
     }
 
-    /// Returns the paths of the parts of an object that are owned as a whole: atomic lists, maps and
-    /// structs. Members of maps without names of their own are not searched, as in Kubernetes
+    /// Returns the paths of the parts of an object that are owned as a whole: atomic lists, maps
+    /// and structs. Members of maps without names of their own are not searched, as in Kubernetes
     /// (HK-66).
     pub fn atomic_parts(&self, object: &Object) -> Vec<String> {
         atomics::of_members(*self, &object.0)

@@ -3,13 +3,12 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use super::super::VARIABLES;
 use super::super::functions::Overload;
 use super::super::library::dispatch;
 use super::super::library::operators::{Scalar, scalar};
 use super::super::notes::{Called, Notes, Reference};
 use super::super::tree::{Expression, Item, Literal, MessageField, Node};
-use super::super::types::Type;
+use super::super::types::{Type, VARIABLES};
 use super::super::values::patterns::Compiled;
 use super::super::values::value::{BuiltMap, List, Map, Text, Value};
 use super::super::values::work_limit::Work;

@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 use super::super::library::dispatch;
 use super::super::library::operators::{equal, scalar};
 use super::super::library::{lists, patterns};
-use super::super::values::messages::Message;
 use super::super::values::value::{
-    BuiltMap, Failure, JsonList, JsonMap, List, Map, MapOf, Outcome, Value, error, no_overload,
+    BuiltMap, Failure, JsonList, JsonMap, List, Map, MapOf, Message, Outcome, Value, error,
+    no_overload,
 };
 use super::super::values::work_limit::Work;
 use super::call_cost::{LIST, MAP, MESSAGE, equality, inequality};

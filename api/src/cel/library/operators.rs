@@ -5,9 +5,8 @@ use std::cmp::Ordering;
 use serde_json::Value as Json;
 
 use super::super::shape::{ObjectShape, Order};
-use super::super::values::messages::Message;
 use super::super::values::value::{
-    Failure, JsonMap, List, Map, MapOf, Opaque, Outcome, Value, error, no_overload,
+    Failure, JsonMap, List, Map, MapOf, Message, Opaque, Outcome, Value, error, no_overload,
 };
 use super::super::values::work_limit::Work;
 use std::collections::HashMap;

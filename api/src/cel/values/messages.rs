@@ -1,7 +1,6 @@
 //! Messages that expressions of mutating policies build, and values as the JSON of an object
 //! (HK-66 to HK-68).
 
-use std::collections::BTreeMap;
 use std::collections::btree_map;
 use std::sync::Arc;
 
@@ -10,11 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map as Members, Number, Value as Json};
 
 use super::times::printed_duration;
-use super::value::{List, Map, Outcome, Value, error};
+use super::value::{List, Map, Message, Outcome, PATCH, Value, error};
 use crate::structural::json_bytes;
-
-/// The name of the message with which a patch begins.
-const PATCH: &str = "JSONPatch";
 
 /// The most bytes of JSON that a value may become: those of a request.
 const MAX_BYTES: usize = 3 << 20;
@@ -31,13 +27,6 @@ const MAX_FAULTS: usize = 100;
 /// The stack that must be free for a level, and the size of a new stack segment.
 const RED_ZONE: usize = 64 * 1024;
 const MORE_STACK: usize = 1024 * 1024;
-
-/// A message: a part of an object, or an operation of a patch.
-#[derive(Debug)]
-pub struct Message<'v> {
-    name: Arc<str>,
-    fields: BTreeMap<Arc<str>, Value<'v>>,
-}
 
 impl<'v> Message<'v> {
     /// Returns a message with this name. Of several fields with one name the last one counts.
@@ -68,14 +57,6 @@ impl<'v> Message<'v> {
     /// Returns the name of its type.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// Returns the first part of the name of its type.
-    pub(super) fn kind(&self) -> &'static str {
-        match *self.name == *PATCH {
-            true => PATCH,
-            false => "Object",
-        }
     }
 
     /// Returns the fields by name.

@@ -12,6 +12,6 @@ pub(super) mod urls;
 pub(super) mod value;
 pub(super) mod work_limit;
 
-pub use value::{Failure, Outcome, Value};
+pub use value::{Failure, Message, Outcome, Value};
 use value::{JsonList, JsonMap, List, ListOf, Map, MapOf, Opaque, Text, error};
 pub use work_limit::Work;

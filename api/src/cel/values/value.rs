@@ -1,7 +1,7 @@
 //! The values of expressions. Values inside of objects stay JSON until an expression looks at them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use super::amounts::Amount;
 use super::authorizer::{Authorized, Decision};
 use super::formats::NamedFormat;
 use super::json::{map_of, member_of, value_of};
-use super::messages::Message;
 use super::semver::Semver;
 use super::times::Time;
 use super::urls::Url;
@@ -55,6 +54,16 @@ pub enum Value<'v> {
     /// Data of unknown type, which can only be compared.
     Preserved(&'v Json),
 }
+
+/// A message: a part of an object, or an operation of a patch.
+#[derive(Debug)]
+pub struct Message<'v> {
+    pub(super) name: Arc<str>,
+    pub(super) fields: BTreeMap<Arc<str>, Value<'v>>,
+}
+
+/// The name of a message that is an operation of a patch.
+pub(super) const PATCH: &str = "JSONPatch";
 
 /// A text, either of an object or computed.
 #[derive(Clone)]
@@ -296,7 +305,8 @@ impl<'v> Value<'v> {
             Value::Duration(_) => "google.protobuf.Duration",
             Value::Type(_) => "type",
             Value::Optional(_) => "optional_type",
-            Value::Message(of) => of.kind(),
+            Value::Message(of) if *of.name == *PATCH => PATCH,
+            Value::Message(_) => "Object",
             Value::Opaque(of) => of.type_name(),
             Value::Preserved(_) => "unknown",
         }

@@ -152,7 +152,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use api::cel::type_of_objects;
+    use api::cel::type_of_kind;
 
     fn policy(validations: &Value, variables: &Value) -> Object {
         let policy = json!({"spec": {
@@ -174,7 +174,7 @@ mod tests {
             .unwrap();
         let types = [NamedType {
             name: "apps/v1, Kind=Deployment".to_owned(),
-            of: type_of_objects(&deployments).unwrap(),
+            of: type_of_kind(deployments.object_type()).unwrap(),
         }];
         let warnings = expression_warnings(&policy, &types, None).into_iter();
         warnings.map(|one| (one.field_ref, one.warning)).collect()

@@ -1,25 +1,13 @@
 //! Policies and bindings as they are stored. Pure.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::compiled::Compiled;
 use crate::admission::hooks::conditions::ConditionText;
 use crate::admission::hooks::matching::{HookSelectors, MatchPolicy, Rule};
 use crate::admission::hooks::webhooks::{FailurePolicy, ReinvocationPolicy};
-
-/// A ValidatingAdmissionPolicy or a MutatingAdmissionPolicy. It was stored valid and with its
-/// defaults.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Policy {
-    pub(super) spec: Spec,
-    /// The compiled expressions, made at their first use.
-    #[serde(skip)]
-    compiled: OnceLock<Compiled>,
-}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -154,21 +142,6 @@ pub struct ParamRef {
     pub selector: Option<Json>,
     /// `Allow` or `Deny`.
     pub parameter_not_found_action: String,
-}
-
-impl Policy {
-    /// Reads a stored policy.
-    ///
-    /// # Errors
-    /// The text is not a policy.
-    pub fn read(text: &[u8]) -> Result<Policy, serde_json::Error> {
-        serde_json::from_slice(text)
-    }
-
-    /// Returns the compiled expressions.
-    pub(super) fn compiled(&self) -> &Compiled {
-        self.compiled.get_or_init(|| Compiled::of(&self.spec))
-    }
 }
 
 impl Binding {

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use super::definition::{Binding, MatchResources, Policy};
+use super::definition::{Binding, MatchResources};
+use super::policy::Policy;
 use super::{PolicySources, may_have_policies};
 use crate::admission::Attributes;
 use crate::admission::client::ResourceClient;
 use crate::admission::hooks::Hooks;
-use crate::admission::hooks::matching::{AskedIn, MatchPolicy, Rule, asked_in};
-use crate::admission::hooks::shown::Form;
+use crate::admission::hooks::matching::{MatchPolicy, Rule, asked_in};
+use crate::admission::hooks::shown::{AskedIn, Form};
 use crate::admission::hooks::webhooks::kind_of_request;
 use crate::api::object::Object;
 use crate::api::status::Status;

@@ -4,10 +4,28 @@ use std::time::Duration;
 
 use metrics::{counter, describe_counter, describe_histogram, histogram};
 
-use super::validation::ErrorType;
-
 const COMPILATION: &str = "apiserver_cel_compilation_duration_seconds";
 const EVALUATION: &str = "apiserver_cel_evaluation_duration_seconds";
+
+/// The kind of an error, for metrics (HK-96).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ErrorType {
+    NoError,
+    Compile,
+    Invalid,
+    OutOfBudget,
+}
+
+impl ErrorType {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ErrorType::NoError => "no_error",
+            ErrorType::Compile => "compile_error",
+            ErrorType::Invalid => "invalid_error",
+            ErrorType::OutOfBudget => "out_of_budget",
+        }
+    }
+}
 
 /// The names of the metrics of one kind of policies.
 #[derive(Clone, Copy)]

@@ -15,6 +15,7 @@ mod metrics;
 mod mutating;
 mod mutation;
 mod params;
+mod policy;
 mod refusal;
 mod rights;
 mod scope;
@@ -23,9 +24,10 @@ mod tests;
 mod validating;
 mod validation;
 
-pub use definition::{Binding, ParamRef, Policy};
+pub use definition::{Binding, ParamRef};
 pub use mutating::MutatingPolicies;
 pub use params::{ParamObjects, Parameters};
+pub use policy::Policy;
 pub use rights::ParameterRights;
 pub use validating::ValidatingPolicies;
 

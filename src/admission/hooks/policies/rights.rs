@@ -29,6 +29,19 @@ pub struct ParameterRights {
     pub authorizer: Arc<dyn auth::Authorizer>,
 }
 
+/// A namespace and the name of an object.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    namespace: &'a str,
+    name: &'a str,
+}
+
+/// All objects in all namespaces.
+const EVERYWHERE: At<'static> = At {
+    namespace: "*",
+    name: "*",
+};
+
 /// A resource with its version. Unknown parts are `*`.
 struct Resource {
     group: String,
@@ -65,12 +78,12 @@ impl ParameterRights {
         attributes: &Attributes<'_>,
         resource: &Resource,
         verb: &str,
-        (namespace, name): (&str, &str),
+        at: At<'_>,
     ) -> bool {
         let question = auth::Attributes {
             api_version: &resource.version,
-            namespace,
-            name,
+            namespace: at.namespace,
+            name: at.name,
             ..auth::Attributes::on_resource(
                 attributes.user,
                 verb,
@@ -117,7 +130,7 @@ impl ParameterRights {
         }
         let kind = ParamKind::of(given);
         let (resource, _) = self.resource(&kind);
-        if self.may(attributes, &resource, "get", ("*", "*")).await {
+        if self.may(attributes, &resource, "get", EVERYWHERE).await {
             return None;
         }
         let (user, ParamKind { api_version, kind }) = (GoUser(attributes.user), kind);
@@ -153,7 +166,7 @@ impl ParameterRights {
         let (namespace, name) = (text("namespace"), text("name"));
         let verb = if name.is_empty() { "list" } else { "get" };
         if self
-            .may(attributes, &resource, verb, (namespace, name))
+            .may(attributes, &resource, verb, At { namespace, name })
             .await
         {
             return None;

@@ -27,8 +27,8 @@ pub(super) struct Facts<'k> {
     pub namespace: &'k Json,
     /// The parameter, or null.
     pub params: &'k Json,
-    /// What `authorizer` knows, and what `authorizer.requestResource` asks about. `None` where
-    /// expressions may not ask.
+    /// The answers that `authorizer` knows, and the question that `authorizer.requestResource`
+    /// begins. `None` where expressions may not ask.
     pub permissions: Option<(Arc<Answers>, Request)>,
 }
 

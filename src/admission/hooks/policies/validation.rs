@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::answers::Asker;
 use super::compiled::Compiled;
 use super::definition::{Spec, Validation};
+use super::metrics::ErrorType;
 use super::scope::{Facts, Fault, OutOfBudget, Scope};
 use super::{ALL_COST_MAX, CONDITIONS_COST_MAX};
 use crate::admission::hooks::conditions::Met;
@@ -14,26 +15,6 @@ use crate::api::cel::Value;
 
 /// The most bytes of a computed message (HK-53).
 const MAX_MESSAGE_BYTES: usize = 5120;
-
-/// The kind of an error, for metrics (HK-96).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ErrorType {
-    NoError,
-    Compile,
-    Invalid,
-    OutOfBudget,
-}
-
-impl ErrorType {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            ErrorType::NoError => "no_error",
-            ErrorType::Compile => "compile_error",
-            ErrorType::Invalid => "invalid_error",
-            ErrorType::OutOfBudget => "out_of_budget",
-        }
-    }
-}
 
 impl From<&Fault> for ErrorType {
     fn from(fault: &Fault) -> ErrorType {
