@@ -26,8 +26,8 @@ pub use kubectl::{Kubectl, cache};
 /// Claims and volumes get finalizers, as by kube-apiserver.
 pub const PROTECTED: &str = "--enable-admission-plugins=StorageObjectInUseProtection";
 
-/// Nobody takes the finalizers of volumes away, fills aggregated roles or checks policies, as with a
-/// kube-apiserver that stands alone.
+/// Nobody takes the finalizers of volumes away, fills aggregated roles or checks policies, as with
+/// a kube-apiserver that stands alone.
 pub const HELD: &str = "--controllers=*,-clusterrole-aggregation,\
                         -persistentvolumeclaim-protection-controller,\
                         -persistentvolume-protection-controller,\
