@@ -18,6 +18,14 @@ pub fn now() -> Timestamp {
     nearest(SystemTime::now())
 }
 
+/// Returns the current time in seconds since 1970, as [`now`] does.
+pub fn now_in_seconds() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = since.unwrap_or_default().as_secs();
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    seconds.min(Timestamp::MAX.as_second())
+}
+
 /// Checks that a time is in range.
 ///
 /// # Errors

@@ -45,6 +45,8 @@ pub struct Sources<'s> {
     pub authorizer: Option<&'s Arc<dyn Authorizer>>,
     /// The hooks of users, if they are served.
     pub hooks: Option<&'s HookSources>,
+    /// The objects that bindings of policies refer to.
+    pub parameters: &'s Arc<dyn Parameters>,
 }
 
 /// The hooks of users.
@@ -58,8 +60,6 @@ pub struct HookSources {
     pub validating_policies: PolicyHooks,
     /// Mutating policies and their bindings.
     pub mutating_policies: PolicyHooks,
-    /// The objects that bindings refer to.
-    pub parameters: Arc<dyn Parameters>,
     /// The client for requests to webhooks.
     pub client: Arc<EgressClient>,
     /// The `host:port` of this daemon.
@@ -105,6 +105,7 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
         clients,
         authorizer,
         hooks,
+        parameters,
     } = sources;
     let webhooks = |configurations: fn(&HookSources) -> &Arc<dyn HookSource<Configuration>>| {
         Some(WebhookSources {
@@ -119,7 +120,7 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
             policies: Arc::clone(policies),
             bindings: Arc::clone(bindings),
             namespaces: clients("", "namespaces")?,
-            parameters: Arc::clone(&hooks?.parameters),
+            parameters: Arc::clone(parameters),
             authorizer: Arc::clone(authorizer?),
         })
     };

@@ -119,7 +119,7 @@ pub struct Authenticated {
     pub access: Access,
     /// The wanted audiences that the credentials are for; `None` if the credentials are not limited
     /// to audiences.
-    pub audiences: Option<Vec<String>>,
+    pub audiences: Option<Arc<[String]>>,
     /// The check that must pass before the user is trusted.
     pub check: Option<Arc<dyn LiveCheck>>,
     /// Audit annotations and warnings for the use of the credentials.
@@ -155,7 +155,10 @@ impl<'r> Credentials<'r> {
         let header = headers.get(AUTHORIZATION);
         let token = header.and_then(|header| bearer(header.as_bytes()));
         let bearer = token.filter(|token| !token.starts_with(b" "));
-        let bearer = bearer.and_then(|token| token.split(|byte| *byte == b' ').next());
+        let bearer = bearer.and_then(|token| match memchr::memchr(b' ', token) {
+            Some(end) => token.get(..end),
+            None => Some(token),
+        });
         Credentials {
             bearer,
             is_bearer_ignored: bearer.is_none() && token.is_some(),

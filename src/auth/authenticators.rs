@@ -147,7 +147,7 @@ impl Authenticators {
         let known = self.identified(&credentials).await?;
         let known = known.ok_or(Unauthorized::UnknownToken)?;
         if let Some(audiences) = known.audiences {
-            return Ok((known.user, audiences));
+            return Ok((known.user, audiences.to_vec()));
         }
         let is_wanted = |one: &&String| audiences.is_empty() || audiences.contains(one);
         let both: Vec<String> = of_api.iter().filter(is_wanted).cloned().collect();

@@ -34,7 +34,32 @@ fn may_go_on(known: &UserInfo, user: &UserInfo) -> bool {
     known.name == user.name && user.is_in(MASTERS) >= known.is_in(MASTERS)
 }
 
-type Users = HashMap<Digest, Authenticated>;
+/// The users by the digests of their tokens.
+#[derive(Default)]
+struct Users {
+    by_token: HashMap<Digest, Authenticated>,
+    /// The bytes of the longest token. No digest is made of a longer one, such as that of a service
+    /// account.
+    longest: usize,
+}
+
+/// Users as a source has them.
+#[derive(Clone, Default)]
+struct Source {
+    by_token: HashMap<Digest, Arc<UserInfo>>,
+    longest: usize,
+}
+
+impl Source {
+    /// Adds a user. Returns whether the token was known before.
+    fn add(&mut self, token: &Token, user: UserInfo) -> bool {
+        let token = token.secret().as_bytes();
+        self.longest = self.longest.max(token.len());
+        self.by_token
+            .insert(digest(token), Arc::new(user))
+            .is_some()
+    }
+}
 
 /// Identifies the users of the admin's token and of the token file (API-278).
 pub struct StaticTokens {
@@ -47,12 +72,12 @@ pub struct StaticTokens {
 struct Sources {
     admin: Token,
     /// Users whose tokens never change.
-    fixed: HashMap<Digest, Arc<UserInfo>>,
+    fixed: Source,
     /// The data directory that holds the admin's token, if there is one.
     data_dir: Option<PathBuf>,
     /// The file of further users, if there is one.
     file: Option<PathBuf>,
-    of_file: HashMap<Digest, Arc<UserInfo>>,
+    of_file: Source,
 }
 
 /// The result of reading the files again. If a file is unusable, its previous users stay valid.
@@ -75,15 +100,17 @@ impl StaticTokens {
         users: Vec<(Token, UserInfo)>,
         revocations: Revocations,
     ) -> StaticTokens {
-        let fixed = users.into_iter();
-        let fixed = fixed.map(|(token, user)| (digest(token.secret().as_bytes()), Arc::new(user)));
+        let mut fixed = Source::default();
+        for (token, user) in users {
+            fixed.add(&token, user);
+        }
         let tokens = StaticTokens {
             sources: Mutex::new(Sources {
                 admin,
-                fixed: fixed.collect(),
+                fixed,
                 data_dir: None,
                 file: None,
-                of_file: HashMap::new(),
+                of_file: Source::default(),
             }),
             users: ArcSwap::default(),
             revocations,
@@ -144,20 +171,13 @@ impl StaticTokens {
     /// Replaces the users with those of the sources. Returns the number of watches that end.
     fn take_over(&self, sources: &Sources) -> usize {
         let before = self.users.load_full();
-        let mut after = Users::new();
-        let admin = (
-            digest(sources.admin.secret().as_bytes()),
-            Arc::new(admin_user()),
-        );
-        let of_file = sources.of_file.clone().into_iter();
-        for (digest, user) in sources
-            .fixed
-            .clone()
-            .into_iter()
-            .chain(of_file)
-            .chain([admin])
-        {
-            let known = before.get(&digest);
+        let mut after = Users::default();
+        let mut admin = Source::default();
+        admin.add(&sources.admin, admin_user());
+        let all = [sources.fixed.clone(), sources.of_file.clone(), admin];
+        after.longest = all.iter().map(|source| source.longest).max().unwrap_or(0);
+        for (digest, user) in all.into_iter().flat_map(|source| source.by_token) {
+            let known = before.by_token.get(&digest);
             let known = known.filter(|known| may_go_on(&known.user, &user));
             let access = known.map(|known| known.access.clone()).unwrap_or_default();
             let known = Authenticated {
@@ -165,15 +185,15 @@ impl StaticTokens {
                 access,
                 ..Authenticated::default()
             };
-            after.insert(digest, known);
+            after.by_token.insert(digest, known);
         }
         let after = Arc::new(after);
         // The users must be stored first, so that nobody can gain an access that is already
         // revoked.
         self.users.store(Arc::clone(&after));
         let mut watches = 0;
-        for (digest, known) in &*before {
-            let now = after.get(digest);
+        for (digest, known) in &before.by_token {
+            let now = after.by_token.get(digest);
             if !now.is_some_and(|now| now.access.is_the_same(&known.access)) {
                 watches += self.revocations.revoke(&known.access);
             }
@@ -188,9 +208,9 @@ impl Authenticator for StaticTokens {
         credentials: &Credentials<'_>,
     ) -> Result<Option<Authenticated>, Unauthorized> {
         let users = self.users.load();
-        let known = credentials
-            .bearer
-            .and_then(|token| users.get(&digest(token)));
+        let token = credentials.bearer;
+        let token = token.filter(|token| token.len() <= users.longest);
+        let known = token.and_then(|token| users.by_token.get(&digest(token)));
         Ok(known.cloned())
     }
 }
@@ -210,10 +230,10 @@ impl Sources {
         let Some(path) = &self.file else {
             return Ok(None);
         };
-        let mut users = HashMap::new();
+        let mut users = Source::default();
         let read = token_file::read(path)?;
         let count = read.len();
-        if count == 0 && !self.of_file.is_empty() {
+        if count == 0 && !self.of_file.by_token.is_empty() {
             // An editor that rewrites the file empties it first.
             return Err(TokenFileError {
                 path: path.clone(),
@@ -226,10 +246,7 @@ impl Sources {
         }
         for (token, user) in read {
             let name = user.name.clone();
-            if users
-                .insert(digest(token.secret().as_bytes()), Arc::new(user))
-                .is_some()
-            {
+            if users.add(&token, user) {
                 tracing::warn!(user = %name, "token-auth-file: a token repeats; the last line counts");
             }
         }

@@ -9,6 +9,7 @@ use super::authorization_chain::{self, OfObjects};
 use crate::auth::Authorizer;
 use crate::auth::authorization_config::{AuthorizerType, ConfiguredAuthorizers};
 use crate::config::Config;
+use crate::egress::EgressClient;
 use crate::registry::rbac::{RBAC_CACHES, RbacAuthorizer};
 use crate::registry::{NODE_CACHES, NodeAuthorizer};
 use crate::storage::factory::StoragePlan;
@@ -27,7 +28,8 @@ pub(super) struct Authorization {
 }
 
 impl Authorization {
-    /// Creates the authorizers. They follow watch caches of the actor system.
+    /// Creates the authorizers. They follow watch caches of the actor system, and `client` asks
+    /// webhooks.
     ///
     /// # Errors
     /// [`StartError::NoRoles`], [`StartError::Authorization`]
@@ -35,6 +37,7 @@ impl Authorization {
         config: &Config,
         actor_system: &ActorSystem,
         plans: &[StoragePlan],
+        client: Arc<EgressClient>,
     ) -> Result<Authorization, StartError> {
         let rbac = roles_and_bindings(actor_system);
         let absent = rbac.as_ref().err().copied();
@@ -51,7 +54,7 @@ impl Authorization {
                 .map(|nodes| Arc::new(nodes) as Arc<dyn Authorizer>),
             rbac: rbac.clone().map(|rbac| rbac as Arc<dyn Authorizer>),
         };
-        let chain = authorization_chain::chain(config, of_objects, Arc::default())?;
+        let chain = authorization_chain::chain(config, of_objects, client)?;
         Ok(Authorization {
             all: chain.all,
             configured: chain.configured,

@@ -19,6 +19,7 @@ use crate::auth::{
     load_or_create_token, write_kubeconfig,
 };
 use crate::config::Config;
+use crate::egress::EgressClient;
 use crate::server::api_server::RotateToken;
 use crate::storage::etcd::ClientTls;
 use crate::transport::tls::Tls;
@@ -44,12 +45,13 @@ pub(super) struct Credentials {
 impl Credentials {
     /// Reads or creates certificates, credentials and the admin's kubeconfig for a server at this
     /// address. `users` are known in addition to those of files. The TLS towards etcd is read again
-    /// with them.
+    /// with them. `client` asks issuers and webhooks.
     pub(super) fn load(
         config: &Config,
         address: SocketAddr,
         users: Vec<(Token, UserInfo)>,
         etcd: Option<Arc<ClientTls>>,
+        client: &Arc<EgressClient>,
     ) -> Result<Credentials, StartError> {
         let tls = Tls::load_or_create(config)?;
         let data_dir = config.data_dir.as_path();
@@ -80,13 +82,13 @@ impl Credentials {
             tokens.clone(),
         ]);
         members.push(service_accounts.clone());
-        let token_issuers = TokenIssuers::start(config, &revocations)?;
+        let token_issuers = TokenIssuers::start(config, &revocations, client)?;
         let look_ups = bootstrap_tokens.clone();
         let look_ups = look_ups.into_iter().map(|one| one as Arc<dyn TokenLookup>);
         let jwt = token_issuers.issuers.clone();
         let look_ups = look_ups.chain(jwt.map(|one| one as Arc<dyn TokenLookup>));
         let audiences = &service_accounts.config().audiences;
-        let webhook = webhooks::of_tokens(config, &Arc::default(), audiences)?;
+        let webhook = webhooks::of_tokens(config, client, audiences)?;
         let look_ups = look_ups.chain(webhook);
         let authenticator = Authenticators::new(members, revocations)
             .looking_up(look_ups.collect())

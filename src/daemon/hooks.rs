@@ -10,11 +10,11 @@ use crate::admission::hooks::policies::{Binding, Policy};
 use crate::admission::hooks::webhooks::Configuration;
 use crate::admission::{HookSources, PolicyHooks};
 use crate::config::Config;
+use crate::egress::EgressClient;
 use crate::registry::hooks::{
     FollowedHooks, MUTATING_BINDINGS, MUTATING_POLICIES, MUTATING_WEBHOOKS, VALIDATING_BINDINGS,
     VALIDATING_POLICIES, VALIDATING_WEBHOOKS,
 };
-use crate::registry::parameters::RegistryParameters;
 
 /// Returns the hooks of users. `None` if their configurations are not served. `address` is that of
 /// the daemon.
@@ -22,7 +22,7 @@ pub(super) fn of(
     config: &Config,
     actor_system: &ActorSystem,
     address: SocketAddr,
-    parameters: &Arc<RegistryParameters>,
+    client: &Arc<EgressClient>,
 ) -> Option<HookSources> {
     let webhooks = |name| {
         let followed = FollowedHooks::<Configuration>::new(actor_system.cacher(name)?);
@@ -39,10 +39,9 @@ pub(super) fn of(
     Some(HookSources {
         validating_policies: policies(VALIDATING_POLICIES, VALIDATING_BINDINGS)?,
         mutating_policies: policies(MUTATING_POLICIES, MUTATING_BINDINGS)?,
-        parameters: parameters.clone(),
         mutating_webhooks: webhooks(MUTATING_WEBHOOKS)?,
         validating_webhooks: webhooks(VALIDATING_WEBHOOKS)?,
-        client: Arc::default(),
+        client: Arc::clone(client),
         own: reachable(address).to_string(),
         to_endpoints: config.enable_aggregator_routing.0,
     })

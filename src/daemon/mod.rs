@@ -37,6 +37,7 @@ use actors::engine::Prefix;
 use actors::supervisor::{ActorSystem, CacherSpec};
 use actors::watchdog::Watchdog;
 
+use crate::admission::HookSources;
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
 use crate::auth::Token;
@@ -146,14 +147,16 @@ impl Daemon {
             cached(&plans, &config),
         )?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
-        let authorization = Authorization::new(&config, &actor_system, &plans)?;
+        let egress = &opened.egress;
+        let authorization = Authorization::new(&config, &actor_system, &plans, egress.clone())?;
+        let hooks = hooks::of(&config, &actor_system, address, egress);
         let registry = assemble(
             &config,
             &plans,
             &unserved,
             &actor_system,
             &authorization,
-            address,
+            hooks,
         );
         add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
@@ -353,7 +356,7 @@ fn assemble(
     unserved: &UnservedPlans,
     actor_system: &ActorSystem,
     authorization: &Authorization,
-    address: SocketAddr,
+    hooks: Option<HookSources>,
 ) -> Registry {
     let network = service_network::of(config, &unserved.range_allocations, actor_system);
     let plans = plans.iter();
@@ -365,7 +368,6 @@ fn assemble(
         false => Collector::Absent,
     };
     let ttl = config.event_ttl.0;
-    let parameters = Arc::default();
     let parts = ClusterParts {
         network: Some(network),
         admission_plugins: running_plugins(
@@ -377,8 +379,7 @@ fn assemble(
             .unwrap_or_default(),
         authorizer: Some(Arc::clone(&authorization.all)),
         rbac: authorization.rbac.clone(),
-        hooks: hooks::of(config, actor_system, address, &parameters),
-        parameters: Some(parameters),
+        hooks,
         policies: if config.allow_privileged.0 {
             ClusterPolicies::default()
         } else {

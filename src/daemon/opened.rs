@@ -18,6 +18,7 @@ use crate::auth::service_accounts::check_keys;
 use crate::auth::{Token, check_token_file};
 use crate::config::Config;
 use crate::controllers::Sharing;
+use crate::egress::EgressClient;
 use crate::server::audit::Audit;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::Encryption;
@@ -36,6 +37,8 @@ pub(super) struct Opened {
     pub(super) watchdog: Watchdog,
     pub(super) stores: OpenEngines,
     pub(super) credentials: Arc<Credentials>,
+    /// Asks all other servers, so that those with the same target share connections.
+    pub(super) egress: Arc<EgressClient>,
     pub(super) audit: Option<Arc<Audit>>,
 }
 
@@ -58,7 +61,9 @@ impl Opened {
         let watchdog = Watchdog::start(watchdog::LIMIT).map_err(StartError::Threads)?;
         let stores = OpenEngines::open(config, &factory.back_ends(), &watchdog)?;
         let address = listener.local_address();
-        let credentials = Credentials::load(config, address, users, stores.tls.clone())?;
+        let egress = Arc::<EgressClient>::default();
+        let etcd = stores.tls.clone();
+        let credentials = Credentials::load(config, address, users, etcd, &egress)?;
         Ok(Opened {
             encryption,
             factory,
@@ -69,6 +74,7 @@ impl Opened {
             watchdog,
             stores,
             credentials: Arc::new(credentials),
+            egress,
             audit: Audit::open(config)?,
         })
     }

@@ -41,21 +41,22 @@ pub(super) fn check(config: &Config) -> Result<(), StartError> {
 }
 
 impl TokenIssuers {
-    /// Starts to ask the issuers for their keys.
+    /// Starts to ask the issuers for their keys, through `client`.
     ///
     /// # Errors
     /// [`StartError`]
     pub(super) fn start(
         config: &Config,
         revocations: &Revocations,
+        client: &Arc<EgressClient>,
     ) -> Result<TokenIssuers, StartError> {
         let (all, file) = configuration(config)?;
         let anonymous = anonymous(config, &all);
         let issuers = match all.jwt.is_empty() && file.is_none() {
             true => None,
             false => {
-                let client = Arc::new(EgressClient::new());
                 let own = config.issuers();
+                let client = Arc::clone(client);
                 let issuers = JwtIssuers::start(&all, own, client, revocations.clone())?;
                 Some(Arc::new(issuers))
             }

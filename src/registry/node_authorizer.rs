@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 
 use super::stored_version::StoredVersion;
 use crate::api::user_info::UserInfo;
-use crate::auth::node::{self, Graph, Kind, Named, Verdict, judge, node_of, unrelated};
+use crate::auth::node::{self, Graph, Kind, Named, Question, Verdict, judge, node_of, unrelated};
 use crate::auth::{Attributes, Authorization, Authorizer, Rules};
 use crate::storage::Storage;
 
@@ -197,14 +197,22 @@ impl NodeAuthorizer {
     }
 }
 
+/// Returns the answer that needs no graph, or the question to the graph.
+fn judged<'a>(attributes: &'a Attributes<'a>) -> Result<Authorization, Question<'a>> {
+    match judge(attributes) {
+        Verdict::Allowed => Ok(Authorization::allow_if(true)),
+        Verdict::NoOpinion(reason) => Ok(Authorization::no_opinion(reason)),
+        Verdict::IfRelated(question) => Err(question),
+    }
+}
+
 impl Authorizer for NodeAuthorizer {
     fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> BoxFuture<'a, Authorization> {
         async move {
             let allowed = Authorization::allow_if(true);
-            let question = match judge(attributes) {
-                Verdict::Allowed => return allowed,
-                Verdict::NoOpinion(reason) => return Authorization::no_opinion(reason),
-                Verdict::IfRelated(question) => question,
+            let question = match judged(attributes) {
+                Ok(answer) => return answer,
+                Err(question) => question,
             };
             self.catch_up(question.object.kind).await;
             let graph = self.0.graph.read();
@@ -214,6 +222,10 @@ impl Authorizer for NodeAuthorizer {
             }
         }
         .boxed()
+    }
+
+    fn authorize_at_once(&self, attributes: &Attributes<'_>) -> Option<Authorization> {
+        judged(attributes).ok()
     }
 
     fn rules_for<'a>(&'a self, user: &'a UserInfo, _namespace: &'a str) -> BoxFuture<'a, Rules> {

@@ -23,7 +23,7 @@ use super::store::{RegistryStore, StoreOptions};
 use super::stored_version::StoredVersion;
 use crate::admission::admin_access::AdminAccess;
 use crate::admission::client::ResourceClient;
-use crate::admission::hooks::policies::ParameterRights;
+use crate::admission::hooks::policies::{ParameterRights, Parameters};
 use crate::admission::lifecycle::Namespaces;
 use crate::admission::{self, Admission, HookSources, Plugin, Sources};
 use crate::api::error_list::ClusterPolicies;
@@ -56,8 +56,6 @@ pub struct ClusterParts {
     pub rbac: Option<Arc<RbacAuthorizer>>,
     /// The hooks of users, if they are served.
     pub hooks: Option<HookSources>,
-    /// The parameters of policies, which find their kinds in this registry.
-    pub parameters: Option<Arc<RegistryParameters>>,
     /// The policies that validation obeys.
     pub policies: ClusterPolicies,
     /// The limits on definitions of custom resources.
@@ -98,7 +96,6 @@ impl Registry {
             authorizer: None,
             rbac: None,
             hooks: None,
-            parameters: None,
             policies: ClusterPolicies::default(),
             definitions: DefinitionLimits::default(),
             definition_cache: None,
@@ -119,7 +116,6 @@ impl Registry {
             authorizer,
             rbac,
             hooks,
-            parameters,
             policies,
             definitions,
             definition_cache,
@@ -137,11 +133,13 @@ impl Registry {
             authorizer: authorizer.clone(),
             ..StoreOptions::default()
         };
+        let parameters = Arc::new(RegistryParameters::default());
         options.admission = admission(
             &admission_plugins,
             Deciders {
                 authorizer: authorizer.as_ref(),
                 hooks: hooks.as_ref(),
+                parameters: &(Arc::clone(&parameters) as Arc<dyn Parameters>),
             },
             (definitions, definition_cache),
             &resources,
@@ -155,9 +153,7 @@ impl Registry {
         let others = rest::unstored(&stores);
         let (current, _) = watch::channel(Arc::new(Catalog::new(stores, others)));
         let current = Arc::new(current);
-        if let Some(parameters) = parameters {
-            parameters.attach(&current);
-        }
+        parameters.attach(&current);
         Registry {
             options,
             allocators,
@@ -310,6 +306,7 @@ fn store(
 struct Deciders<'d> {
     authorizer: Option<&'d Arc<dyn Authorizer>>,
     hooks: Option<&'d HookSources>,
+    parameters: &'d Arc<dyn Parameters>,
 }
 
 /// Creates the admission chain. Stores that plugins read from have no admission of their own.
@@ -339,6 +336,7 @@ fn admission(
         clients: &clients,
         authorizer: deciders.authorizer,
         hooks: deciders.hooks,
+        parameters: deciders.parameters,
     };
     let mut plugins = admission::built(names, sources);
     plugins.extend(namespaces.map(|namespaces| {
@@ -353,7 +351,7 @@ fn admission(
                 let plugin: Arc<dyn Plugin> = Arc::new(ParameterRights {
                     validating: Arc::clone(&hooks.validating_policies.policies),
                     mutating: Arc::clone(&hooks.mutating_policies.policies),
-                    parameters: Arc::clone(&hooks.parameters),
+                    parameters: Arc::clone(deciders.parameters),
                     authorizer: Arc::clone(authorizer),
                 });
                 plugin

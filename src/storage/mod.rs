@@ -35,6 +35,7 @@ use std::task::Poll;
 use actors::dispatcher::{Caller, WatchFrame, Watcher};
 use actors::engine::{Origin, Revision};
 use actors::object::CachedObject;
+use actors::snapshot::Snapshot;
 use actors::watch::{Predicate, WatchInterest};
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
@@ -421,6 +422,12 @@ pub trait Storage: Send + Sync + 'static {
     /// cannot be known without waiting.
     fn is_known_empty(&self, _prefix: &str) -> bool {
         false
+    }
+
+    /// Returns the state that reads of any version see, if it is in memory. As long as it is the
+    /// same, all such reads have the same results.
+    fn state_in_memory(&self) -> Option<Arc<Snapshot>> {
+        None
     }
 
     /// Returns the size of the object's JSON, or 0 if it cannot be known without waiting. It only

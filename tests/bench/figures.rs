@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod abuser;
+mod accounts;
 mod additions;
 mod attack;
 mod backup;
@@ -12,6 +13,7 @@ mod controllers;
 mod controllers_soak;
 mod custom;
 mod daemons;
+mod decisions;
 mod deletions;
 mod deployments;
 mod drain;
@@ -38,6 +40,7 @@ mod reading;
 mod report;
 mod resources;
 mod resume;
+mod roles;
 mod selectors;
 #[path = "../servers/mod.rs"]
 mod servers;
@@ -53,7 +56,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 29] = [
+const PARTS: [&str; 32] = [
     "size",
     "startup",
     "startup-full",
@@ -67,6 +70,9 @@ const PARTS: [&str; 29] = [
     "fanout",
     "transcoding",
     "reading",
+    "decisions",
+    "accounts",
+    "roles",
     "protobuf",
     "resume",
     "drain",
@@ -101,6 +107,9 @@ cargo bench [-- PART...]      all parts, or these:
   fanout           5,000 watchers over HTTP/2
   transcoding      a pod of 2 KiB from JSON to protobuf and back
   reading          20,000 values of an etcd decoded, with their defaults and without
+  decisions        RBAC among 10,000 bindings: first and repeated decisions of service accounts
+  accounts         reads and 50,000 watches (or BENCH_WATCHES) of service accounts and of the admin
+  roles            starts with and without the roles and bindings of Kubernetes
   protobuf         5,000 watchers of protobuf and 5,000 of JSON, in turns
   resume           5,000 watches of quiet resources resumed after kill -9, with writes to another
   drain            20,000 watches over HTTP/2 when the daemon stops
@@ -298,6 +307,17 @@ async fn measure(wants: impl Fn(&str) -> bool) {
     }
     if wants("reading") {
         reading::values();
+    }
+    if wants("decisions") {
+        decisions::measure();
+    }
+    if wants("accounts") {
+        let watches = std::env::var("BENCH_WATCHES").ok();
+        let watches = watches.and_then(|text| text.parse().ok());
+        accounts::measure(watches.unwrap_or(50_000)).await;
+    }
+    if wants("roles") {
+        roles::measure().await;
     }
     if wants("transcoding") {
         protobuf::transcoding().await;

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Counts the instructions that a daemon executes for one write.
+"""Counts the instructions that a daemon executes for one write or read.
 
     tests/bench/instructions.py BINARY...
 
-For each binary and each kind of write the daemon runs twice under callgrind, with 400 requests and
+For each binary and each kind of request the daemon runs twice under callgrind, with 400 requests and
 with 200. The difference by 200 is the cost of one request: work that is done once is in both runs.
 Starting and stopping are not counted, because a daemon that starts spins for a time to measure its
-clock. With several binaries each figure is followed by its ratio to that of the first one.
+clock. With several binaries each figure is followed by its ratio to that of the first one. Reads
+are those of the admin, and of a service account that 20 rules give rights; the ratio of the two
+follows them.
 
 It needs Python 3.8 and valgrind, with its vgdb. Build the binaries with the same profile.
 """
@@ -113,6 +115,17 @@ KINDS = {
     "Deployment": (f"/apis/apps/v1{NAMESPACE}/deployments", deployment),
 }
 VERBS = ["create", "update"]
+# A read by the admin, and by an account.
+ADMIN_READS, ACCOUNT_READS = "get", "get-as-account"
+READS = [ADMIN_READS, ACCOUNT_READS]
+
+RBAC = f"/apis/rbac.authorization.k8s.io/v1{NAMESPACE}"
+ACCOUNT = "reader"
+# The rules of the account. The last one allows the reads.
+RULES = [
+    {"apiGroups": ["example.com"], "resources": [f"r{number:02}"], "verbs": ["get", "list", "watch"]}
+    for number in range(19)
+] + [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}]
 
 
 class Daemon:
@@ -176,6 +189,29 @@ class Daemon:
         if status not in (200, 201):
             raise RuntimeError(f"{method} {path}: {status} {text.decode(errors='replace')}")
 
+    def become_account(self):
+        """Sends the following requests with the token of a service account."""
+        self.write("POST", f"/api/v1{NAMESPACE}/serviceaccounts", {"metadata": {"name": ACCOUNT}})
+        role = {"metadata": {"name": ACCOUNT}, "rules": RULES}
+        self.write("POST", f"{RBAC}/roles", role)
+        group = "rbac.authorization.k8s.io"
+        binding = {
+            "metadata": {"name": ACCOUNT},
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": ACCOUNT},
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": "default"}],
+        }
+        self.write("POST", f"{RBAC}/rolebindings", binding)
+        path = f"/api/v1{NAMESPACE}/serviceaccounts/{ACCOUNT}/token"
+        status, text = self.call("POST", path, {"spec": {}})
+        if status != 201:
+            raise RuntimeError(f"no token: {status} {text.decode(errors='replace')}")
+        self.headers["Authorization"] = f"Bearer {json.loads(text)['status']['token']}"
+
+    def read(self, path):
+        status, text = self.call("GET", path)
+        if status != 200:
+            raise RuntimeError(f"GET {path}: {status} {text.decode(errors='replace')}")
+
     def stop(self):
         self.connection.close()
         self.process.send_signal(signal.SIGTERM)
@@ -190,7 +226,7 @@ def instructions(binary, flags, fresh, kind, verb, count, output):
     with tempfile.TemporaryDirectory(prefix="taffrail-instructions-") as folder:
         data = os.path.join(folder, "data")
         shutil.copytree(fresh, data)
-        prefix = ["valgrind", "--quiet", "--tool=callgrind", f"--callgrind-out-file={output}"]
+        prefix = ["valgrind", "--quiet", "--tool=callgrind", "--compress-strings=no", f"--callgrind-out-file={output}"]
         daemon = Daemon(binary, flags, data, prefix)
         try:
             # An object is updated once: the next update of it may begin from the object of the last
@@ -198,9 +234,15 @@ def instructions(binary, flags, fresh, kind, verb, count, output):
             names = [f"o{number:03}" for number in range(MANY)]
             for name in names if verb == "update" else ["first"]:
                 daemon.write("POST", path, body(name, 1))
+            if verb == ACCOUNT_READS:
+                daemon.become_account()
+            if verb in READS:
+                daemon.read(f"{path}/first")
             monitor(daemon, "zero")
             for name in names[:count]:
-                if verb == "create":
+                if verb in READS:
+                    daemon.read(f"{path}/first")
+                elif verb == "create":
                     daemon.write("POST", path, body(name, 1))
                 else:
                     daemon.write("PUT", f"{path}/{name}", body(name, 2))
@@ -253,7 +295,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="take the median of so many (3)")
     parser.add_argument("--jobs", type=int, default=1, help="daemons at a time (1)")
     parser.add_argument("--keep", metavar="DIR", help="leave the files of callgrind there")
-    parser.add_argument("--only", metavar="TEXT", help='measure the writes with TEXT in their name')
+    parser.add_argument("--only", metavar="TEXT", help="measure those with TEXT in their name")
     parser.add_argument("--flag", action="append", default=[], help="a further flag of the daemon")
     options = parser.parse_args()
     for tool in ("valgrind", "vgdb"):
@@ -261,8 +303,9 @@ def main():
             parser.error(f"there is no {tool}")
 
     binaries = [os.path.abspath(binary) for binary in options.binaries]
-    writes = [(kind, verb) for kind in KINDS for verb in VERBS]
-    writes = [write for write in writes if (options.only or "") in " ".join(write)]
+    requests = [(kind, verb) for kind in KINDS for verb in VERBS]
+    requests += [("ConfigMap", verb) for verb in READS]
+    requests = [one for one in requests if (options.only or "") in " ".join(one)]
     with tempfile.TemporaryDirectory(prefix="taffrail-instructions-") as folder:
         if options.keep:
             os.makedirs(options.keep, exist_ok=True)
@@ -275,7 +318,7 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             runs = {}
             for round_number in range(options.rounds):
-                for kind, verb in writes:
+                for kind, verb in requests:
                     for number, binary in enumerate(binaries):
                         label = f"{number}.{round_number}"
                         run = pool.submit(
@@ -285,13 +328,13 @@ def main():
             for number, binary in enumerate(binaries):
                 print(f"{number + 1}: {binary}")
             print("instructions for one request, and the ratio to the first binary")
-            for kind, verb in writes:
+            for kind, verb in requests:
                 results = [
                     [run.result() for run in runs[kind, verb, number]]
                     for number in range(len(binaries))
                 ]
                 first = statistics.median(results[0])
-                line = f"{kind + ' ' + verb:20}"
+                line = f"{kind + ' ' + verb:26}"
                 for number, counts in enumerate(results):
                     middle = statistics.median(counts)
                     line += f"{middle:14,.0f}"
@@ -301,6 +344,12 @@ def main():
                         spread = (max(counts) - min(counts)) / middle
                         line += f" (±{spread / 2:.1%})"
                 print(line, flush=True)
+            by_admin, by_account = (("ConfigMap", verb) for verb in READS)
+            for number in range(len(binaries)):
+                pair = [runs.get((*one, number)) for one in (by_admin, by_account)]
+                if all(pair):
+                    admin, account = (statistics.median(run.result() for run in one) for one in pair)
+                    print(f"{number + 1}: a read by the account, to one by the admin {account / admin:.3f}")
 
 
 if __name__ == "__main__":

@@ -104,6 +104,20 @@ fn process(pid: &str) -> f64 {
     (number(11) + number(12)) / ticks()
 }
 
+/// Returns the user and system time that the threads of a process have used so far, in seconds. It
+/// is more precise than [`cpu`], and lacks that of threads that have ended.
+pub fn threads(pid: u32) -> f64 {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let used = threads.map(|thread| {
+        let stat = std::fs::read_to_string(thread.unwrap().path().join("schedstat"));
+        // The thread may have ended.
+        let stat = stat.unwrap_or_default();
+        let nanos = stat.split_whitespace().next();
+        nanos.map_or(0.0, |nanos| nanos.parse().unwrap())
+    });
+    used.sum::<f64>() / 1e9
+}
+
 /// Returns the user and system time of the calling thread so far, in seconds.
 pub fn thread() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();

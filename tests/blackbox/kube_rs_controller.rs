@@ -241,7 +241,10 @@ async fn a_controller_works_under_an_account_with_few_rights_ac_27() {
     }
     let running = start(&keeper);
     owns_restores_and_cleans_up(&admin, &running.context).await;
-    assert_eq!(*running.errors.lock(), [""; 0]);
+    // Others, such as a conflict, are part of normal operation.
+    let errors = running.errors.lock();
+    let refused = errors.iter().find(|error| error.contains("forbidden"));
+    assert_eq!(refused, None);
 }
 
 /// What a controller does for the ConfigMaps of a user.

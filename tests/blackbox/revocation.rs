@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use crate::harness::client::Lines;
@@ -12,6 +13,8 @@ use crate::harness::streams::Connection;
 use crate::harness::{CONFIGMAPS, Call, Daemon, Protocol, Target, body, configmap};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
 const REVOKED: &str = "taffrail_watches_revoked_total";
 
 /// Longer than any effect of a reload on a busy machine.
@@ -359,4 +362,78 @@ async fn until(daemon: &Daemon, metric: &str, wanted: u64) {
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Lets bob and the service account `a` watch, and returns the token of the account.
+async fn grant_watches(daemon: &Daemon) -> String {
+    let admin = daemon.client();
+    let made = async |path: &str, name: &str, members: Value| {
+        let mut object = members;
+        object["metadata"] = json!({ "name": name });
+        admin.call(Call::post(path, &object)).await.expect(201)
+    };
+    made(ACCOUNTS, "a", json!({})).await;
+    let resources = json!(["configmaps", "secrets"]);
+    let rule = json!({ "apiGroups": [""], "resources": resources, "verbs": ["list", "watch"] });
+    let roles = format!("{RBAC}/roles");
+    made(&roles, "watcher", json!({ "rules": [rule] })).await;
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({
+        "roleRef": { "apiGroup": group, "kind": "Role", "name": "watcher" },
+        "subjects": [
+            { "apiGroup": group, "kind": "User", "name": "bob" },
+            { "kind": "ServiceAccount", "name": "a", "namespace": "default" },
+        ],
+    });
+    made(&format!("{RBAC}/rolebindings"), "watchers", binding).await;
+    let token = Call::post(&format!("{ACCOUNTS}/a/token"), &json!({}));
+    let token = admin.call(token).await.expect(201)["status"]["token"].clone();
+    token.as_str().unwrap().to_owned()
+}
+
+/// API-288: the right to watch is checked when a watch begins, as in kube-apiserver. A lost
+/// credential ends watches (API-278), but for a deleted account, whose token is refused.
+#[tokio::test]
+async fn a_right_that_is_taken_away_ends_no_watch_and_begins_none_api_288() {
+    let folder = tempfile::tempdir().unwrap();
+    let daemon = daemon("t-bob,bob,2,crew\n", folder.path()).await;
+    let (admin, token) = (daemon.client(), grant_watches(&daemon).await);
+    let users = ["t-bob", &token].map(|token| daemon.target().with_token(token));
+    let [mut of_bob, mut of_account] = [watches(&users[0]).await, watches(&users[1]).await];
+    let binding = format!("{RBAC}/rolebindings/watchers");
+    admin.call(Call::delete(&binding)).await.expect(200);
+    for user in &users {
+        for path in [CONFIGMAPS, SECRETS] {
+            for path in [path.to_owned(), format!("{path}?watch=true")] {
+                let refused = user.client().call(Call::get(&path)).await;
+                refused.refusal(403, "Forbidden");
+            }
+        }
+    }
+    let delivered = async |watches: &mut [Lines], name: &str| {
+        for path in [CONFIGMAPS, SECRETS] {
+            let object = Call::post(path, &body(name, "MQ=="));
+            admin.call(object).await.expect(201);
+        }
+        for watch in watches {
+            while watch.event().await["object"]["metadata"]["name"] != name {}
+        }
+    };
+    delivered(&mut of_bob, "after-the-right").await;
+    let account = format!("{ACCOUNTS}/a");
+    admin.call(Call::delete(&account)).await.expect(200);
+    let refused = users[1].client().call(Call::get(CONFIGMAPS)).await;
+    refused.refusal(401, "Unauthorized");
+    delivered(&mut of_account, "after-the-account").await;
+    assert_eq!(daemon.count(REVOKED).await, 0);
+
+    replace(&folder.path().join("tokens.csv"), "t-eve,eve,3\n");
+    let log = reload(&daemon).await;
+    assert!(log.contains("users=1 watches_ended=4"), "{log}");
+    for watch in of_bob {
+        ends(watch).await;
+    }
+    let refused = users[0].client().call(Call::get(CONFIGMAPS)).await;
+    refused.refusal(401, "Unauthorized");
+    delivered(&mut of_account, "after-the-token").await;
 }

@@ -103,7 +103,6 @@ impl Server {
             authorizer: None,
             rbac: None,
             hooks: None,
-            parameters: None,
             policies: Default::default(),
             definitions: Default::default(),
         };
@@ -112,7 +111,12 @@ impl Server {
             Registry::with_parts(ROOT, Duration::ZERO, Collector::Absent, storages, parts);
         let authenticators = Authenticators::new(Vec::new(), Revocations::default());
         let authorizer: Arc<dyn Authorizer> = Arc::new(Authorizers::new(Vec::new()));
-        registry.add_others(reviews::paths(&Arc::new(authenticators), &authorizer, &[]));
+        registry.add_others(reviews::paths(
+            &Arc::new(authenticators),
+            &authorizer,
+            &[],
+            registry.admission(),
+        ));
         let deadline = Instant::now() + Duration::from_secs(3600);
         Server {
             registry,

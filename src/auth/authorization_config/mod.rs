@@ -10,4 +10,4 @@ mod reload;
 
 pub use chain::{BuiltIn, ChainError};
 pub use document::{AUTHORIZER_TYPES, AuthorizerType, Entry, WebhookEntry, parse};
-pub use reload::{ConfigurationError, ConfiguredAuthorizers, Loaded, Reloaded};
+pub use reload::{ConfigurationError, ConfiguredAuthorizers, Loaded};

@@ -2,38 +2,38 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 use super::super::access::Revocations;
 use super::super::compact_token::CompactToken;
+use super::super::followed_file::{Configured, FollowedFile, NotUsed, contents};
 use super::super::token_lookups::{Found, TokenLookup};
 use super::config::{AnonymousConfig, AuthenticationConfiguration};
 use super::issuer::Issuer;
 use super::keys::LIMITS;
 use super::{metrics, validation};
 use crate::egress::EgressClient;
-use crate::files::{Stamp, given};
 
-/// The most bytes of the file.
-const FILE_BYTES_MAX: u64 = 4 << 20;
+/// The file, which is followed.
+static CONFIGURED: Configured = Configured {
+    name: "authentication",
+    bytes_max: 4 << 20,
+    reloads: "apiserver_authentication_config_controller_automatic_reloads_total",
+    last_reload: "apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds",
+    in_use: "apiserver_authentication_config_controller_last_config_info",
+};
 
 /// How long the issuers of a new file may take until they are ready.
 const READY: Duration = match cfg!(test) {
     true => Duration::from_secs(2),
     false => Duration::from_secs(60),
 };
-
-/// The interval between looks at the file.
-const LOOK: Duration = Duration::from_secs(2);
-
-/// The interval between reads of the file, even if it seems unchanged.
-const REREAD: Duration = Duration::from_secs(60);
 
 /// The authentication configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +50,7 @@ pub enum AuthenticationConfigError {
 #[derive(Clone, Debug)]
 pub struct ConfigFile {
     path: PathBuf,
-    text: Arc<[u8]>,
+    text: Vec<u8>,
     /// Its content.
     pub config: AuthenticationConfiguration,
 }
@@ -62,14 +62,12 @@ impl ConfigFile {
     /// It cannot be read or decoded, or others can write it.
     pub fn read(path: &Path) -> Result<ConfigFile, AuthenticationConfigError> {
         let refuse = |why: String| AuthenticationConfigError::Unreadable(path.to_owned(), why);
-        let file = given::read(path, FILE_BYTES_MAX).map_err(|why| refuse(why.to_string()))?;
-        // A user who can write the file decides who the users are.
-        file.check_writers()
-            .map_err(|why| refuse(why.to_string()))?;
-        let config = AuthenticationConfiguration::parse(&file.bytes).map_err(refuse)?;
+        let text = contents(path, CONFIGURED.bytes_max);
+        let text = text.map_err(|why| refuse(why.to_string()))?;
+        let config = AuthenticationConfiguration::parse(&text).map_err(refuse)?;
         Ok(ConfigFile {
             path: path.to_owned(),
-            text: file.bytes.to_vec().into(),
+            text,
             config,
         })
     }
@@ -166,14 +164,15 @@ impl JwtIssuers {
     ///
     /// # Errors
     /// The configuration is wrong, or an issuer was not ready in time. The earlier one stays.
-    async fn replace(&self, config: &AuthenticationConfiguration) -> Result<(), String> {
+    async fn replace(&self, config: &AuthenticationConfiguration) -> Result<(), NotUsed> {
         if config.anonymous != self.anonymous {
-            return Err("anonymous: changed from initial configuration file".to_owned());
+            let why = "anonymous: changed from initial configuration file";
+            return Err(NotUsed::Faulty(why.to_owned()));
         }
-        let next = self.running(config)?;
+        let next = self.running(config).map_err(NotUsed::Faulty)?;
         let ready = join_all(next.iter().map(|one| one.issuer.keys.ready()));
         let ready = timeout(READY, ready).await;
-        ready.map_err(|_| "its issuers are not ready yet".to_owned())?;
+        ready.map_err(|_| NotUsed::NotYet("its issuers are not ready yet".to_owned()))?;
         let is_kept = |before: &&Running| {
             // linear: at most 64 issuers, when the configuration is read.
             !next
@@ -190,59 +189,20 @@ impl JwtIssuers {
         tracing::info!(
             issuers = config.jwt.len(),
             watches_ended,
-            "the authentication configuration was reloaded"
+            "the authentication configuration has other issuers"
         );
         Ok(())
     }
 
-    /// Reads the file again when it has changed, and every minute. A file that cannot be used
-    /// changes nothing. Never returns.
+    /// Follows the file; never returns. A file that cannot be used changes nothing.
     pub async fn follow(&self, file: ConfigFile) {
-        let (path, mut used) = (file.path, file.text);
-        metrics::config(&used);
-        let mut seen = Stamp::of(&path);
-        let mut read_at = Instant::now();
-        loop {
-            sleep(LOOK).await;
-            let stamp = Stamp::of(&path);
-            let is_settled = stamp == seen;
-            if is_settled && read_at.elapsed() < REREAD {
-                continue;
-            }
-            if !is_settled {
-                // A file that is not replaced by a rename may be half written.
-                seen = stamp;
-                sleep(LOOK).await;
-                if Stamp::of(&path) != seen {
-                    continue;
-                }
-            }
-            read_at = Instant::now();
-            let read = path.clone();
-            let read = tokio::task::spawn_blocking(move || ConfigFile::read(&read)).await;
-            let Ok(read) = read else {
-                continue;
-            };
-            let replaced = match read {
-                Ok(file) if file.text == used => continue,
-                Ok(file) => {
-                    let replaced = self.replace(&file.config).await;
-                    replaced.map(|()| file.text)
-                }
-                Err(why) => Err(why.to_string()),
-            };
-            let now = SystemTime::now().duration_since(UNIX_EPOCH);
-            metrics::reloaded(replaced.is_ok(), now.unwrap_or_default().as_secs_f64());
-            match replaced {
-                Ok(text) => {
-                    metrics::config(&text);
-                    used = text;
-                }
-                Err(why) => {
-                    tracing::error!(why, "keeping the previous authentication configuration");
-                }
-            }
-        }
+        let mut followed = FollowedFile::new(&CONFIGURED, file.path, file.text);
+        followed
+            .follow(async |bytes| {
+                let config = AuthenticationConfiguration::parse(bytes);
+                self.replace(&config.map_err(NotUsed::Faulty)?).await
+            })
+            .await;
     }
 
     /// Waits until all issuers are ready.
@@ -256,7 +216,7 @@ impl JwtIssuers {
     pub(super) async fn replaced(
         &self,
         config: &AuthenticationConfiguration,
-    ) -> Result<(), String> {
+    ) -> Result<(), NotUsed> {
         self.replace(config).await
     }
 }

@@ -1,8 +1,8 @@
-//! The metrics of issuers and of their configuration (AC-75).
+//! The metrics of issuers (AC-75).
 
 use std::time::Duration;
 
-use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{describe_gauge, describe_histogram, gauge, histogram};
 use parking_lot::Mutex;
 
 pub(super) use super::super::digests::digest as hash;
@@ -12,10 +12,6 @@ const LATENCY: &str = "apiserver_authentication_jwt_authenticator_latency_second
 const KEYS_READ: &str =
     "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds";
 const KEY_SET: &str = "apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info";
-const RELOADS: &str = "apiserver_authentication_config_controller_automatic_reloads_total";
-const LAST_RELOAD: &str =
-    "apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds";
-const CONFIG: &str = "apiserver_authentication_config_controller_last_config_info";
 
 /// Records how long it took to find the user of a token.
 pub(super) fn latency(issuer_hash: &str, is_accepted: bool, took: Duration) {
@@ -38,8 +34,8 @@ pub(super) fn keys_read(issuer_hash: &str, is_read: bool, now: f64) {
     gauge!(KEYS_READ, &labels).set(now);
 }
 
-/// The digests of the last key set of each issuer, and of the last configuration, which lose their
-/// value when another one takes their place.
+/// The digests of the last key set of each issuer, which lose their value when another one takes
+/// their place.
 static LAST: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
 
 /// Remembers the digest of something. Returns the earlier one, if it differs.
@@ -73,30 +69,6 @@ pub(super) fn key_set(issuer_hash: &str, document: &[u8]) {
     set(digest, 1.0);
 }
 
-/// Publishes the digest of the configuration in use.
-pub(super) fn config(text: &[u8]) {
-    let digest = hash(text);
-    let set = |digest: String, value: f64| {
-        let labels = [("apiserver_id_hash", server()), ("hash", digest)];
-        gauge!(CONFIG, &labels).set(value);
-    };
-    if let Some(before) = replaced(CONFIG, &digest) {
-        set(before, 0.0);
-    }
-    set(digest, 1.0);
-}
-
-/// Counts a reload of the configuration.
-pub(super) fn reloaded(is_used: bool, now: f64) {
-    let status = if is_used { "success" } else { "failure" };
-    let labels = [
-        ("status", status.to_owned()),
-        ("apiserver_id_hash", server()),
-    ];
-    counter!(RELOADS, &labels).increment(1);
-    gauge!(LAST_RELOAD, &labels).set(now);
-}
-
 /// Describes the metrics.
 pub(super) fn describe() {
     describe_histogram!(
@@ -109,13 +81,4 @@ pub(super) fn describe() {
         "Time of the last read of an issuer's keys, by result"
     );
     describe_gauge!(KEY_SET, "Digest of the keys of an issuer that are in use");
-    describe_counter!(
-        RELOADS,
-        "Reloads of the authentication configuration, by result"
-    );
-    describe_gauge!(
-        LAST_RELOAD,
-        "Time of the last reload of the authentication configuration"
-    );
-    describe_gauge!(CONFIG, "Digest of the authentication configuration in use");
 }

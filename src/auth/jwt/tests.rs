@@ -22,6 +22,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 
 use super::*;
 use crate::api::user_info::UserInfo;
+use crate::auth::followed_file::NotUsed;
 use crate::auth::{Revocations, TokenLookup, Unauthorized, WatchAccess};
 use crate::egress::EgressClient;
 use crate::egress::tests::server::{Certified, TestServer, answer, redirect};
@@ -660,7 +661,9 @@ async fn a_new_configuration_replaces_the_old_one_when_all_issuers_are_ready_ac_
     let (kept, gone) = (access(&of_one).await, access(&of_two).await);
     *late.instead.lock() = Some("nothing".to_owned());
     let next = all(vec![one.config(), late.config()]);
-    issuers.replaced(&next).await.unwrap_err();
+    let refused = issuers.replaced(&next).await.unwrap_err();
+    let why = "its issuers are not ready yet";
+    assert_eq!(refused, NotUsed::NotYet(why.to_owned()));
     assert!(found(&issuers, &of_two).await.unwrap().is_some());
     assert_eq!(found(&issuers, &of_late).await, Ok(None));
     *late.instead.lock() = None;
@@ -680,10 +683,8 @@ async fn a_new_configuration_replaces_the_old_one_when_all_issuers_are_ready_ac_
     let mut anonymous = next.clone();
     anonymous.anonymous = Some(AnonymousConfig::default());
     let refused = issuers.replaced(&anonymous).await.unwrap_err();
-    assert_eq!(
-        refused, "anonymous: changed from initial configuration file",
-        "AC-16"
-    );
+    let why = "anonymous: changed from initial configuration file";
+    assert_eq!(refused, NotUsed::Faulty(why.to_owned()), "AC-16");
     issuers.replaced(&all(Vec::new())).await.unwrap();
     assert_eq!(found(&issuers, &of_one).await, Ok(None));
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use smol_str::SmolStr;
 
+use super::filter::RuleFilter;
 use super::objects::{Binding, RoleKind, Subject, SubjectKey};
 use super::rule::PolicyRule;
 use crate::api::text::quoting::go_quote;
@@ -18,12 +19,18 @@ use crate::auth::{Attributes, aggregate};
 /// The roles and bindings of a cluster.
 #[derive(Default)]
 pub struct RbacIndex {
-    /// The rules of roles by namespace, which is empty for ClusterRoles, and name.
-    roles: HashMap<SmolStr, HashMap<SmolStr, Arc<[PolicyRule]>>>,
+    /// The roles by namespace, which is empty for ClusterRoles, and name.
+    roles: HashMap<SmolStr, HashMap<SmolStr, Role>>,
     /// All bindings by namespace, which is empty for ClusterRoleBindings, and name.
     bindings: HashMap<SmolStr, HashMap<SmolStr, Arc<Binding>>>,
     /// The bindings of each subject by namespace, and sorted by name.
     by_subject: HashMap<SubjectKey, HashMap<SmolStr, BTreeMap<SmolStr, Arc<Binding>>>>,
+}
+
+/// The rules of a role, and the filter of each.
+struct Role {
+    rules: Arc<[PolicyRule]>,
+    filters: Arc<[RuleFilter]>,
 }
 
 /// A binding that applies to a user, with the rules of its role.
@@ -35,6 +42,8 @@ pub struct Grant {
     pub rules: Option<Arc<[PolicyRule]>>,
     /// Whether a grant before this one has the same role, so that nothing new is granted.
     pub is_repeated: bool,
+    /// The filters of the rules.
+    filters: Arc<[RuleFilter]>,
     /// The reason of allowances by this grant, once one was given.
     reason: OnceLock<SmolStr>,
 }
@@ -52,8 +61,9 @@ pub enum Verdict {
 impl RbacIndex {
     /// Adds or changes a role. `namespace` is empty for a ClusterRole.
     pub fn set_role(&mut self, namespace: &str, name: &str, rules: Arc<[PolicyRule]>) {
+        let filters = rules.iter().map(RuleFilter::of_rule).collect();
         let roles = self.roles.entry(namespace.into()).or_default();
-        roles.insert(name.into(), rules);
+        roles.insert(name.into(), Role { rules, filters });
     }
 
     /// Removes a role.
@@ -161,24 +171,29 @@ impl RbacIndex {
         for bindings in found {
             all.extend(bindings);
         }
-        let grant = |binding: &Arc<Binding>| Grant {
-            is_repeated: false,
-            rules: self.rules_of(binding).cloned(),
-            binding: Arc::clone(binding),
-            reason: OnceLock::new(),
+        let grant = |binding: &Arc<Binding>| {
+            let role = self.role_of(binding);
+            Grant {
+                is_repeated: false,
+                rules: role.map(|role| Arc::clone(&role.rules)),
+                filters: role.map_or_else(Arc::default, |role| Arc::clone(&role.filters)),
+                binding: Arc::clone(binding),
+                reason: OnceLock::new(),
+            }
         };
         all.into_values().map(grant).collect()
     }
 
     /// Returns the rules of a role. `namespace` is empty for a ClusterRole.
     pub fn role(&self, namespace: &str, name: &str) -> Option<&Arc<[PolicyRule]>> {
-        self.roles.get(namespace)?.get(name)
+        self.roles.get(namespace)?.get(name).map(|role| &role.rules)
     }
 
-    /// Returns the rules of the role that a binding names.
-    fn rules_of(&self, binding: &Binding) -> Option<&Arc<[PolicyRule]>> {
+    /// Returns the role that a binding names.
+    fn role_of(&self, binding: &Binding) -> Option<&Role> {
         binding.role_kind?;
-        self.role(binding.role_namespace(), &binding.role)
+        let roles = self.roles.get(binding.role_namespace())?;
+        roles.get(&binding.role)
     }
 }
 
@@ -196,14 +211,11 @@ fn first_subject<'b>(binding: &'b Binding, user: &UserInfo) -> Option<&'b Subjec
 
 /// Decides about a request, by all that its user was granted.
 pub fn decide(grants: &[Grant], request: &Attributes<'_>) -> Verdict {
+    let filter = RuleFilter::of_request(request);
     // linear: the rules of one user, each role once.
-    let allowing = grants.iter().find(|grant| {
-        if grant.is_repeated {
-            return false;
-        }
-        let mut rules = grant.rules.iter().flat_map(|rules| rules.iter());
-        rules.any(|rule| rule.allows(request))
-    });
+    let allowing = grants
+        .iter()
+        .find(|grant| !grant.is_repeated && grant.allows(request, filter));
     match allowing {
         Some(grant) => {
             let reason = grant.reason.get_or_init(|| grant.reason(request.user));
@@ -214,6 +226,13 @@ pub fn decide(grants: &[Grant], request: &Attributes<'_>) -> Verdict {
 }
 
 impl Grant {
+    fn allows(&self, request: &Attributes<'_>, filter: RuleFilter) -> bool {
+        let rules = self.rules.as_deref().unwrap_or_default();
+        let mut rules = self.filters.iter().zip(rules);
+        // linear: the rules of one role.
+        rules.any(|(of_rule, rule)| of_rule.may_allow(filter) && rule.allows(request))
+    }
+
     /// Returns the reason of an allowance (AC-66).
     fn reason(&self, user: &UserInfo) -> SmolStr {
         let Binding {

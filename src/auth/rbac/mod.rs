@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod cost_tests;
 mod escalation;
+mod filter;
 mod index;
 mod objects;
 mod rule;

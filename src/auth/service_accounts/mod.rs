@@ -13,6 +13,7 @@ mod issuer;
 mod jwt;
 mod keys;
 pub mod metrics;
+mod passed;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -20,4 +21,5 @@ mod tokens;
 pub use claims::{Binding, Claims, LEEWAY, NewToken, Reference};
 pub use issuer::{ServiceAccountConfig, check_keys};
 pub use keys::KeyFileError;
+pub use passed::{Part, Passed};
 pub use tokens::{KeyReload, NotSigned, ServiceAccountTokens, TokenObjects};

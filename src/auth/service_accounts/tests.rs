@@ -218,6 +218,29 @@ fn a_token_is_good_as_it_was_signed_and_in_no_other_form_api_279() {
     tokens.sign(&long).unwrap_err();
 }
 
+/// A token in memory is found by its end, and recognised by all of it.
+#[test]
+fn a_token_in_memory_is_recognised_by_all_of_its_text_api_281() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = ServiceAccountTokens::load(config(folder.path()), Revocations::default());
+    let tokens = tokens.unwrap();
+    let mut long = new_token(clock::now().as_second());
+    long.audiences.push("a".repeat(6000));
+    for new in [new_token(clock::now().as_second()), long] {
+        let good = tokens.sign(&new).unwrap();
+        let name = Ok(Some("system:serviceaccount:d:a".to_owned()));
+        assert_eq!(asked(&tokens, &good), name);
+        assert_eq!(asked(&tokens, &good), name);
+        for at in (0..good.len() - 1).step_by(7) {
+            let mut changed = good.clone().into_bytes();
+            changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).unwrap();
+            assert_ne!(asked(&tokens, &changed), name, "{at}");
+        }
+        assert_eq!(asked(&tokens, &good), name);
+    }
+}
+
 #[test]
 fn the_daemon_s_own_key_is_made_once_and_another_one_in_its_place_counts_api_227() {
     use std::os::unix::fs::PermissionsExt;

@@ -1,7 +1,8 @@
 //! Signs service account tokens and identifies their users (API-278, API-281).
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -16,15 +17,23 @@ use super::issuer::{self, Keys, ServiceAccountConfig};
 use super::jwt::{self, TOKEN_BYTES_MAX};
 use super::keys::{KeyFileError, PublicKey};
 use super::metrics;
+use super::passed::Passed;
 use crate::api::user_info::UserInfo;
 use crate::auth::{
-    Access, Authenticated, Authenticator, Credentials, LiveCheck, Notes, Revocations, Unauthorized,
+    Access, Authenticated, Authenticator, ByHash, Credentials, LiveCheck, Notes, Revocations,
+    Unauthorized,
 };
 use crate::clock;
 
 /// The most verified tokens that are remembered, in each of two generations. Verifying a signature
 /// takes longer than the rest of a small request.
 const REMEMBERED: usize = 2048;
+
+/// The most bytes of a token that is remembered by its text. Longer ones are by their digests.
+const TEXT_MAX: usize = 4096;
+
+/// The last bytes of a token, by which it is found. They are those of its signature.
+const SIGNATURE_END: usize = 64;
 
 /// The changes that a reload of the keys made.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +64,14 @@ pub trait TokenObjects: Send + Sync + 'static {
     ///
     /// # Errors
     /// The object that no longer exists, in the words of Kubernetes.
-    fn check<'a>(&'a self, claims: &'a Claims) -> BoxFuture<'a, Result<(), String>>;
+    fn check<'a>(
+        &'a self,
+        claims: &'a Claims,
+        passed: &'a Passed,
+    ) -> BoxFuture<'a, Result<(), String>>;
+
+    /// Returns whether the check would certainly succeed, because nothing has changed since it did.
+    fn still_passes(&self, claims: &Claims, passed: &Passed) -> bool;
 
     /// Checks that a token of a Secret is still the token in that Secret.
     ///
@@ -83,6 +99,11 @@ struct Verified {
     key: String,
     user: Arc<UserInfo>,
     access: Access,
+    passed: Passed,
+    /// The audiences of the API that it is for, once a request has asked.
+    of_api: OnceLock<Arc<[String]>>,
+    /// The text of the token, or its digest.
+    proof: zeroize::Zeroizing<Vec<u8>>,
 }
 
 /// A token whose objects are checked with each request.
@@ -93,31 +114,60 @@ struct Presented {
     looked_up: Option<zeroize::Zeroizing<Vec<u8>>>,
 }
 
-type Digest = [u8; 32];
-type Generation = HashMap<Digest, Arc<Verified>>;
+/// Tokens by a hash of their ends. Of two with the same hash the newer one is kept.
+type Generation = ByHash<Arc<Verified>>;
 
 /// The recently verified tokens. Only holders of valid tokens can fill it.
 #[derive(Default)]
 struct Remembered {
     young: Generation,
     old: Generation,
+    hasher: RandomState,
 }
 
 impl Remembered {
-    fn find(&mut self, digest: &Digest) -> Option<Arc<Verified>> {
-        if let Some(found) = self.young.get(digest) {
+    /// Only users who have a token know the end of its signature, so only their requests get as far
+    /// as the comparison with it, whose duration depends on the texts.
+    fn find(&mut self, token: &[u8]) -> Option<Arc<Verified>> {
+        let hash = self.hash(token);
+        let is_same = |found: &&Arc<Verified>| *found.proof == *proof(token);
+        if let Some(found) = self.young.get(&hash).filter(is_same) {
             return Some(Arc::clone(found));
         }
-        let found = self.old.remove(digest)?;
-        self.keep(*digest, &found);
+        let found = self.old.get(&hash).filter(is_same).cloned()?;
+        self.old.remove(&hash);
+        self.keep(token, &found);
         Some(found)
     }
 
-    fn keep(&mut self, digest: Digest, verified: &Arc<Verified>) {
+    fn keep(&mut self, token: &[u8], verified: &Arc<Verified>) {
         if self.young.len() >= REMEMBERED {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(digest, Arc::clone(verified));
+        self.young.insert(self.hash(token), Arc::clone(verified));
+    }
+
+    fn hash(&self, token: &[u8]) -> u64 {
+        let end = token.last_chunk::<SIGNATURE_END>();
+        self.hasher
+            .hash_one((token.len(), end.map_or(token, |end| end)))
+    }
+
+    /// Forgets all tokens, and returns them.
+    fn clear(&mut self) -> impl Iterator<Item = Arc<Verified>> + use<> {
+        let (young, old) = (
+            std::mem::take(&mut self.young),
+            std::mem::take(&mut self.old),
+        );
+        young.into_values().chain(old.into_values())
+    }
+}
+
+/// Returns the bytes by which a token is recognised.
+fn proof(token: &[u8]) -> Cow<'_, [u8]> {
+    match token.len() <= TEXT_MAX {
+        true => Cow::Borrowed(token),
+        false => Cow::Owned(Sha256::digest(token).to_vec()),
     }
 }
 
@@ -184,8 +234,7 @@ impl ServiceAccountTokens {
             });
         }
         let known = ids(&keys);
-        let Remembered { young, old } = std::mem::take(&mut *self.verified.lock());
-        let gone = young.into_values().chain(old.into_values());
+        let gone = self.verified.lock().clear();
         let gone = gone.filter(|one| !known.contains(&one.key));
         let watches = gone.map(|one| self.revocations.revoke(&one.access)).sum();
         Ok(KeyReload {
@@ -215,8 +264,7 @@ impl ServiceAccountTokens {
         if token.len() > TOKEN_BYTES_MAX || !token.contains(&b'.') {
             return Ok(None);
         }
-        let digest: Digest = Sha256::digest(token).into();
-        if let Some(known) = self.verified.lock().find(&digest) {
+        if let Some(known) = self.verified.lock().find(token) {
             return Ok(Some(known));
         }
         let Some(compact) = CompactToken::parse(token, jwt::LIMITS) else {
@@ -237,17 +285,30 @@ impl ServiceAccountTokens {
             claims,
             key: key.id.clone(),
             access: Access::default(),
+            passed: Passed::default(),
+            of_api: OnceLock::new(),
+            proof: proof(token).into_owned().into(),
         });
         let mut remembered = self.verified.lock();
         // A reload meanwhile has emptied the memory, and may have removed this token's key.
         if Arc::ptr_eq(&keys, &self.keys.load()) {
-            remembered.keep(digest, &verified);
+            remembered.keep(token, &verified);
         }
         Ok(Some(verified))
     }
 
     /// Returns which of the wanted audiences the token is for.
-    fn audiences(&self, claims: &Claims, asked: &[String]) -> Result<Vec<String>, Unauthorized> {
+    fn audiences(
+        &self,
+        verified: &Verified,
+        asked: &[String],
+    ) -> Result<Arc<[String]>, Unauthorized> {
+        if asked.is_empty()
+            && let Some(known) = verified.of_api.get()
+        {
+            return Ok(Arc::clone(known));
+        }
+        let claims = &verified.claims;
         let implicit = &self.config.audiences;
         let own = match claims.audiences.is_empty() {
             true => implicit,
@@ -257,7 +318,7 @@ impl ServiceAccountTokens {
             true => implicit,
             false => asked,
         };
-        let both: Vec<String> = own
+        let both: Arc<[String]> = own
             .iter()
             .filter(|one| wanted.contains(one))
             .cloned()
@@ -269,6 +330,10 @@ impl ServiceAccountTokens {
                 listed(wanted)
             );
             return Err(Unauthorized::ServiceAccount(problem));
+        }
+        if asked.is_empty() {
+            // The audiences of the API do not change.
+            let _ = verified.of_api.set(Arc::clone(&both));
         }
         Ok(both)
     }
@@ -310,25 +375,44 @@ impl Authenticator for ServiceAccountTokens {
             return Ok(None);
         };
         let claims = &verified.claims;
-        let audiences = self.audiences(claims, credentials.audiences)?;
+        let audiences = self.audiences(&verified, credentials.audiences)?;
+        let now = clock::now_in_seconds();
         if !claims.is_legacy {
-            let now = clock::now().as_second();
             let refused = |why: &str| Unauthorized::ServiceAccount(why.to_owned());
             claims.check_times(now).map_err(refused)?;
         }
+        let user = Arc::clone(&verified.user);
+        let access = verified.access.clone();
+        let objects = self.objects.get();
+        let passes = objects.is_some_and(|objects| verified.still_passes(&**objects, now));
         let is_looked_up = claims.is_legacy && self.config.looks_up;
+        let check = (!passes).then(|| {
+            let looked_up = is_looked_up.then(|| zeroize::Zeroizing::new(token.to_vec()));
+            Arc::new(Presented {
+                objects: objects.cloned(),
+                looked_up,
+                verified,
+            }) as Arc<dyn LiveCheck>
+        });
         Ok(Some(Authenticated {
-            user: Arc::clone(&verified.user),
-            access: verified.access.clone(),
+            user,
+            access,
             audiences: Some(audiences),
             ends: None,
-            check: Some(Arc::new(Presented {
-                objects: self.objects.get().cloned(),
-                looked_up: is_looked_up.then(|| zeroize::Zeroizing::new(token.to_vec())),
-                verified,
-            })),
+            check,
             notes: Notes::default(),
         }))
+    }
+}
+
+impl Verified {
+    /// Returns whether a check would succeed and have nothing to note.
+    fn still_passes(&self, objects: &dyn TokenObjects, now: i64) -> bool {
+        let claims = &self.claims;
+        let has_notes = claims.is_legacy
+            || claims.audiences.is_empty()
+            || claims.times.warn_after.is_some_and(|after| now > after);
+        !has_notes && objects.still_passes(claims, &self.passed)
     }
 }
 
@@ -343,7 +427,10 @@ impl Presented {
         match &self.looked_up {
             Some(token) => notes = objects.check_legacy(claims, token).await?,
             None if claims.is_legacy => {}
-            None => objects.check(claims).await.map_err(failed)?,
+            None => {
+                let checking = objects.check(claims, &self.verified.passed);
+                checking.await.map_err(failed)?;
+            }
         }
         if claims.audiences.is_empty() {
             let subject = claims.subject.clone();
@@ -352,7 +439,7 @@ impl Presented {
                 .push(("authentication.k8s.io/legacy-token", subject));
             metrics::legacy();
         }
-        let now = clock::now().as_second();
+        let now = clock::now_in_seconds();
         let warned = claims.times.warn_after.filter(|after| *after != 0);
         if let Some(after) = warned {
             metrics::renewable(now > after);

@@ -5,6 +5,7 @@
 mod policy;
 mod reconcile;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
@@ -49,15 +50,16 @@ pub async fn ensure_bootstrap_policy(registry: &Registry) {
 async fn reconcile_all(registry: &Registry) -> Result<(), Box<Status>> {
     move_old_roles(registry).await?;
     let all = policy::wanted().map_err(|error| Box::new(Status::internal(error)))?;
+    let mut each = Vec::new();
     for Wanted { resource, objects } in all {
-        let Some(store) = registry.current().named(resource) else {
-            continue;
-        };
-        // They run concurrently, so that they share one disk sync.
-        let each = objects.into_iter().map(|wanted| reconcile(&store, wanted));
-        try_join_all(each).await?;
+        if let Some(store) = registry.current().named(resource) {
+            let objects = objects.into_iter();
+            each.extend(objects.map(|wanted| reconcile(Arc::clone(&store), wanted)));
+        }
     }
-    Ok(())
+    // All of them run concurrently, so that they share disk syncs. A binding gives nothing until
+    // its role is there.
+    try_join_all(each).await.map(|_| ())
 }
 
 /// Copies the roles and subjects that a store of an old Kubernetes has under other names.
@@ -94,7 +96,8 @@ async fn move_old_roles(registry: &Registry) -> Result<(), Box<Status>> {
     Ok(())
 }
 
-async fn reconcile(store: &RegistryStore, wanted: Object) -> Result<(), Box<Status>> {
+async fn reconcile(store: Arc<RegistryStore>, wanted: Object) -> Result<(), Box<Status>> {
+    let store = &*store;
     let namespace = Some(wanted.namespace().to_owned()).filter(|name| !name.is_empty());
     let name = wanted.name().to_owned();
     let at = NamespacedName {

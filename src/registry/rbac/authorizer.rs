@@ -5,6 +5,7 @@
 //! ([`Effect::FullAtOnce`](crate::api::resource::Effect)).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actors::cacher::{CacheFollower, CacheNews, CacherHandle};
@@ -39,6 +40,8 @@ pub struct RbacAuthorizer {
     caches: Vec<CacherHandle>,
     state: RwLock<State>,
     kept: RwLock<KeptGrants>,
+    /// Whether all caches were filled once.
+    is_filled: AtomicBool,
 }
 
 /// The roles and bindings that were read.
@@ -90,6 +93,7 @@ impl RbacAuthorizer {
             }),
             caches: caches.into(),
             kept: RwLock::default(),
+            is_filled: AtomicBool::new(false),
         }
     }
 
@@ -113,9 +117,18 @@ impl RbacAuthorizer {
         self.newest().index.role(namespace, name).cloned()
     }
 
+    fn is_filled(&self) -> bool {
+        if self.is_filled.load(Ordering::Acquire) {
+            return true;
+        }
+        let is_filled = self.state.read().followed.iter().all(|one| one.has_begun);
+        self.is_filled.fetch_or(is_filled, Ordering::Release);
+        is_filled
+    }
+
     /// Waits until all caches were filled once, for some time at most.
     async fn filled(&self) {
-        if self.state.read().followed.iter().all(|one| one.has_begun) {
+        if self.is_filled() {
             return;
         }
         let settled = join_all(self.caches.iter().map(CacherHandle::settled));
@@ -156,6 +169,11 @@ impl Authorizer for RbacAuthorizer {
             self.answer(attributes)
         }
         .boxed()
+    }
+
+    fn authorize_at_once(&self, attributes: &Attributes<'_>) -> Option<Authorization> {
+        let is_known = !attributes.is_resource_request || self.is_filled();
+        is_known.then(|| self.answer(attributes))
     }
 
     fn rules_for<'a>(&'a self, user: &'a UserInfo, namespace: &'a str) -> BoxFuture<'a, Rules> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::RbacAuthorizer;
 use crate::api::object::Object;
@@ -196,16 +196,76 @@ fn everything() -> [PolicyRule; 2] {
     ]
 }
 
+/// The members of metadata that a garbage collector changes, and those that follow from a write.
+const COLLECTED: [&str; 4] = [
+    "ownerReferences",
+    "finalizers",
+    "resourceVersion",
+    "managedFields",
+];
+
 /// Returns whether an update changes nothing but the members that a garbage collector changes
 /// (AC-63).
 fn collects(stored: &Object, object: &Object) -> bool {
-    let rest = |object: &Object| {
-        let mut rest = object.clone();
-        rest.set_managed_fields(None);
-        for member in ["ownerReferences", "finalizers", "resourceVersion"] {
-            rest.metadata_mut().remove(member);
-        }
-        rest.0
+    let [before, after] = [stored, object].map(Object::metadata);
+    let is_same = match (before, after) {
+        (Some(before), Some(after)) => are_equal(before, after, &COLLECTED),
+        (before, after) => before == after,
     };
-    rest(stored) == rest(object)
+    is_same && are_equal(&stored.0, &object.0, &["metadata"])
+}
+
+/// Returns whether two objects have the same members, but for some.
+fn are_equal(one: &Map<String, Value>, other: &Map<String, Value>, but: &[&str]) -> bool {
+    // linear: at most four names.
+    let rest = |of: &Map<String, Value>| {
+        of.keys()
+            .filter(|name| !but.contains(&name.as_str()))
+            .count()
+    };
+    // linear: at most four names.
+    let mut members = one.iter().filter(|(name, _)| !but.contains(&name.as_str()));
+    rest(one) == rest(other) && members.all(|(name, value)| other.get(name) == Some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: &Value) -> Object {
+        Object::of(value.as_object().unwrap().clone())
+    }
+
+    #[test]
+    fn a_garbage_collector_changes_four_members_ac_63() {
+        let stored = json!({
+            "metadata": { "name": "r", "finalizers": ["f"], "resourceVersion": "1" },
+            "rules": [{ "verbs": ["get"] }],
+        });
+        let changed = |change: &dyn Fn(&mut Value)| {
+            let mut next = stored.clone();
+            change(&mut next);
+            collects(&object(&stored), &object(&next))
+        };
+        assert!(changed(&|_| {}));
+        for member in COLLECTED {
+            assert!(changed(&|next| next["metadata"][member] = json!("x")));
+            let without = |next: &mut Value| {
+                next["metadata"].as_object_mut().unwrap().remove(member);
+            };
+            assert!(changed(&without));
+        }
+        assert!(!changed(&|next| next["metadata"]["labels"] = json!({})));
+        assert!(!changed(&|next| next["metadata"]["name"] = json!("s")));
+        assert!(!changed(&|next| next["rules"] = json!([])));
+        assert!(!changed(&|next| next["more"] = json!(1)));
+        assert!(!changed(&|next| {
+            next.as_object_mut().unwrap().remove("rules");
+        }));
+        assert!(!changed(&|next| {
+            next.as_object_mut().unwrap().remove("metadata");
+        }));
+    }
 }

@@ -1,12 +1,12 @@
 //! The grants of users who have asked before. Pure.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use smol_str::SmolStr;
 
 use crate::api::user_info::UserInfo;
+use crate::auth::ByHash;
 use crate::auth::rbac::Grant;
 
 /// The number of users and namespaces whose grants are kept. If there are more, all are forgotten.
@@ -25,7 +25,7 @@ pub(super) struct KeptGrants {
     /// The number of grants of all entries.
     grants: usize,
     /// By the hash of user and namespace. Of two with the same hash the newer one is kept.
-    entries: HashMap<u64, Entry>,
+    entries: ByHash<Entry>,
     hasher: RandomState,
 }
 
@@ -88,8 +88,10 @@ impl KeptGrants {
         self.grants -= replaced.map_or(0, |entry| entry.grants.len());
     }
 
+    /// The groups are compared later: those of a user seldom differ between requests.
     fn hash(&self, user: &UserInfo, namespace: &str) -> u64 {
-        self.hasher.hash_one((&user.name, &user.groups, namespace))
+        let groups = user.groups.len();
+        self.hasher.hash_one((&user.name, groups, namespace))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::object::CachedObject;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,9 +15,12 @@ use tokio::time::Instant;
 use crate::api::object::{Object, put};
 use crate::api::status::Status;
 use crate::api::version::Preconditions;
-use crate::auth::service_accounts::{Claims, LEEWAY, Reference, TokenObjects, metrics};
+use crate::auth::service_accounts::{
+    Claims, LEEWAY, Part, Passed, Reference, TokenObjects, metrics,
+};
 use crate::auth::{BootstrapSecrets, Notes, Unauthorized};
 use crate::clock;
+use crate::registry::errors::decoded_with_room;
 use crate::registry::{Catalog, NamespacedName, RegistryStore, RequestContext};
 
 /// The stores of the objects that tokens name.
@@ -29,6 +33,52 @@ pub struct BoundObjects {
     /// time.
     note_after: tokio::sync::Mutex<Option<Instant>>,
 }
+
+/// An object that a token names.
+struct Named<'c> {
+    kind: &'static str,
+    what: &'static str,
+    reference: &'c Reference,
+    namespace: Option<&'c str>,
+}
+
+impl Named<'_> {
+    /// Returns the error for an object that was not found.
+    fn absent(&self, status: &Status) -> String {
+        match self.kind {
+            ACCOUNT => status.message.clone(),
+            _ => INVALIDATED.to_owned(),
+        }
+    }
+
+    /// Checks that a found object is the one that the token names.
+    fn check(&self, found: &Object) -> Result<(), String> {
+        let (what, claimed, uid) = (self.what, &self.reference.uid, found.uid());
+        let is_account = self.kind == ACCOUNT;
+        if uid != claimed {
+            return Err(match is_account {
+                true => format!("{what} UID ({uid}) does not match claim ({claimed})"),
+                false => format!(
+                    "{what} UID ({uid}) does not match service account {what} ref claim ({claimed})"
+                ),
+            });
+        }
+        match (is_gone(found), is_account) {
+            (false, _) => Ok(()),
+            (true, true) => Err("service account has been deleted".to_owned()),
+            (true, false) => Err(INVALIDATED.to_owned()),
+        }
+    }
+}
+
+/// An object, and whether its cache has it.
+struct FoundObject {
+    object: Arc<CachedObject>,
+    is_cached: bool,
+}
+
+/// The kind of the account of a token.
+const ACCOUNT: &str = "ServiceAccount";
 
 /// The error for tokens whose object was deleted.
 const INVALIDATED: &str = "service account token has been invalidated";
@@ -72,71 +122,101 @@ impl BoundObjects {
         }
     }
 
-    /// Checks that all objects that a token names still exist.
-    ///
-    /// # Errors
-    /// The object that no longer exists, in the words of Kubernetes.
-    async fn check_all(&self, claims: &Claims) -> Result<(), String> {
+    /// Returns the objects that a token names, each as the error about it calls it: the account,
+    /// and those that the token is bound to.
+    fn named<'c>(&self, claims: &'c Claims) -> impl Iterator<Item = Named<'c>> + use<'c> {
         let Claims {
             namespace,
             account,
             binding,
             ..
         } = claims;
-        let found = self.account(namespace, &account.name).await?;
-        let uid = found.uid();
-        if uid != account.uid {
-            return Err(format!(
-                "service account UID ({uid}) does not match claim ({})",
-                account.uid
-            ));
-        }
-        if is_gone(&found) {
-            return Err("service account has been deleted".to_owned());
-        }
+        let namespace = Some(&**namespace);
         // The claims also contain the node of a pod, but it is not checked.
         let node = binding.node.as_ref().filter(|_| binding.pod.is_none());
-        for (kind, what, reference, namespace) in [
-            (
-                "Secret",
-                "secret",
-                binding.secret.as_ref(),
-                Some(&**namespace),
-            ),
-            ("Pod", "pod", binding.pod.as_ref(), Some(&**namespace)),
+        let all = [
+            (ACCOUNT, "service account", Some(account), namespace),
+            ("Secret", "secret", binding.secret.as_ref(), namespace),
+            ("Pod", "pod", binding.pod.as_ref(), namespace),
             ("Node", "node", node, None),
-        ] {
-            if let Some(reference) = reference {
-                self.check_bound(kind, what, reference, namespace).await?;
+        ];
+        all.into_iter()
+            .filter_map(|(kind, what, reference, namespace)| {
+                Some(Named {
+                    kind,
+                    what,
+                    reference: reference?,
+                    namespace,
+                })
+            })
+    }
+
+    /// Returns the states of the caches of the objects that a token names, as far as they have one.
+    fn states(&self, claims: &Claims) -> impl Iterator<Item = Option<Part>> {
+        self.named(claims).map(|named| {
+            let store = match named.kind {
+                ACCOUNT => &self.accounts,
+                kind => self.of_kind(kind)?,
+            };
+            Some(store.storage().state_in_memory()? as Part)
+        })
+    }
+
+    /// Checks that all objects that a token names still exist.
+    ///
+    /// # Errors
+    /// The object that no longer exists, in the words of Kubernetes.
+    async fn check_all(&self, claims: &Claims, passed: &Passed) -> Result<(), String> {
+        // The states are taken first: an object that changes meanwhile has a newer one.
+        let states: Option<Vec<Part>> = self.states(claims).collect();
+        let (mut objects, mut absent) = (Vec::new(), None);
+        for named in self.named(claims) {
+            match self.find(&named).await {
+                Ok(found) => objects.push(found),
+                Err(why) => {
+                    absent = Some(why);
+                    break;
+                }
             }
+        }
+        let parts = objects.iter().map(|found| found.object.clone() as Part);
+        let parts: Vec<Part> = parts.collect();
+        let mut is_deleted = false;
+        if absent.is_some() || !passed.has_objects(&parts) {
+            for (named, found) in self.named(claims).zip(&objects) {
+                let object = decoded_with_room(&found.object).await;
+                let object = object.map_err(|status| named.absent(&status))?;
+                named.check(&object)?;
+                is_deleted |= object.is_being_deleted();
+            }
+        }
+        if let Some(why) = absent {
+            return Err(why);
+        }
+        // Objects that are being deleted become invalid without a change.
+        if is_deleted {
+            return Ok(());
+        }
+        // A cache that lacks an object of the store does not change with it.
+        let are_cached = objects.iter().all(|found| found.is_cached);
+        if let Some(states) = states.filter(|_| are_cached) {
+            passed.remember(&states, &parts);
         }
         Ok(())
     }
 
-    async fn check_bound(
-        &self,
-        kind: &str,
-        what: &str,
-        reference: &Reference,
-        namespace: Option<&str>,
-    ) -> Result<(), String> {
-        let name = &reference.name;
-        let found = match self.of_kind(kind) {
-            Some(store) => read(store, NamespacedName { namespace, name }).await,
-            None => return Err(INVALIDATED.to_owned()),
+    async fn find(&self, named: &Named<'_>) -> Result<FoundObject, String> {
+        let store = match named.kind {
+            ACCOUNT => Some(&self.accounts),
+            kind => self.of_kind(kind),
         };
-        let found = found.map_err(|_| INVALIDATED.to_owned())?;
-        if found.uid() != reference.uid {
-            return Err(format!(
-                "{what} UID ({}) does not match service account {what} ref claim ({})",
-                found.uid(),
-                reference.uid
-            ));
-        }
-        match is_gone(&found) {
-            true => Err(INVALIDATED.to_owned()),
-            false => Ok(()),
-        }
+        let store = store.ok_or_else(|| INVALIDATED.to_owned())?;
+        let at = NamespacedName {
+            namespace: named.namespace,
+            name: &named.reference.name,
+        };
+        let found = find(store, at).await;
+        found.map_err(|status| named.absent(&status))
     }
 
     async fn account(&self, namespace: &str, name: &str) -> Result<Object, String> {
@@ -211,8 +291,16 @@ impl BoundObjects {
 }
 
 impl TokenObjects for BoundObjects {
-    fn check<'a>(&'a self, claims: &'a Claims) -> BoxFuture<'a, Result<(), String>> {
-        self.check_all(claims).boxed()
+    fn check<'a>(
+        &'a self,
+        claims: &'a Claims,
+        passed: &'a Passed,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        self.check_all(claims, passed).boxed()
+    }
+
+    fn still_passes(&self, claims: &Claims, passed: &Passed) -> bool {
+        passed.has_states(self.states(claims))
     }
 
     fn check_legacy<'a>(
@@ -314,10 +402,16 @@ pub(super) async fn read(
     store: &RegistryStore,
     at: NamespacedName<'_>,
 ) -> Result<Object, Box<Status>> {
-    match store.read(at, "0").await {
-        Ok(object) => Ok(object),
-        Err(_) => store.read(at, "").await,
-    }
+    let found = find(store, at).await?;
+    decoded_with_room(&found.object).await
+}
+
+async fn find(store: &RegistryStore, at: NamespacedName<'_>) -> Result<FoundObject, Box<Status>> {
+    let (object, is_cached) = match store.get(at, "0").await {
+        Ok(object) => (object, true),
+        Err(_) => (store.get(at, "").await?, false),
+    };
+    Ok(FoundObject { object, is_cached })
 }
 
 /// Whether its deletion began so long ago that differing clocks cannot be the reason.

@@ -128,7 +128,6 @@ impl Fixture {
             authorizer: None,
             rbac: None,
             hooks: None,
-            parameters: None,
             policies: Default::default(),
             definitions: Default::default(),
             definition_cache: None,

@@ -13,6 +13,12 @@ const KEPT: usize = 8;
 /// The part of the seats that one request can take: one in this many.
 const WIDEST: usize = 10;
 
+/// The users who keep their entries without a seat, so that not every request makes and removes
+/// one.
+const IDLE_MAX: usize = 1024;
+/// The bytes of the names of such users.
+const IDLE_NAME_MAX: usize = 512;
+
 /// Seats. A user can have up to seven eighths of them. The rest is reserved for users with less
 /// than an eighth, so no single user can lock others out.
 #[derive(Debug)]
@@ -24,35 +30,49 @@ pub struct Seats {
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    by_user: HashMap<Arc<str>, usize>,
+    by_user: HashMap<Arc<str>, Own>,
+}
+
+/// The seats of a user.
+#[derive(Debug)]
+struct Own {
+    name: Arc<str>,
+    seats: usize,
 }
 
 impl Taken {
-    fn take(&mut self, limit: usize, user: &str, seats: usize) -> bool {
+    /// Takes seats for a user, and returns the name. `None` if that user can't have them.
+    fn take(&mut self, limit: usize, user: &str, seats: usize) -> Option<Arc<str>> {
         let kept = limit / KEPT;
-        let own = self.by_user.get(user).copied().unwrap_or(0);
-        let usable = match own + seats <= kept {
+        let own = self.by_user.get_mut(user);
+        let held = own.as_ref().map_or(0, |own| own.seats);
+        let usable = match held + seats <= kept {
             true => limit,
             false => limit - kept,
         };
         if self.all.saturating_add(seats) > usable {
-            return false;
+            return None;
         }
         self.all += seats;
-        match self.by_user.get_mut(user) {
-            Some(own) => *own += seats,
-            None => {
-                self.by_user.insert(Arc::from(user), seats);
-            }
+        if let Some(own) = own {
+            own.seats += seats;
+            return Some(Arc::clone(&own.name));
         }
-        true
+        let name: Arc<str> = Arc::from(user);
+        let own = Own {
+            name: Arc::clone(&name),
+            seats,
+        };
+        self.by_user.insert(Arc::clone(&name), own);
+        Some(name)
     }
 
     fn give_back(&mut self, user: &str, seats: usize) {
         self.all -= seats;
+        let is_kept = self.by_user.len() <= IDLE_MAX && user.len() <= IDLE_NAME_MAX;
         if let Some(own) = self.by_user.get_mut(user) {
-            *own -= seats;
-            if *own == 0 {
+            own.seats -= seats;
+            if own.seats == 0 && !is_kept {
                 self.by_user.remove(user);
             }
         }
@@ -90,14 +110,10 @@ impl Seats {
 
     /// Takes a seat for a user. Returns `None` if none is available to that user.
     pub fn take(self: &Arc<Self>, user: &str) -> Option<Seat> {
-        let mut taken = self.taken.lock();
-        if !taken.take(self.limit, user, 1) {
-            return None;
-        }
-        let (user, _) = taken.by_user.get_key_value(user)?;
+        let user = self.taken.lock().take(self.limit, user, 1)?;
         Some(Seat {
             seats: Arc::clone(self),
-            user: Arc::clone(user),
+            user,
             count: AtomicUsize::new(1),
         })
     }
@@ -114,7 +130,7 @@ impl Seat {
         if further == 0 {
             return true;
         }
-        let is_taken = taken.take(self.seats.limit, &self.user, further);
+        let is_taken = taken.take(self.seats.limit, &self.user, further).is_some();
         if is_taken {
             self.count.fetch_add(further, Ordering::Relaxed);
         }
@@ -139,7 +155,19 @@ mod tests {
         drop(greedy);
         assert!(seats.take("ann").is_some());
         let taken = seats.taken.lock();
-        assert_eq!((taken.all, taken.by_user.len()), (0, 0));
+        assert_eq!(taken.all, 0);
+        assert!(taken.by_user.values().all(|own| own.seats == 0));
+    }
+
+    #[test]
+    fn the_names_of_many_users_are_not_kept() {
+        let seats = Seats::new(80);
+        drop(seats.take(&"n".repeat(IDLE_NAME_MAX + 1)).unwrap());
+        assert!(seats.taken.lock().by_user.is_empty());
+        for number in 0..2 * IDLE_MAX {
+            drop(seats.take(&number.to_string()).unwrap());
+        }
+        assert_eq!(seats.taken.lock().by_user.len(), IDLE_MAX);
     }
 
     #[test]

@@ -510,6 +510,11 @@ impl Storage for Cached {
         })
     }
 
+    fn state_in_memory(&self) -> Option<Arc<Snapshot>> {
+        let is_ready = matches!(self.cacher.readiness(), Readiness::Ready { .. });
+        is_ready.then(|| self.current())?
+    }
+
     fn is_known_empty(&self, prefix: &str) -> bool {
         let Some(snapshot) = self.current().filter(|_| self.is_always_fresh()) else {
             return self.is_still_empty();

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::super::super::followed_file::Reloaded;
 use super::super::super::webhook::tests::{Reply, Webhook};
 use super::*;
 use crate::auth::{AlwaysDeny, Decision};
@@ -69,32 +70,41 @@ async fn webhooks_come_and_go_and_a_wrong_file_changes_nothing_ac_33() {
     let loaded = Loaded::read(&file).unwrap();
     assert!(loaded.has(AuthorizerType::Rbac) && !loaded.has(AuthorizerType::Abac));
     let configured = ConfiguredAuthorizers::new(loaded, built_in()).unwrap();
-    let fault = || configured.reload().unwrap_err().problem;
-    assert_eq!(configured.reload(), Ok(Reloaded::Unchanged));
+    let fault = async || configured.reload().await.unwrap_err();
+    assert_eq!(configured.reload().await, Ok(Reloaded::Unchanged));
     assert_eq!(asked(&configured, "alice").await, Allow);
 
     write(&file, &format!("{}{BUILT_IN}", hook(&webhook, "first")));
     assert_eq!(asked(&configured, "alice").await, Allow, "not read yet");
-    assert_eq!(configured.reload(), Ok(Reloaded::Changed));
+    assert_eq!(configured.reload().await, Ok(Reloaded::Changed));
     assert_eq!(asked(&configured, "alice").await, Deny);
 
     write(&file, "- {type: Node, name: node}\n");
-    assert_eq!(fault(), "missing required types: [RBAC]");
-    assert_eq!(configured.reload(), Ok(Reloaded::Unchanged), "counted once");
+    assert_eq!(fault().await, "missing required types: [RBAC]");
+    assert_eq!(
+        configured.reload().await,
+        Ok(Reloaded::Unchanged),
+        "counted once"
+    );
     assert_eq!(asked(&configured, "alice").await, Deny, "the one before");
     write(&file, &format!("{BUILT_IN}- {{type: ABAC, name: abac}}\n"));
     let text =
         "authorizer type ABAC is not allowed if it was not enabled at initial server startup";
-    assert_eq!(fault(), text);
+    assert_eq!(fault().await, text);
     std::fs::write(&file, "half writ").unwrap();
-    assert!(fault().starts_with("failed to load AuthorizationConfiguration from file: "));
+    assert!(
+        fault()
+            .await
+            .starts_with("failed to load AuthorizationConfiguration from file: ")
+    );
     std::fs::remove_file(&file).unwrap();
-    assert!(fault().starts_with("open /"), "{}", fault());
+    let error = fault().await;
+    assert!(error.starts_with("open /"), "{error}");
     assert_eq!(asked(&configured, "alice").await, Deny, "the one before");
 
     // Order counts: roles and bindings are asked first now.
     write(&file, &format!("{BUILT_IN}{}", hook(&webhook, "last")));
-    assert_eq!(configured.reload(), Ok(Reloaded::Changed));
+    assert_eq!(configured.reload().await, Ok(Reloaded::Changed));
     assert_eq!(asked(&configured, "alice").await, Allow);
     assert_eq!(asked(&configured, "bob").await, Deny);
 }
@@ -111,7 +121,7 @@ async fn a_request_keeps_the_chain_that_it_has_begun_with_ac_33() {
     let begun = configured.authorize(&attributes);
     let webhook = denying("alice").await;
     write(&file, &format!("{}{BUILT_IN}", hook(&webhook, "first")));
-    assert_eq!(configured.reload(), Ok(Reloaded::Changed));
+    assert_eq!(configured.reload().await, Ok(Reloaded::Changed));
     assert_eq!(begun.await.decision, Decision::Allow);
     assert_eq!(asked(&configured, "alice").await, Decision::Deny);
 }

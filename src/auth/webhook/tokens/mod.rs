@@ -217,7 +217,7 @@ fn user_in(
     };
     Ok(Some(Authenticated {
         user: Arc::new(user),
-        audiences: Some(both),
+        audiences: Some(both.into()),
         ..Authenticated::default()
     }))
 }

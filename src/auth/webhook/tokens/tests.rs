@@ -39,7 +39,7 @@ async fn asked(
         Unauthorized::Token(why) => why,
         other => panic!("{other:?}"),
     })?;
-    Ok(known.map(|known| (known.user.name.clone(), known.audiences.unwrap())))
+    Ok(known.map(|known| (known.user.name.clone(), known.audiences.unwrap().to_vec())))
 }
 
 #[tokio::test]
@@ -60,7 +60,10 @@ async fn the_review_is_sent_to_the_byte_and_the_user_read_ac_24_ac_25() {
         extra: [("k".to_owned(), owned(&["v"]))].into(),
     };
     assert_eq!(*known.user, expected);
-    assert_eq!(known.audiences, Some(owned(&["api", "other"])));
+    assert_eq!(
+        known.audiences.as_deref(),
+        Some(&owned(&["api", "other"])[..])
+    );
     let asked = &webhook.asked()[0];
     assert_eq!(asked.uri, "/review?timeout=30s");
     assert_eq!(
