@@ -51,7 +51,7 @@ mod tests;
 mod volume_resize;
 
 use measured::{Measured, Stage};
-pub use plugins::{HookSources, Sources, built};
+pub use plugins::{HookSources, PolicyHooks, Sources, built};
 pub use rounds::Rounds;
 
 /// The action of a request, with its options.

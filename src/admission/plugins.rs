@@ -10,6 +10,9 @@ use super::default_classes::{DefaultIngressClass, DefaultStorageClass};
 use super::default_toleration_seconds::DefaultTolerationSeconds;
 use super::hooks::HookSource;
 use super::hooks::client::{ClusterServices, WebhookClient, WebhookTransport};
+use super::hooks::policies::{
+    Binding, MutatingPolicies, Parameters, Policy, PolicySources, ValidatingPolicies,
+};
 use super::hooks::webhooks::{Configuration, MutatingWebhooks, ValidatingWebhooks, WebhookSources};
 use super::in_use_protection::StorageObjectInUseProtection;
 use super::lifecycle::{NamespaceLifecycle, Namespaces};
@@ -42,6 +45,8 @@ pub struct Sources<'s> {
     pub authorizer: Option<&'s Arc<dyn Authorizer>>,
     /// The hooks of users, if they are served.
     pub hooks: Option<&'s HookSources>,
+    /// The objects that bindings of policies refer to.
+    pub parameters: &'s Arc<dyn Parameters>,
 }
 
 /// The hooks of users.
@@ -51,12 +56,25 @@ pub struct HookSources {
     pub mutating_webhooks: Arc<dyn HookSource<Configuration>>,
     /// Validating webhooks.
     pub validating_webhooks: Arc<dyn HookSource<Configuration>>,
+    /// Validating policies and their bindings.
+    pub validating_policies: PolicyHooks,
+    /// Mutating policies and their bindings.
+    pub mutating_policies: PolicyHooks,
     /// The client for requests to webhooks.
     pub client: Arc<EgressClient>,
     /// The `host:port` of this daemon.
     pub own: String,
     /// Whether requests to Services go to their endpoints (`--enable-aggregator-routing`).
     pub to_endpoints: bool,
+}
+
+/// The policies of one kind with their bindings.
+#[derive(Clone)]
+pub struct PolicyHooks {
+    /// The policies.
+    pub policies: Arc<dyn HookSource<Policy>>,
+    /// Their bindings.
+    pub bindings: Arc<dyn HookSource<Binding>>,
 }
 
 impl HookSources {
@@ -87,12 +105,23 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
         clients,
         authorizer,
         hooks,
+        parameters,
     } = sources;
     let webhooks = |configurations: fn(&HookSources) -> &Arc<dyn HookSource<Configuration>>| {
         Some(WebhookSources {
             configurations: Arc::clone(configurations(hooks?)),
             namespaces: clients("", "namespaces")?,
             transport: hooks?.transport(clients)?,
+        })
+    };
+    let policies = |of: fn(&HookSources) -> &PolicyHooks| {
+        let PolicyHooks { policies, bindings } = of(hooks?);
+        Some(PolicySources {
+            policies: Arc::clone(policies),
+            bindings: Arc::clone(bindings),
+            namespaces: clients("", "namespaces")?,
+            parameters: Arc::clone(parameters),
+            authorizer: Arc::clone(authorizer?),
         })
     };
     let classes = |plural| clients("storage.k8s.io", plural);
@@ -138,6 +167,12 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
             Arc::new(NodeDeclaredFeatureValidator::new(clients("", "nodes")?))
         }
         "PodResizeValidator" => Arc::new(PodResizeValidator::new(clients("", "nodes")?)),
+        "MutatingAdmissionPolicy" => Arc::new(MutatingPolicies::new(policies(|all| {
+            &all.mutating_policies
+        })?)),
+        "ValidatingAdmissionPolicy" => Arc::new(ValidatingPolicies::new(policies(|all| {
+            &all.validating_policies
+        })?)),
         "MutatingAdmissionWebhook" => Arc::new(MutatingWebhooks::new(webhooks(|all| {
             &all.mutating_webhooks
         })?)),

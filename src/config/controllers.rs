@@ -24,6 +24,8 @@ pub enum ControllerName {
     PersistentVolumeProtection,
     /// It removes the finalizer of deleted VolumeAttributesClasses that nothing names.
     VolumeAttributesClassProtection,
+    /// It checks the expressions of ValidatingAdmissionPolicies by types.
+    ValidatingAdmissionPolicyStatus,
 }
 
 impl ControllerName {
@@ -50,6 +52,9 @@ impl ControllerName {
             "volumeattributesclass-protection-controller" => {
                 Some(ControllerName::VolumeAttributesClassProtection)
             }
+            "validatingadmissionpolicy-status-controller" => {
+                Some(ControllerName::ValidatingAdmissionPolicyStatus)
+            }
             _ => None,
         }
     }
@@ -71,6 +76,9 @@ impl fmt::Display for ControllerName {
             ControllerName::PersistentVolumeProtection => "persistentvolume-protection-controller",
             ControllerName::VolumeAttributesClassProtection => {
                 "volumeattributesclass-protection-controller"
+            }
+            ControllerName::ValidatingAdmissionPolicyStatus => {
+                "validatingadmissionpolicy-status-controller"
             }
         })
     }
@@ -137,7 +145,8 @@ impl FromStr for Controllers {
                      root-ca-certificate-publisher-controller, \
                      persistentvolumeclaim-protection-controller, \
                      persistentvolume-protection-controller, \
-                     volumeattributesclass-protection-controller"
+                     volumeattributesclass-protection-controller, \
+                     validatingadmissionpolicy-status-controller"
                 )
             })?;
             Ok(match entry.starts_with('-') {

@@ -559,11 +559,13 @@ settings! {
         /// Controllers that run in the daemon, in the notation of kube-controller-manager: * means
         /// all of them, a name switches one on, -name off. Without * only the named ones run. There
         /// are namespace-controller, which empties deleted namespaces,
-        /// garbage-collector-controller, which deletes objects without owners, and
-        /// clusterrole-aggregation-controller, which fills aggregated ClusterRoles; if the plugin
-        /// ServiceAccount runs, serviceaccount-controller, which creates the account default in
-        /// each namespace, and root-ca-certificate-publisher-controller, which creates the
-        /// ConfigMap kube-root-ca.crt there; and if StorageObjectInUseProtection runs,
+        /// garbage-collector-controller, which deletes objects without owners,
+        /// clusterrole-aggregation-controller, which fills aggregated ClusterRoles, and
+        /// validatingadmissionpolicy-status-controller, which checks the expressions of policies by
+        /// the types of objects; if the plugin ServiceAccount runs, serviceaccount-controller,
+        /// which creates the account default in each namespace, and
+        /// root-ca-certificate-publisher-controller, which creates the ConfigMap kube-root-ca.crt
+        /// there; and if StorageObjectInUseProtection runs,
         /// persistentvolumeclaim-protection-controller, persistentvolume-protection-controller and
         /// volumeattributesclass-protection-controller, which remove the finalizers of deleted
         /// objects that are not in use. Switch them off where a kube-controller-manager does their

@@ -27,6 +27,7 @@ mod metrics;
 mod namespace_conditions;
 mod namespace_controller;
 mod namespaced_resources_deleter;
+mod policy_status;
 mod service_accounts;
 mod system_config_maps;
 mod system_objects;
@@ -39,6 +40,7 @@ pub use garbage_collector::Caches;
 use garbage_collector::GarbageCollector;
 use leader_elector::LeaderElector;
 use namespace_controller::NamespaceController;
+use policy_status::PolicyStatusController;
 pub use service_accounts::Provisions;
 use service_accounts::ServiceAccountsController;
 pub use system_config_maps::{ClientAuthentication, SystemConfigMaps};
@@ -99,6 +101,8 @@ pub struct Setup {
     pub collects_garbage: bool,
     /// Whether aggregated ClusterRoles get their rules here.
     pub aggregates_roles: bool,
+    /// Whether the expressions of admission policies are checked by types here.
+    pub checks_policies: bool,
     /// The objects to create so that pods can run under accounts.
     pub provisions: Provisions,
     /// The kinds of volume objects whose finalizers are removed here.
@@ -189,7 +193,19 @@ async fn run_all(setup: Setup, grace: Duration, stopped: watch::Receiver<bool>) 
             supervise(name, aggregation, stopped.clone()).await;
         }
     };
+    let policies = || {
+        let (registry, caches) = (setup.registry.clone(), setup.caches.clone());
+        let controller = PolicyStatusController::new(registry, caches, stopped.clone());
+        tokio::spawn(controller.run())
+    };
+    let checking = async {
+        if setup.checks_policies {
+            let name = "the controller of the status of policies";
+            supervise(name, policies, stopped.clone()).await;
+        }
+    };
     tokio::join!(
+        checking,
         supervise("the namespace controller", namespaces, stopped.clone()),
         collecting,
         aggregating,

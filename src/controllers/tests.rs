@@ -218,6 +218,7 @@ pub(super) fn started(
         empties_namespaces: true,
         collects_garbage: true,
         aggregates_roles: false,
+        checks_policies: false,
         provisions: Provisions::default(),
         protections: Protections::default(),
     };

@@ -93,6 +93,7 @@ pub(super) fn controllers(
         collects_garbage: config.enable_garbage_collector.0
             && runs(ControllerName::GarbageCollector),
         aggregates_roles: runs(ControllerName::ClusterRoleAggregation),
+        checks_policies: runs(ControllerName::ValidatingAdmissionPolicyStatus),
         provisions: match plugins.contains(&SERVICE_ACCOUNT) {
             true => Provisions {
                 accounts: runs(ControllerName::ServiceAccount),

@@ -16,17 +16,34 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
 
+use crate::admission::hooks::policies::{Binding, Policy};
 use crate::admission::hooks::webhooks::Configuration;
 use crate::admission::hooks::{HookSource, Hooks};
 
 /// The names of the resources that configure hooks, whose caches the daemon follows.
-pub const HOOK_CACHES: [&str; 2] = [MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS];
+pub const HOOK_CACHES: [&str; 6] = [
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
+    MUTATING_POLICIES,
+    MUTATING_BINDINGS,
+    VALIDATING_POLICIES,
+    VALIDATING_BINDINGS,
+];
 
 /// The resource of mutating webhooks.
 pub const MUTATING_WEBHOOKS: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 /// The resource of validating webhooks.
 pub const VALIDATING_WEBHOOKS: &str =
     "validatingwebhookconfigurations.admissionregistration.k8s.io";
+/// The resource of mutating policies.
+pub const MUTATING_POLICIES: &str = "mutatingadmissionpolicies.admissionregistration.k8s.io";
+/// The resource of bindings of mutating policies.
+pub const MUTATING_BINDINGS: &str = "mutatingadmissionpolicybindings.admissionregistration.k8s.io";
+/// The resource of validating policies.
+pub const VALIDATING_POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
+/// The resource of bindings of validating policies.
+pub const VALIDATING_BINDINGS: &str =
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io";
 
 /// How long a request waits at the start for the configurations.
 const FILLED_WITHIN: Duration = Duration::from_secs(10);
@@ -43,6 +60,18 @@ pub trait FollowedHook: Sized + Send + Sync + 'static {
 impl FollowedHook for Configuration {
     fn read(object: &CachedObject) -> Result<Configuration, serde_json::Error> {
         Configuration::read(&object.wire())
+    }
+}
+
+impl FollowedHook for Policy {
+    fn read(object: &CachedObject) -> Result<Policy, serde_json::Error> {
+        Policy::read(&object.wire())
+    }
+}
+
+impl FollowedHook for Binding {
+    fn read(object: &CachedObject) -> Result<Binding, serde_json::Error> {
+        Binding::read(&object.wire())
     }
 }
 

@@ -22,6 +22,7 @@ pub mod keys;
 mod namespace_source;
 mod namespaced_name;
 mod node_authorizer;
+pub mod parameters;
 pub mod pending_creates;
 pub mod rbac;
 pub mod rest;

@@ -15,6 +15,7 @@ use super::definition_ledger::DefinitionLimits;
 use super::definition_limits::DefinitionLimit;
 use super::deletion::Collector;
 use super::namespace_source::NamespaceSource;
+use super::parameters::RegistryParameters;
 use super::rbac::{Escalation, RbacAuthorizer};
 use super::rest::{self, RestStorage};
 use super::services::{AddressAllocator, PortAllocator, PortRange, ServiceAllocators};
@@ -23,6 +24,7 @@ use super::stored_version::StoredVersion;
 use crate::admission::admin_access::AdminAccess;
 use crate::admission::client::ResourceClient;
 use crate::admission::hooks::client::WebhookTransport;
+use crate::admission::hooks::policies::{ParameterRights, Parameters};
 use crate::admission::lifecycle::Namespaces;
 use crate::admission::{self, Admission, HookSources, Plugin, Sources};
 use crate::api::error_list::ClusterPolicies;
@@ -133,11 +135,13 @@ impl Registry {
             authorizer: authorizer.clone(),
             ..StoreOptions::default()
         };
+        let parameters = Arc::new(RegistryParameters::default());
         options.admission = admission(
             &admission_plugins,
             Deciders {
                 authorizer: authorizer.as_ref(),
                 hooks: hooks.as_ref(),
+                parameters: &(Arc::clone(&parameters) as Arc<dyn Parameters>),
             },
             (definitions, definition_cache),
             &resources,
@@ -153,11 +157,13 @@ impl Registry {
             .collect();
         let others = rest::unstored(&stores);
         let (current, _) = watch::channel(Arc::new(Catalog::new(stores, others)));
+        let current = Arc::new(current);
+        parameters.attach(&current);
         Registry {
             options,
             allocators,
             webhooks,
-            current: Arc::new(current),
+            current,
             completeness: Arc::default(),
             former: Arc::default(),
         }
@@ -311,6 +317,7 @@ fn store(
 struct Deciders<'d> {
     authorizer: Option<&'d Arc<dyn Authorizer>>,
     hooks: Option<&'d HookSources>,
+    parameters: &'d Arc<dyn Parameters>,
 }
 
 /// Creates the admission chain. Stores that plugins read from have no admission of their own.
@@ -336,12 +343,27 @@ fn admission(
         clients: &clients,
         authorizer: deciders.authorizer,
         hooks: deciders.hooks,
+        parameters: deciders.parameters,
     };
     let mut plugins = admission::built(names, sources);
     plugins.extend(namespaces.map(|namespaces| {
         let plugin: Arc<dyn Plugin> = Arc::new(AdminAccess::new(namespaces));
         plugin
     }));
+    plugins.extend(
+        deciders
+            .hooks
+            .zip(deciders.authorizer)
+            .map(|(hooks, authorizer)| {
+                let plugin: Arc<dyn Plugin> = Arc::new(ParameterRights {
+                    validating: Arc::clone(&hooks.validating_policies.policies),
+                    mutating: Arc::clone(&hooks.mutating_policies.policies),
+                    parameters: Arc::clone(deciders.parameters),
+                    authorizer: Arc::clone(authorizer),
+                });
+                plugin
+            }),
+    );
     let stored = find("apiextensions.k8s.io", "customresourcedefinitions");
     plugins.extend(stored.map(|stored| {
         let store = store(stored.clone(), options, None);

@@ -81,6 +81,7 @@ mod other_clients;
 mod overrides;
 mod past;
 mod planted_files;
+mod policies;
 mod privileged;
 mod protobuf;
 mod quantities;

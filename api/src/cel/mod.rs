@@ -12,6 +12,7 @@ pub mod estimate;
 pub mod eval;
 mod format_clauses;
 mod functions;
+mod kinds;
 mod lexer;
 mod library;
 mod macros;
@@ -34,8 +35,10 @@ use notes::Notes;
 use tree::Node;
 
 pub use eval::{Evaluated, Program};
+pub use kinds::{type_of_kind, type_of_schema};
 pub use reserved_words::is_reserved;
 pub use shape::{Shape, escaped};
+use types::VARIABLES;
 pub use types::{ObjectName, ObjectType, Type};
 pub use values::{Failure, Outcome, Value, Work};
 
@@ -47,9 +50,6 @@ const MAX_FAULTS: usize = 100;
 
 /// The characters that are read in one step.
 const CHARACTERS_IN_STEP: usize = 8;
-
-/// The name of the type of a policy's `variables`.
-const VARIABLES: &str = "kubernetes.variables";
 
 /// The names that an expression can use, with their types.
 #[derive(Clone, Debug, Default)]

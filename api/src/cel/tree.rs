@@ -38,12 +38,21 @@ pub(super) enum Expression {
     /// A message with fields.
     Message {
         name: String,
-        /// The positions of their colons, their names and values.
-        fields: Vec<(usize, String, Node)>,
+        fields: Vec<MessageField>,
     },
     And(Vec<Node>),
     Or(Vec<Node>),
     Conditional(Box<[Node; 3]>),
+}
+
+/// A field of a message, which may be optional.
+#[derive(Clone, Debug)]
+pub(super) struct MessageField {
+    /// The position of the colon.
+    pub at: usize,
+    pub name: String,
+    pub is_optional: bool,
+    pub value: Node,
 }
 
 /// An item of a list or a key of a map, which may be optional.
@@ -88,7 +97,7 @@ impl Node {
                 depths.max().unwrap_or(0)
             }
             Expression::Message { fields, .. } => {
-                let depths = fields.iter().map(|(.., node)| node.depth);
+                let depths = fields.iter().map(|field| field.value.depth);
                 depths.max().unwrap_or(0)
             }
             Expression::And(terms) | Expression::Or(terms) => deepest(terms),

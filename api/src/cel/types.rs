@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
+/// The name of the type of a policy's `variables`.
+pub(super) const VARIABLES: &str = "kubernetes.variables";
+
 /// The type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
@@ -195,6 +198,27 @@ impl Type {
             Type::Type(of) => Type::of_type(of.known()),
             Type::Map(of) => Type::map(of.0.known(), of.1.known()),
             other => other.clone(),
+        }
+    }
+
+    /// Returns the type that a policy's variable of this type has: objects and values that only
+    /// functions use have any type.
+    #[must_use]
+    pub fn of_variable(&self) -> Type {
+        match self {
+            Type::List(of) => Type::list(of.of_variable()),
+            Type::Map(of) => Type::map(of.0.of_variable(), of.1.of_variable()),
+            Type::Any
+            | Type::Null
+            | Type::Bool
+            | Type::Int
+            | Type::Uint
+            | Type::Double
+            | Type::String
+            | Type::Bytes
+            | Type::Duration
+            | Type::Timestamp => self.clone(),
+            _ => Type::Dyn,
         }
     }
 

@@ -102,12 +102,25 @@ impl HookPatch {
         definition: &ResourceDefinition,
     ) -> Result<Object, HookPatchError> {
         let patched = self.applied(object)?;
+        HookPatch::read(patched, definition, FieldValidation::Ignore)
+    }
+
+    /// Reads a patched document as an object of this kind. Strict validation refuses unknown
+    /// members.
+    ///
+    /// # Errors
+    /// [`HookPatchError`].
+    pub fn read(
+        patched: Value,
+        definition: &ResourceDefinition,
+        validation: FieldValidation,
+    ) -> Result<Object, HookPatchError> {
         let bytes = json_bytes(&patched);
         if bytes > MAX_PATCHED_BYTES {
             return Err(HookPatchError::TooLarge(bytes));
         }
         let found = json_type(&patched);
-        let read = finish(patched, Vec::new(), definition, FieldValidation::Ignore);
+        let read = finish(patched, Vec::new(), definition, validation);
         let read = read.map_err(|refusal| {
             HookPatchError::Failed(match refusal {
                 Refusal::Invalid(why) => why,
@@ -139,6 +152,17 @@ impl HookPatch {
         Ok(document)
     }
 }
+
+impl HookPatchError {
+    /// Returns whether a test of the patch does not hold. Such a patch of a policy has no effect
+    /// (HK-68).
+    pub fn is_failed_test(&self) -> bool {
+        matches!(self, HookPatchError::Failed(why) if why.ends_with(TEST_FAILED))
+    }
+}
+
+/// The end of errors about tests that do not hold.
+const TEST_FAILED: &str = "failed: test failed";
 
 /// The end of errors about absent places.
 const MISSING: &str = "missing value";
@@ -228,9 +252,9 @@ fn why(document: &Value, sent: &Map<String, Value>) -> String {
         }
         ("test", Place::List(items, key)) => match item(items.len(), &key) {
             Err(why) => format!("error in test for path: '{path}': {why}"),
-            Ok(()) => format!("testing value {path} failed: test failed"),
+            Ok(()) => format!("testing value {path} {TEST_FAILED}"),
         },
-        ("test", _) => format!("testing value {path} failed: test failed"),
+        ("test", _) => format!("testing value {path} {TEST_FAILED}"),
         (_, Place::List(items, key)) => match (kind, room(items.len(), &key, kind)) {
             ("copy", Err(why)) => format!("error while adding value during copy: {why}"),
             (_, Err(why)) => format!("error in {kind} for path: '{path}': {why}"),

@@ -106,7 +106,7 @@ impl Budget {
 }
 
 /// Returns the approximate length of a value's JSON.
-fn json_bytes(value: &Value) -> usize {
+pub(crate) fn json_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 4,
         Value::String(text) => text.len() + 2,

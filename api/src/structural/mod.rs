@@ -30,6 +30,7 @@ mod values;
 mod view;
 
 pub use self::budget::Budget;
+pub(crate) use self::budget::json_bytes;
 pub use self::canonical::canonicalize_numbers;
 pub(crate) use self::canonical::printed;
 pub use self::defaults::{has_defaults, set_defaults};

@@ -5,6 +5,7 @@
 //! [`crate::schema`]; results are field sets and merged values. Nothing here knows managers or
 //! versions.
 
+mod atomics;
 mod compare;
 mod created_fields;
 mod elements;
@@ -83,6 +84,13 @@ impl<'s> ValueType<'s> {
     /// All type errors, in Kubernetes' words.
     pub fn validate(&self, object: &Object, allows_duplicates: bool) -> Result<(), TypeErrors> {
         validate::validate(*self, &object.0, allows_duplicates)
+    }
+
+    /// Returns the paths of the parts of an object that are owned as a whole: atomic lists, maps
+    /// and structs. Members of maps without names of their own are not searched, as in Kubernetes
+    /// (HK-66).
+    pub fn atomic_parts(&self, object: &Object) -> Vec<String> {
+        atomics::of_members(*self, &object.0)
     }
 
     /// Returns whether all items of granular lists have keys. All else must fit the type already,

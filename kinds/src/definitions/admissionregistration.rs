@@ -9,7 +9,7 @@ use api::resource::{Effect, ResourceDefinition, UpdateCheck};
 /// Returns a row of the group. Changes of `member` increase the generation.
 fn admission(object_type: &'static str, plural: &'static str, member: &str) -> Row {
     Row {
-        effect: Effect::NotYet,
+        effect: Effect::FullAtOnce,
         categories: &["api-extensions"],
         generation: generation(&[member]),
         unconditional_update: false,
@@ -63,7 +63,6 @@ pub fn mutatingadmissionpolicybindings() -> ResourceDefinition {
 /// Returns the definition of MutatingWebhookConfigurations.
 pub fn mutatingwebhookconfigurations() -> ResourceDefinition {
     Row {
-        effect: Effect::FullAtOnce,
         columns: columns::webhookconfigurations(),
         empty_value_bumps_generation: true,
         defaults: Some(defaults::admissionregistration::mutatingwebhookconfiguration),
@@ -132,7 +131,6 @@ pub fn validatingadmissionpolicybindings() -> ResourceDefinition {
 /// Returns the definition of ValidatingWebhookConfigurations.
 pub fn validatingwebhookconfigurations() -> ResourceDefinition {
     Row {
-        effect: Effect::FullAtOnce,
         columns: columns::webhookconfigurations(),
         empty_value_bumps_generation: true,
         defaults: Some(defaults::admissionregistration::validatingwebhookconfiguration),

@@ -97,13 +97,19 @@ fn namespace() -> Type {
     )
 }
 
-/// The environment of match conditions and admission policies.
-pub static ADMISSION: LazyLock<Environment> = LazyLock::new(|| {
+/// The environment of messages, which may not ask about permissions (HK-84).
+static MESSAGES: LazyLock<Environment> = LazyLock::new(|| {
     Environment::default()
         .with("object", Type::Dyn)
         .with("oldObject", Type::Dyn)
         .with("request", request())
         .with("namespaceObject", namespace())
+});
+
+/// The environment of match conditions and admission policies.
+pub static ADMISSION: LazyLock<Environment> = LazyLock::new(|| {
+    MESSAGES
+        .clone()
         .with(
             "authorizer",
             Type::Opaque("kubernetes.authorization.Authorizer"),
@@ -212,6 +218,8 @@ pub struct Policy {
     pub conditions: Environment,
     /// The environment with the variables declared so far.
     pub expressions: Environment,
+    /// The environment of messages, with the same variables.
+    pub messages: Environment,
     /// The budget for compiling all expressions of the policy.
     pub budget: Budget,
 }
@@ -219,16 +227,19 @@ pub struct Policy {
 impl Policy {
     /// Returns the environments of a policy with this spec, before its variables are declared.
     pub fn of(spec: &Field<'_>, is_mutating: bool) -> Policy {
-        let conditions = match spec.member("paramKind").is_set() {
-            true => ADMISSION.clone().with("params", Type::Dyn),
-            false => ADMISSION.clone(),
+        let with_params = |environment: &Environment| match spec.member("paramKind").is_set() {
+            true => environment.clone().with("params", Type::Dyn),
+            false => environment.clone(),
         };
         let has_variables = is_mutating || !spec.member("variables").is_empty();
-        let expressions = match has_variables {
-            true => conditions.clone().with_variables(),
-            false => conditions.clone(),
+        let with_variables = |environment: Environment| match has_variables {
+            true => environment.with_variables(),
+            false => environment,
         };
+        let conditions = with_params(&ADMISSION);
+        let expressions = with_variables(conditions.clone());
         Policy {
+            messages: with_variables(with_params(&MESSAGES)),
             conditions,
             expressions,
             budget: Budget::of(spec.value().unwrap_or_default()),
@@ -239,6 +250,8 @@ impl Policy {
     pub fn declare(&mut self, name: &str, expression: &Field<'_>, errors: &mut ErrorList) {
         let (expressions, budget) = (&self.expressions, &self.budget);
         let of = validate_expression(expression, expressions, "", |_| true, budget, errors);
+        let of = of.of_variable();
+        self.messages.declare(name, of.clone());
         self.expressions.declare(name, of);
     }
 }

@@ -8,6 +8,7 @@
 pub mod client;
 pub mod conditions;
 pub mod matching;
+pub mod policies;
 pub mod reinvocation;
 pub mod request;
 pub mod shown;

@@ -54,6 +54,11 @@ impl<'f> Form<'f> {
         }
     }
 
+    /// Whether the kind of the objects has no schema by which they can be merged (HK-71).
+    pub fn has_unmerged_kind(&self) -> bool {
+        self.has_own_kind() && self.attributes.kind.kind != "Scale"
+    }
+
     /// Whether the objects have a kind of their own, such as Scale or Eviction.
     fn has_own_kind(&self) -> bool {
         let Attributes {

@@ -117,7 +117,8 @@ pub fn read(body: &[u8], version: ReviewVersion, uid: &str) -> Result<Vec<Json>,
         ))
     };
     let tree = Tree::read(body).map_err(unknown)?;
-    let KindAndVersion { kind, api_version } = tree.kind_and_version_of_answer().map_err(unknown)?;
+    let KindAndVersion { kind, api_version } =
+        tree.kind_and_version_of_answer().map_err(unknown)?;
     check_version(version, &kind, &api_version).map_err(Fault::Call)?;
     let review = tree.typed(&REVIEW).map_err(Fault::Call)?.value;
     let is_v1 = version == ReviewVersion::V1;

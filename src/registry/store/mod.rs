@@ -257,7 +257,7 @@ impl RegistryStore {
     }
 
     /// Converts an object of the hub to the version of this store.
-    fn in_version<'o>(&self, object: &'o Object) -> Cow<'o, Object> {
+    pub(super) fn in_version<'o>(&self, object: &'o Object) -> Cow<'o, Object> {
         if self.is_hub() {
             return Cow::Borrowed(object);
         }

@@ -26,12 +26,13 @@ pub use kubectl::{Kubectl, cache};
 /// Claims and volumes get finalizers, as by kube-apiserver.
 pub const PROTECTED: &str = "--enable-admission-plugins=StorageObjectInUseProtection";
 
-/// Nobody takes the finalizers of volumes away or fills aggregated roles, as with a kube-apiserver
-/// that stands alone.
+/// Nobody takes the finalizers of volumes away, fills aggregated roles or checks policies, as with
+/// a kube-apiserver that stands alone.
 pub const HELD: &str = "--controllers=*,-clusterrole-aggregation,\
                         -persistentvolumeclaim-protection-controller,\
                         -persistentvolume-protection-controller,\
-                        -volumeattributesclass-protection-controller";
+                        -volumeattributesclass-protection-controller,\
+                        -validatingadmissionpolicy-status-controller";
 
 /// Whether a warning says that an object has no effect yet (D-92).
 pub fn lacks_effect(warning: &str) -> bool {

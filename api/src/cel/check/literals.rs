@@ -1,7 +1,7 @@
 //! Type checks of literals: constants, lists, maps and messages.
 
 use super::super::functions::{message_type, named_type};
-use super::super::tree::{Item, Literal, Node};
+use super::super::tree::{Item, Literal, MessageField, Node};
 use super::super::types::{ObjectName, Type, is_same, joined};
 use super::Checker;
 
@@ -116,23 +116,23 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn message(
-        &mut self,
-        at: usize,
-        name: &str,
-        fields: &[(usize, String, Node)],
-    ) -> Type {
-        let types: Vec<Type> = fields.iter().map(|(.., node)| self.type_of(node)).collect();
+    pub(super) fn message(&mut self, at: usize, name: &str, fields: &[MessageField]) -> Type {
+        let types = fields.iter().map(|field| {
+            let found = self.type_of(&field.value);
+            self.present(field.is_optional, field.value.at, found)
+        });
+        let types: Vec<Type> = types.collect();
         if let Some((of, known)) = message_type(name) {
-            for ((at, field, _), found) in fields.iter().zip(types) {
+            for (field, found) in fields.iter().zip(types) {
+                let (at, field) = (field.at, &field.name);
                 // linear: the library's messages have few fields.
                 let wanted = known.iter().find(|(name, _)| name == field);
                 match wanted {
                     None if known.is_empty() => {}
                     None => {
-                        self.wrong(*at, format_args!("undefined field '{field}'"));
+                        self.wrong(at, format_args!("undefined field '{field}'"));
                     }
-                    Some((_, wanted)) => self.expect_field(*at, field, Some(wanted), &found),
+                    Some((_, wanted)) => self.expect_field(at, field, Some(wanted), &found),
                 }
             }
             return of;
@@ -150,13 +150,14 @@ impl Checker<'_> {
         {
             return self.undeclared(at, name);
         }
-        for ((at, field, _), found) in fields.iter().zip(types).filter(|_| is_patch) {
+        for (field, found) in fields.iter().zip(types).filter(|_| is_patch) {
+            let (at, field) = (field.at, &field.name);
             let wanted = match field.as_str() {
                 "op" | "path" | "from" => Some(Type::String),
                 "value" => Some(Type::Dyn),
                 _ => None,
             };
-            self.expect_field(*at, field, wanted.as_ref(), &found);
+            self.expect_field(at, field, wanted.as_ref(), &found);
         }
         Type::object(ObjectName::new(name), [])
     }

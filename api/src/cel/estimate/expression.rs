@@ -166,8 +166,8 @@ impl Walk<'_> {
             Expression::Map(entries) => self.map(node, entries),
             Expression::Message { fields, .. } => {
                 let mut cost = MESSAGE;
-                for (.., value) in fields {
-                    cost = cost.plus(self.part(value).cost);
+                for field in fields {
+                    cost = cost.plus(self.part(&field.value).cost);
                 }
                 self.made(node, cost, Path::default(), None, None)
             }

@@ -13,6 +13,8 @@ const PATTERN_CHARACTER: f64 = 0.25;
 pub(in super::super) const LIST: u64 = 10;
 /// The cost of a new map.
 pub(in super::super) const MAP: u64 = 30;
+/// The cost of a new message.
+pub(in super::super) const MESSAGE: u64 = 40;
 /// The cost of a question about permissions.
 pub(in super::super) const AUTHORIZATION: u64 = 350_000;
 /// The cost of each requirement of a selector: a new list and a new structure.

@@ -7,13 +7,15 @@ use super::super::functions::Overload;
 use super::super::library::dispatch;
 use super::super::library::operators::{Scalar, scalar};
 use super::super::notes::{Called, Notes, Reference};
-use super::super::tree::{Expression, Item, Literal, Node};
-use super::super::types::Type;
+use super::super::tree::{Expression, Item, Literal, MessageField, Node};
+use super::super::types::{Type, VARIABLES};
 use super::super::values::patterns::Compiled;
 use super::super::values::value::{BuiltMap, List, Map, Text, Value};
 use super::super::values::work_limit::Work;
 use super::call_cost::{Price, price};
-use super::steps::{Call, ConstantPattern, Function, Key, Part, Path, Program, Root, Step};
+use super::steps::{
+    Call, ConstantPattern, Function, Key, Part, Path, Program, Root, Step, VARIABLE,
+};
 use crate::structural::pattern::Pattern;
 
 /// The stack that must be free for a level, and the size of a new stack segment.
@@ -94,10 +96,7 @@ impl Planner<'_> {
                 is_optional,
             } => match self.notes.name_at(node) {
                 Some(reference) => self.reference(reference),
-                None => {
-                    let key = Key::Name(Arc::from(name.as_str()));
-                    self.part(of, key, *is_optional)?
-                }
+                None => self.member(of, name, *is_optional)?,
             },
             Expression::Index {
                 of,
@@ -120,9 +119,7 @@ impl Planner<'_> {
             } => self.called(node, name, target.as_deref(), arguments)?,
             Expression::List(items) => self.list(items)?,
             Expression::Map(entries) => self.map(entries)?,
-            Expression::Message { name, .. } => {
-                return Err(format!("building of '{name}' is not supported"));
-            }
+            Expression::Message { name, fields } => self.message(name, fields)?,
             Expression::And(terms) => Step::And(self.steps(terms)?),
             Expression::Or(terms) => Step::Or(self.steps(terms)?),
             Expression::Conditional(parts) => {
@@ -161,9 +158,29 @@ impl Planner<'_> {
         }
     }
 
-    fn part(&mut self, of: &Node, key: Key, is_optional: bool) -> Planned {
+    /// Returns the steps of a member of a value. A variable of a policy is a name of its own.
+    fn member(&mut self, of: &Node, name: &str, is_optional: bool) -> Planned {
+        let is_variable = matches!(self.notes.name_at(of), Some(Reference::Variable(_)))
+            && matches!(self.notes.type_at(of), Type::Object(of) if of.is_named(VARIABLES));
+        if is_variable {
+            let whole = Reference::Variable(format!("{VARIABLE}{name}"));
+            return Ok(extended(self.reference(&whole), Key::Itself, is_optional));
+        }
         let of = self.step(of)?;
-        Ok(extended(of, key, is_optional))
+        Ok(extended(of, Key::Name(Arc::from(name)), is_optional))
+    }
+
+    /// Returns the steps of a message. Those of the library are not built.
+    fn message(&mut self, name: &str, fields: &[MessageField]) -> Planned {
+        if !matches!(name, "Object" | "JSONPatch") && !name.starts_with("Object.") {
+            return Err(format!("building of '{name}' is not supported"));
+        }
+        let steps = fields.iter().map(|field| {
+            let step = self.step(&field.value)?;
+            Ok((Arc::from(field.name.as_str()), field.is_optional, step))
+        });
+        let steps = steps.collect::<Planned<Vec<_>>>()?;
+        Ok(Step::Message(Box::new((Arc::from(name), steps.into()))))
     }
 
     fn called(
@@ -209,8 +226,7 @@ impl Planner<'_> {
         else {
             return Err("invalid argument to has() macro".to_owned());
         };
-        let key = Key::Name(Arc::from(name.as_str()));
-        let mut path = self.part(of, key, *is_optional)?.into_path();
+        let mut path = self.member(of, name, *is_optional)?.into_path();
         path.is_test = true;
         Ok(Step::path(path))
     }

@@ -8,11 +8,12 @@ use super::super::library::dispatch;
 use super::super::library::operators::{equal, scalar};
 use super::super::library::{lists, patterns};
 use super::super::values::value::{
-    BuiltMap, Failure, JsonList, JsonMap, List, Map, MapOf, Outcome, Value, error, no_overload,
+    BuiltMap, Failure, JsonList, JsonMap, List, Map, MapOf, Message, Outcome, Value, error,
+    no_overload,
 };
 use super::super::values::work_limit::Work;
-use super::call_cost::{LIST, MAP, equality, inequality};
-use super::steps::{Bind, Call, Function, Key, Part, Path, Program, Root, Step};
+use super::call_cost::{LIST, MAP, MESSAGE, equality, inequality};
+use super::steps::{Bind, Call, Function, Key, Part, Path, Program, Root, Step, VARIABLE};
 use crate::deep;
 
 /// The result of an evaluation.
@@ -36,6 +37,7 @@ pub(super) enum Local<'p, 'v> {
 /// An evaluation.
 pub(super) struct Run<'p, 'v> {
     names: &'p [String],
+    lookup: Lookup<'p, 'v>,
     variables: SmallVec<[Option<Outcome<Value<'v>>>; 2]>,
     pub(super) locals: SmallVec<[Local<'p, 'v>; 4]>,
     cost: u64,
@@ -48,18 +50,26 @@ pub(super) struct Run<'p, 'v> {
 
 type Arguments<'v> = SmallVec<[Value<'v>; 3]>;
 
+/// Returns the value of a name, if it has one.
+type Lookup<'p, 'v> = &'p dyn Fn(&str) -> Option<Outcome<Value<'v>>>;
+
 impl Program {
     /// Evaluates the program with the values of its names, until it costs more than the limit. An
-    /// error in the place of a value counts when the program looks at it.
+    /// error in the place of a value counts when the program looks at it. A variable of a policy is
+    /// asked for as `variables.name`, when the program looks at it for the first time.
     pub fn evaluate<'v>(
         &self,
         variable: impl Fn(&str) -> Option<Outcome<Value<'v>>>,
         limit: u64,
         work: &Work,
     ) -> Evaluated<'v> {
-        let variables = self.names.iter().map(|name| variable(name)).collect();
+        let is_early = |name: &&String| !name.starts_with(VARIABLE);
+        let names = self.names.iter();
+        let variables = names.map(|name| is_early(&name).then(|| variable(name)).flatten());
+        let variables = variables.collect();
         let mut run = Run {
             names: &self.names,
+            lookup: &variable,
             variables,
             locals: SmallVec::from_elem(Local::Unset, self.slots),
             cost: 0,
@@ -108,6 +118,7 @@ impl<'p, 'v> Run<'p, 'v> {
             Step::OrElse { sides, is_value } => self.or_else(sides, *is_value),
             Step::List(items) => self.list(items),
             Step::Map(entries) => self.map(entries),
+            Step::Message(of) => self.message(&of.0, &of.1),
             Step::Fold(fold) => self.fold(fold),
             Step::Bind(bind) => self.bind(bind),
             Step::Shared(step) => self.value(step),
@@ -117,8 +128,8 @@ impl<'p, 'v> Run<'p, 'v> {
     /// Returns the value of a path that is a part of its own, and charges for that.
     fn observed(&mut self, path: &'p Path) -> Outcome<Value<'v>> {
         let outcome = self.resolve(path);
-        if let Err(fault @ (Failure::OverBudget | Failure::Abandoned)) = outcome {
-            return Err(fault);
+        if outcome.as_ref().is_err_and(Failure::is_final) {
+            return outcome;
         }
         match (&path.root, path.is_test) {
             // Two values by a condition cost what they are made of, and a test of presence costs
@@ -135,10 +146,7 @@ impl<'p, 'v> Run<'p, 'v> {
         let mut value = match &path.root {
             Root::Variable(at) => match self.variables.get(*at) {
                 Some(Some(value)) => value.clone()?,
-                _ => {
-                    let name = self.names.get(*at).map(String::as_str).unwrap_or_default();
-                    return error(format!("no such attribute(s): {name}"));
-                }
+                _ => self.late(*at)?,
             },
             Root::Local(at) => self.local(*at)?,
             Root::Step(step) => self.value(step)?,
@@ -188,6 +196,31 @@ impl<'p, 'v> Run<'p, 'v> {
         })
     }
 
+    /// Returns the value of a variable of a policy, which was not used before. An error costs as
+    /// much as a value.
+    fn late(&mut self, at: usize) -> Outcome<Value<'v>> {
+        let name = self.names.get(at).map(String::as_str).unwrap_or_default();
+        let found = match name.starts_with(VARIABLE) {
+            true => (self.lookup)(name),
+            false => None,
+        };
+        let Some(found) = found else {
+            return error(format!("no such attribute(s): {name}"));
+        };
+        match found {
+            Ok(value) => {
+                if let Some(place) = self.variables.get_mut(at) {
+                    *place = Some(Ok(value.clone()));
+                }
+                Ok(value)
+            }
+            Err(failure) => {
+                self.charge(u64::from(!failure.is_final()))?;
+                Err(failure)
+            }
+        }
+    }
+
     fn local(&mut self, at: usize) -> Outcome<Value<'v>> {
         match self.locals.get(at) {
             Some(Local::Known(value)) => value.clone(),
@@ -223,6 +256,7 @@ impl<'p, 'v> Run<'p, 'v> {
                     may,
                 )
             }
+            Key::Itself => Ok(Some(of.clone())),
             Key::Constant(key) => item(of, key, may),
             Key::Path(path) => {
                 let key = self.resolve(path)?;
@@ -261,7 +295,7 @@ impl<'p, 'v> Run<'p, 'v> {
     /// Returns the outcome of a step, unless the evaluation must stop.
     pub(super) fn outcome(&mut self, step: &'p Step) -> Outcome<Outcome<Value<'v>>> {
         match self.value(step) {
-            Err(stop @ (Failure::OverBudget | Failure::Abandoned)) => Err(stop),
+            Err(stop) if stop.is_final() => Err(stop),
             other => Ok(other),
         }
     }
@@ -361,7 +395,7 @@ impl<'p, 'v> Run<'p, 'v> {
 
     fn list(&mut self, items: &'p [(bool, Step)]) -> Outcome<Value<'v>> {
         let made = self.items(items);
-        if !matches!(made, Err(Failure::OverBudget | Failure::Abandoned)) {
+        if !made.as_ref().is_err_and(Failure::is_final) {
             self.charge(LIST)?;
         }
         made.map(Value::list)
@@ -386,7 +420,7 @@ impl<'p, 'v> Run<'p, 'v> {
 
     fn map(&mut self, entries: &'p [(bool, Step, Step)]) -> Outcome<Value<'v>> {
         let made = self.entries(entries);
-        if !matches!(made, Err(Failure::OverBudget | Failure::Abandoned)) {
+        if !made.as_ref().is_err_and(Failure::is_final) {
             self.charge(MAP)?;
         }
         made.map(|made| Value::Map(Map::Built(Arc::new(made))))
@@ -414,6 +448,39 @@ impl<'p, 'v> Run<'p, 'v> {
             }
         }
         Ok(map)
+    }
+
+    fn message(
+        &mut self,
+        name: &Arc<str>,
+        fields: &'p [(Arc<str>, bool, Step)],
+    ) -> Outcome<Value<'v>> {
+        let made = self.fields(fields);
+        if !made.as_ref().is_err_and(Failure::is_final) {
+            self.charge(MESSAGE)?;
+        }
+        Message::build(name, made?)
+    }
+
+    fn fields(
+        &mut self,
+        fields: &'p [(Arc<str>, bool, Step)],
+    ) -> Outcome<Vec<(Arc<str>, Value<'v>)>> {
+        let mut values = Vec::with_capacity(fields.len());
+        for (name, is_optional, step) in fields {
+            let value = match (is_optional, self.value(step)?) {
+                (true, Value::Optional(None)) => continue,
+                (true, Value::Optional(Some(value))) => (*value).clone(),
+                (true, other) => {
+                    return error(format!(
+                        "cannot initialize optional entry '{name}' from non-optional value {other}"
+                    ));
+                }
+                (false, value) => value,
+            };
+            values.push((Arc::clone(name), value));
+        }
+        Ok(values)
     }
 
     fn bind(&mut self, bind: &'p Bind) -> Outcome<Value<'v>> {

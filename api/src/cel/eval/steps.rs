@@ -23,6 +23,12 @@ pub struct Program {
     pub(super) is_exhaustive: bool,
 }
 
+/// The prefix of the names of a policy's variables, which are evaluated at their first use.
+pub(super) const VARIABLE: &str = "variables.";
+
+/// The fields of a message: their names, whether they are optional, and their values.
+type MessageSteps = Box<[(Arc<str>, bool, Step)]>;
+
 #[derive(Debug)]
 pub(super) enum Step {
     Constant(Value<'static>),
@@ -47,6 +53,8 @@ pub(super) enum Step {
     List(Box<[(bool, Step)]>),
     /// A map, whose entries may be optional.
     Map(Box<[(bool, Step, Step)]>),
+    /// A message with its name, and fields that may be optional.
+    Message(Box<(Arc<str>, MessageSteps)>),
     Fold(Box<Fold>),
     /// A name that is bound to a value at its first use.
     Bind(Box<Bind>),
@@ -83,6 +91,8 @@ pub(super) struct Part {
 
 #[derive(Debug)]
 pub(super) enum Key {
+    /// The value itself: the name of a policy's variable is a part of its root.
+    Itself,
     Name(Arc<str>),
     Constant(Value<'static>),
     Path(Path),

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::super::values::authorizer::{Authorized, Decision, Stage};
-use super::super::values::value::{Opaque, Outcome, Value, no_overload};
+use super::super::values::value::{Failure, Opaque, Outcome, Value, error, no_overload};
 use super::super::values::work_limit::Work;
+use crate::names;
 
 /// Returns the result of a function of permissions.
 pub(in super::super) fn call<'v>(
@@ -43,16 +44,29 @@ fn asked<'v>(name: &str, of: &Authorized, texts: Vec<String>) -> Outcome<Value<'
         return no_overload();
     };
     match (name, of.stage) {
+        ("path", Stage::User) if text.trim().is_empty() => {
+            return error("path must not be empty");
+        }
         ("path", Stage::User) => {
             request.path = Some(text);
             next.stage = Stage::Path;
         }
         ("serviceAccount", Stage::User) => {
-            request.service_account = Some((text, second.unwrap_or_default()));
+            let name = second.unwrap_or_default();
+            if !names::dns_subdomain(&name).is_empty() {
+                return error("Invalid service account name");
+            }
+            if !names::dns_label(&text).is_empty() {
+                return error("Invalid service account namespace");
+            }
+            request.service_account = Some((text, name));
         }
         ("group", Stage::User) => {
             request.group = text;
             next.stage = Stage::Group;
+        }
+        ("resource", Stage::Group) if text.trim().is_empty() => {
+            return error("resource must not be empty");
         }
         ("resource", Stage::Group) => {
             request.resource = text;
@@ -65,7 +79,9 @@ fn asked<'v>(name: &str, of: &Authorized, texts: Vec<String>) -> Outcome<Value<'
         ("labelSelector", Stage::Resource) => request.label_selector = Some(text),
         ("check", Stage::Path | Stage::Resource) => {
             request.verb = text;
-            let decision = of.authorizer.authorize(request);
+            let Some(decision) = of.authorizer.authorize(request) else {
+                return Err(Failure::Unanswered);
+            };
             return Ok(Value::Opaque(Opaque::Decision(Arc::new(decision))));
         }
         _ => return no_overload(),

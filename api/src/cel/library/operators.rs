@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::super::shape::{ObjectShape, Order};
 use super::super::values::value::{
-    Failure, JsonMap, List, Map, MapOf, Opaque, Outcome, Value, error, no_overload,
+    Failure, JsonMap, List, Map, MapOf, Message, Opaque, Outcome, Value, error, no_overload,
 };
 use super::super::values::work_limit::Work;
 use std::collections::HashMap;
@@ -51,6 +51,9 @@ fn equal_to(one: &Value<'_>, other: &Value<'_>, work: &Work) -> Outcome<bool> {
         (Value::Optional(one), Value::Optional(other)) => one.is_none() && other.is_none(),
         (Value::List(one), other) => return deeper(|| equal_lists(one, other, work)),
         (Value::Map(one), other) => return deeper(|| equal_maps(one, other, work)),
+        (Value::Message(one), Value::Message(other)) => {
+            return deeper(|| equal_messages(one, other, work));
+        }
         (Value::Opaque(one), other) => return equal_opaque(one, other),
         (Value::Preserved(one), Value::Preserved(other)) => {
             return deeper(|| equal_json(one, other, work));
@@ -84,6 +87,18 @@ fn equal_opaque(one: &Opaque, other: &Value<'_>) -> Outcome<bool> {
         (Opaque::Decision(one), Value::Opaque(Opaque::Decision(other))) => one == other,
         _ => return no_overload(),
     })
+}
+
+fn equal_messages(one: &Message<'_>, other: &Message<'_>, work: &Work) -> Outcome<bool> {
+    if one.name() != other.name() || one.fields().len() != other.fields().len() {
+        return Ok(false);
+    }
+    for ((name, value), (other_name, other_value)) in one.fields().zip(other.fields()) {
+        if name != other_name || !equal(value, other_value, work)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Returns whether two lists are equal. The first one decides whether the order counts.

@@ -1,7 +1,7 @@
 //! Parsing of lists, maps and messages.
 
 use super::super::lexer::Kind;
-use super::super::tree::{Expression, Item, Node};
+use super::super::tree::{Expression, Item, MessageField, Node};
 use super::{Parser, Read};
 
 impl Parser<'_> {
@@ -83,7 +83,7 @@ impl Parser<'_> {
                 self.expect("}")?;
                 return Some(Node::new(at, Expression::Message { name, fields }));
             }
-            self.accept("?");
+            let is_optional = self.accept("?");
             let token = self.token();
             if !matches!(token.kind, Kind::Name | Kind::EscapedName) {
                 self.fault(&token, |text| {
@@ -101,7 +101,12 @@ impl Parser<'_> {
                 self.escaped(first);
             }
             let name = self.written(&token);
-            fields.push((colon, name, self.enclosed(&["}", ","], &[])?));
+            fields.push(MessageField {
+                at: colon,
+                name,
+                is_optional,
+                value: self.enclosed(&["}", ","], &[])?,
+            });
             self.separated("}")?;
         }
     }

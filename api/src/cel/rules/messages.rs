@@ -44,7 +44,9 @@ pub(super) fn fault(failure: &Failure, rule: &Rule) -> (String, bool) {
             );
             (text, true)
         }
-        Failure::Abandoned => (format!("{failure} evaluating rule: {shown}"), true),
+        Failure::Abandoned | Failure::Unanswered => {
+            (format!("{failure} evaluating rule: {shown}"), true)
+        }
     }
 }
 
@@ -69,7 +71,7 @@ pub(super) fn computed(found: &Evaluated<'_>, text: &str, left: i64) -> Computed
         );
     }
     match &found.outcome {
-        Err(Failure::OverBudget | Failure::Abandoned) => {
+        Err(failure) if failure.is_final() => {
             let text = crate::text::quoting::go_quote(text);
             Computed::Fatal(format!(
                 "no further validation rules will be run due to call cost exceeds limit for \

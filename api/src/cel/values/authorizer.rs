@@ -7,12 +7,13 @@ use super::{Opaque, Value};
 
 /// Answers the questions of expressions.
 pub trait Authorizer: fmt::Debug + Send + Sync {
-    /// Returns whether a request may be made.
-    fn authorize(&self, request: &Request) -> Decision;
+    /// Returns whether a request may be made, or `None` if that is not known yet. Then the
+    /// evaluation ends, and is repeated with the answer.
+    fn authorize(&self, request: &Request) -> Option<Decision>;
 }
 
 /// A request about which an expression asks. Absent parts are empty.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Request {
     /// The namespace and the name of a service account, if it is asked about another user.
     pub service_account: Option<(String, String)>,

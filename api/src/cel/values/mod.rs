@@ -4,6 +4,7 @@ pub(super) mod amounts;
 pub mod authorizer;
 pub(super) mod formats;
 mod json;
+pub mod messages;
 pub(super) mod patterns;
 pub(super) mod semver;
 pub(super) mod times;
@@ -11,6 +12,6 @@ pub(super) mod urls;
 pub(super) mod value;
 pub(super) mod work_limit;
 
-pub use value::{Failure, Outcome, Value};
+pub use value::{Failure, Message, Outcome, Value};
 use value::{JsonList, JsonMap, List, ListOf, Map, MapOf, Opaque, Text, error};
 pub use work_limit::Work;

@@ -1,7 +1,7 @@
 //! The values of expressions. Values inside of objects stay JSON until an expression looks at them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -47,11 +47,23 @@ pub enum Value<'v> {
     Type(Text<'v>),
     /// A value that may be absent.
     Optional(Option<Arc<Value<'v>>>),
+    /// A message: `Object{…}` or `JSONPatch{…}`.
+    Message(Arc<Message<'v>>),
     /// A value of a type that only functions use.
     Opaque(Opaque),
     /// Data of unknown type, which can only be compared.
     Preserved(&'v Json),
 }
+
+/// A message: a part of an object, or an operation of a patch.
+#[derive(Debug)]
+pub struct Message<'v> {
+    pub(super) name: Arc<str>,
+    pub(super) fields: BTreeMap<Arc<str>, Value<'v>>,
+}
+
+/// The name of a message that is an operation of a patch.
+pub(super) const PATCH: &str = "JSONPatch";
 
 /// A text, either of an object or computed.
 #[derive(Clone)]
@@ -168,6 +180,16 @@ pub enum Failure {
     OverBudget,
     /// The client is gone.
     Abandoned,
+    /// It asks about permissions, and the answer is not known yet. With the answer it is evaluated
+    /// again.
+    Unanswered,
+}
+
+impl Failure {
+    /// Returns whether it ends the evaluation, so that no expression can absorb it.
+    pub fn is_final(&self) -> bool {
+        !matches!(self, Failure::Error(_))
+    }
 }
 
 /// The outcome of an evaluation.
@@ -188,7 +210,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Error(what) => f.write_str(what),
             Failure::OverBudget => f.write_str("operation cancelled: actual cost limit exceeded"),
-            Failure::Abandoned => f.write_str("operation interrupted"),
+            Failure::Abandoned | Failure::Unanswered => f.write_str("operation interrupted"),
         }
     }
 }
@@ -259,6 +281,14 @@ impl<'v> Value<'v> {
         value_of(json, &super::super::shape::ANY).unwrap_or(Value::Null)
     }
 
+    /// Returns the members of an object without a schema as a value.
+    pub fn untyped_members(members: &'v Members<String, Json>) -> Value<'v> {
+        Value::Map(Map::Json(JsonMap {
+            members,
+            of: MapOf::Any,
+        }))
+    }
+
     /// Returns the name of the value's type.
     pub fn type_name(&self) -> &'static str {
         match self {
@@ -275,6 +305,8 @@ impl<'v> Value<'v> {
             Value::Duration(_) => "google.protobuf.Duration",
             Value::Type(_) => "type",
             Value::Optional(_) => "optional_type",
+            Value::Message(of) if *of.name == *PATCH => PATCH,
+            Value::Message(_) => "Object",
             Value::Opaque(of) => of.type_name(),
             Value::Preserved(_) => "unknown",
         }

@@ -4,6 +4,7 @@ mod bindings;
 mod client;
 mod policies;
 mod rules;
+mod type_checks;
 mod webhooks;
 
 pub use bindings::{
@@ -15,6 +16,9 @@ pub use policies::{
     validate_mutatingadmissionpolicy, validate_mutatingadmissionpolicy_update,
     validate_validatingadmissionpolicy, validate_validatingadmissionpolicy_status_update,
     validate_validatingadmissionpolicy_update,
+};
+pub use type_checks::{
+    ExpressionWarning, NamedResource, NamedType, expression_warnings, named_resources,
 };
 pub use webhooks::{
     knows_review, validate_mutatingwebhookconfiguration,

@@ -210,7 +210,7 @@ fn validate_validation(validation: &Field<'_>, policy: &mut Policy, errors: &mut
         if !text.text().is_empty() && text.text().trim().is_empty() {
             errors.push(text.invalid("must be non-empty if specified"));
         } else if !text.text().is_empty() && text.path() == message_expression.path() {
-            let (expressions, budget) = (&policy.expressions, &policy.budget);
+            let (expressions, budget) = (&policy.messages, &policy.budget);
             let is_text = |of: &Type| *of == Type::String;
             validate_expression(text, expressions, "string", is_text, budget, errors);
         } else if text.text().trim().contains('\n') && text.path() == message.path() {

@@ -88,7 +88,7 @@ impl Candidates {
 }
 
 /// Returns everything of a request that rules look at. Rules of webhooks name no objects.
-fn kind_of_request(attributes: &Attributes<'_>) -> String {
+pub(in super::super) fn kind_of_request(attributes: &Attributes<'_>) -> String {
     let definition = attributes.definition;
     let mut kind = String::with_capacity(96);
     let scope = if attributes.namespace.is_some() {

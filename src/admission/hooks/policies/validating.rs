@@ -1,0 +1,347 @@
+//! Policies that may refuse a write after its validation (HK-51 to HK-63).
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use futures_util::FutureExt;
+use serde::Serialize;
+
+use super::answers::OfUser;
+use super::definition::{BindingSpec, ValidationAction};
+use super::facts::{Common, Forms};
+use super::invocations::{Candidate, Policies, matched};
+use super::metrics::{self, Checked, VALIDATING};
+use super::params::{self, ParamObjects};
+use super::refusal::Refusal;
+use super::validation::{Annotation, Decision, Validated, validate};
+use super::{Binding, PolicySources};
+use crate::admission::hooks::namespace_of;
+use crate::admission::hooks::shown::AskedIn;
+use crate::admission::hooks::webhooks::FailurePolicy;
+use crate::admission::{Admitted, Attributes, Plugin, ValidatingPlugin};
+use crate::api::go_json;
+use crate::api::object::Object;
+use crate::api::status::Status;
+
+/// The most bytes of the value of an audit annotation (HK-59).
+const MAX_ANNOTATION_BYTES: usize = 10 * 1024;
+
+/// The annotation of the first validation that fails (HK-97).
+const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
+
+/// The plugin ValidatingAdmissionPolicy.
+pub struct ValidatingPolicies(Policies);
+
+impl ValidatingPolicies {
+    /// Creates the plugin.
+    pub fn new(sources: PolicySources) -> ValidatingPolicies {
+        ValidatingPolicies(Policies::new(sources))
+    }
+
+    async fn check(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Object>,
+    ) -> Result<(), Box<Status>> {
+        let candidates = self.0.candidates(attributes, object).await?;
+        if candidates.is_empty() {
+            return Ok(());
+        }
+        let mut check = Check {
+            sources: &self.0.sources,
+            attributes,
+            object,
+            forms: Forms::new(attributes, object),
+            common: Common::new(attributes),
+            asker: OfUser {
+                authorizer: &*self.0.sources.authorizer,
+                user: attributes.user,
+            },
+            refusal: None,
+            has_noted: false,
+        };
+        for candidate in &*candidates {
+            check.policy(candidate).await?;
+        }
+        match check.refusal {
+            Some(refusal) => Err(refusal.into_status(attributes, object)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A check of one request by all policies.
+struct Check<'a> {
+    sources: &'a PolicySources,
+    attributes: &'a Attributes<'a>,
+    object: Option<&'a Object>,
+    forms: Forms<'a>,
+    common: Common,
+    asker: OfUser<'a>,
+    /// The first refusal. The client sees no other one.
+    refusal: Option<Refusal>,
+    /// Whether the first validation that fails was noted for the audit events.
+    has_noted: bool,
+}
+
+/// The values of a policy's audit annotations, by key.
+type Values = BTreeMap<String, Vec<String>>;
+
+impl<'a> Check<'a> {
+    async fn policy(&mut self, candidate: &Candidate) -> Result<(), Box<Status>> {
+        let spec = &candidate.policy.spec;
+        let namespaces = &*self.sources.namespaces;
+        let matching = matched(
+            &spec.match_constraints,
+            self.attributes,
+            self.object,
+            namespaces,
+        );
+        let asked_in = match matching.await {
+            Ok(Some(asked_in)) => asked_in,
+            Ok(None) => return Ok(()),
+            Err(status) => {
+                self.misconfigured(candidate, None, &status.message);
+                return Ok(());
+            }
+        };
+        let parameters = &*self.sources.parameters;
+        let objects = match params::find(parameters, spec.param_kind.as_ref()) {
+            Ok(objects) => objects,
+            Err(why) => {
+                self.misconfigured(candidate, None, &why);
+                return Ok(());
+            }
+        };
+        let mut values = Values::new();
+        for (name, binding) in &candidate.bindings {
+            let bound = Bound {
+                candidate,
+                name,
+                binding: &binding.spec,
+                objects: objects.as_ref(),
+                asked_in: &asked_in,
+            };
+            self.binding(&bound, binding, &mut values).await?;
+        }
+        for (key, values) in values {
+            let name = format!("{}/{key}", candidate.name);
+            self.attributes.annotate(name, || values.join(", "));
+        }
+        Ok(())
+    }
+
+    async fn binding(
+        &mut self,
+        bound: &Bound<'_>,
+        binding: &Binding,
+        values: &mut Values,
+    ) -> Result<(), Box<Status>> {
+        let Bound {
+            candidate, name, ..
+        } = *bound;
+        let (attributes, namespaces) = (self.attributes, &*self.sources.namespaces);
+        if let Some(resources) = &binding.spec.match_resources {
+            let matching = matched(resources, attributes, self.object, namespaces);
+            match matching.await {
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(()),
+                Err(status) => {
+                    self.misconfigured(candidate, Some(name), &status.message);
+                    return Ok(());
+                }
+            }
+        }
+        let param_ref = binding.spec.param_ref.as_ref();
+        let namespace = namespace_of(attributes);
+        let parameters = match params::collect(bound.objects, param_ref, namespace).await {
+            Ok(parameters) => parameters,
+            Err(why) => {
+                self.misconfigured(candidate, Some(name), &why);
+                return Ok(());
+            }
+        };
+        let compiled = candidate.policy.compiled();
+        if compiled.names_namespace {
+            self.common.read_namespace(attributes, namespaces).await?;
+        }
+        let form = self.forms.of(bound.asked_in, compiled.names_managed_fields);
+        for parameter in &parameters {
+            let began = Instant::now();
+            let facts = self.common.facts(
+                form.object.as_deref(),
+                form.old_object.as_deref(),
+                &form.request,
+                parameter,
+            );
+            let validated = validate(&candidate.policy.spec, compiled, facts, &self.asker).await;
+            metrics::evaluated(began.elapsed());
+            self.obey(bound, validated, values);
+        }
+        Ok(())
+    }
+
+    /// Carries out what a binding says about failed validations (HK-56).
+    fn obey(&mut self, bound: &Bound<'_>, validated: Validated, values: &mut Values) {
+        let checked = bound.checked();
+        for decision in validated.decisions {
+            if !decision.is_denied {
+                VALIDATING.checked(checked, "allow", decision.error, decision.took);
+                continue;
+            }
+            for action in &bound.binding.validation_actions {
+                let name = match action {
+                    ValidationAction::Deny => {
+                        self.refuse(bound, &decision.message, &decision.reason);
+                        "deny"
+                    }
+                    ValidationAction::Audit => {
+                        self.note(bound, &decision);
+                        "audit"
+                    }
+                    ValidationAction::Warn => {
+                        self.warn(bound, &decision.message);
+                        "warn"
+                    }
+                };
+                VALIDATING.checked(checked, name, decision.error, decision.took);
+            }
+        }
+        for annotation in validated.annotations {
+            match annotation {
+                Annotation::Publish { key, mut value } => {
+                    value.truncate(value.floor_char_boundary(MAX_ANNOTATION_BYTES));
+                    let all = values.entry(key).or_default();
+                    // linear: a policy has a few bindings and parameters.
+                    if !all.contains(&value) {
+                        all.push(value);
+                    }
+                }
+                Annotation::Failed { message, error } => {
+                    self.refuse(bound, &message, "");
+                    VALIDATING.checked(checked, "deny", error, std::time::Duration::ZERO);
+                }
+            }
+        }
+    }
+
+    /// Refuses the request because of a configuration that can't be obeyed, unless its policy
+    /// ignores that (HK-57).
+    fn misconfigured(&mut self, candidate: &Candidate, binding: Option<&str>, why: &str) {
+        if candidate.policy.spec.failure_policy == FailurePolicy::Ignore {
+            return;
+        }
+        let what = match binding {
+            None => "policy",
+            Some(_) => "binding",
+        };
+        tracing::warn!(
+            policy = &*candidate.name,
+            why,
+            "a policy can't be evaluated"
+        );
+        self.refusal.get_or_insert_with(|| Refusal {
+            policy: candidate.name.to_string(),
+            binding: binding.map(str::to_owned),
+            message: format!("failed to configure {what}: {why}"),
+            reason: String::new(),
+        });
+    }
+
+    fn refuse(&mut self, bound: &Bound<'_>, message: &str, reason: &str) {
+        self.refusal.get_or_insert_with(|| Refusal {
+            policy: bound.candidate.name.to_string(),
+            binding: Some(bound.name.to_owned()),
+            message: message.to_owned(),
+            reason: reason.to_owned(),
+        });
+    }
+
+    fn warn(&self, bound: &Bound<'_>, message: &str) {
+        // Headers can't have control characters.
+        if !message.chars().any(char::is_control) {
+            self.attributes.warnings.add(format!(
+                "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {message}",
+                bound.candidate.name, bound.name
+            ));
+        }
+    }
+
+    /// Notes the first validation that fails for the audit events.
+    fn note(&mut self, bound: &Bound<'_>, decision: &Decision) {
+        if self.has_noted || self.attributes.annotations.is_none() {
+            return;
+        }
+        self.has_noted = true;
+        let actions = bound.binding.validation_actions.iter();
+        let failure = Failure {
+            message: &decision.message,
+            policy: &bound.candidate.name,
+            binding: bound.name,
+            expression_index: decision.place,
+            validation_actions: actions.map(|action| action.name()).collect(),
+        };
+        self.attributes.annotate(VALIDATION_FAILURE, || {
+            let mut text = Vec::new();
+            go_json::write_json(&mut text, &[failure]);
+            String::from_utf8(text).unwrap_or_default()
+        });
+    }
+}
+
+/// A validation that fails, as audit events show it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Failure<'f> {
+    message: &'f str,
+    policy: &'f str,
+    binding: &'f str,
+    expression_index: usize,
+    validation_actions: Vec<&'static str>,
+}
+
+/// A policy with one of its bindings.
+struct Bound<'b> {
+    candidate: &'b Candidate,
+    name: &'b str,
+    binding: &'b BindingSpec,
+    objects: Option<&'b ParamObjects>,
+    asked_in: &'b AskedIn,
+}
+
+impl<'b> Bound<'b> {
+    fn checked(&self) -> Checked<'b> {
+        Checked {
+            policy: &self.candidate.name,
+            binding: self.name,
+        }
+    }
+}
+
+impl Plugin for ValidatingPolicies {
+    fn name(&self) -> &'static str {
+        "ValidatingAdmissionPolicy"
+    }
+
+    fn handles(&self, attributes: &Attributes<'_>) -> bool {
+        self.0.handles(attributes)
+    }
+
+    fn waits(&self, attributes: &Attributes<'_>) -> bool {
+        self.0.may_ask(attributes)
+    }
+
+    fn validating(&self) -> Option<&dyn ValidatingPlugin> {
+        Some(self)
+    }
+}
+
+impl ValidatingPlugin for ValidatingPolicies {
+    fn validate<'p>(
+        &'p self,
+        attributes: &'p Attributes<'_>,
+        object: Option<&'p Object>,
+    ) -> Admitted<'p> {
+        self.check(attributes, object).boxed()
+    }
+}
