@@ -142,22 +142,13 @@ impl Daemon {
         let (watchdog, credentials, audit) = (opened.watchdog, opened.credentials, opened.audit);
         let (engines, address) = (stores.engines.clone(), listener.local_address());
         let plans = storage_plans(&factory, &engines, &encryption, &series)?;
-        let actor_system = ActorSystem::start(
-            options::actor_system_config(&config, &engines, &series, &watchdog),
-            cached(&plans, &config),
-        )?;
+        let actors = options::actor_system_config(&config, &engines, &series, &watchdog);
+        let actor_system = ActorSystem::start(actors, cached(&plans, &config))?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
-        let egress = &opened.egress;
-        let authorization = Authorization::new(&config, &actor_system, &plans, egress.clone())?;
-        let hooks = hooks::of(&config, &actor_system, address, egress);
-        let registry = assemble(
-            &config,
-            &plans,
-            &unserved,
-            &actor_system,
-            &authorization,
-            hooks,
-        );
+        let hooks = hooks::of(&config, &actor_system, address, &opened.egress);
+        let authorization = Authorization::new(&config, &actor_system, &plans, opened.egress)?;
+        let planned = (&*plans, &unserved);
+        let registry = assemble(&config, planned, &actor_system, &authorization, hooks);
         add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
@@ -352,12 +343,12 @@ impl Daemon {
 /// Creates the registry of the planned resources.
 fn assemble(
     config: &Config,
-    plans: &[StoragePlan],
-    unserved: &UnservedPlans,
+    planned: (&[StoragePlan], &UnservedPlans),
     actor_system: &ActorSystem,
     authorization: &Authorization,
     hooks: Option<HookSources>,
 ) -> Registry {
+    let (plans, unserved) = planned;
     let network = service_network::of(config, &unserved.range_allocations, actor_system);
     let plans = plans.iter();
     let versions = plans.flat_map(|plan| plan.build_versions(actor_system));

@@ -57,8 +57,8 @@ impl ReviewVersion {
     }
 }
 
-/// The fault of an answer that cannot be used. Each has a label of its own in metrics (HK-83), and continues the text
-/// `conversion webhook for <version and kind> ` in its own way.
+/// The fault of an answer that cannot be used. Each has a label of its own in metrics (HK-83), and
+/// continues the text `conversion webhook for <version and kind> ` in its own way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The call failed, or its answer is not a review of the version.
