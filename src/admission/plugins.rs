@@ -111,6 +111,7 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
         Some(WebhookSources {
             configurations: Arc::clone(configurations(hooks?)),
             namespaces: clients("", "namespaces")?,
+            authorizer: authorizer?.clone(),
             transport: hooks?.transport(clients)?,
         })
     };

@@ -30,6 +30,9 @@ pub struct RequestContext {
     pub warnings: Warnings,
     /// Annotations of the request's audit events. `None` if it has no audit events.
     pub annotations: Option<Annotations>,
+    /// Whether the request deletes a collection. Admission then sees its objects without their
+    /// names (HK-17).
+    pub is_for_collection: bool,
     /// The time by which the request ends, however often it retries (API-107).
     pub deadline: tokio::time::Instant,
 }
@@ -51,6 +54,7 @@ impl RequestContext {
             audit_id: String::new(),
             warnings: Warnings::default(),
             annotations: None,
+            is_for_collection: false,
             deadline,
         }
     }

@@ -356,3 +356,44 @@ async fn calls_are_measured_hk_94_hk_95() {
         assert!(page.contains(line), "{line}");
     }
 }
+
+#[tokio::test]
+async fn deletions_of_a_collection_have_no_name_hk_17() {
+    let daemon = Daemon::start().await;
+    let (client, hooks) = (daemon.client(), HookServer::start().await);
+    for name in ["a", "b"] {
+        assert_eq!(create(&client, name).await.0, 201);
+    }
+    install(&client, &hooks, false, "seen", json!({})).await;
+    client.call(Call::delete(MAPS)).await.expect(200);
+    let reviews = hooks.reviews("seen");
+    assert_eq!(reviews.len(), 2);
+    for review in &reviews {
+        let request = &review["request"];
+        assert_eq!(request.get("name"), None, "{request}");
+        assert_eq!(request["operation"], "DELETE");
+        assert!(request["oldObject"]["metadata"]["name"].is_string());
+    }
+}
+
+#[tokio::test]
+async fn webhooks_are_asked_about_reviews_and_not_about_reads_hk_5_hk_14() {
+    let daemon = Daemon::start().await;
+    let (client, hooks) = (daemon.client(), HookServer::start().await);
+    let everything = json!({"rules": [{
+        "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"],
+    }]});
+    install(&client, &hooks, false, "all", everything).await;
+    hooks.control("DELETE /calls/all", "");
+    client.call(Call::get(MAPS)).await.expect(200);
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let review = json!({"spec": {"nonResourceAttributes": {"path": "/x", "verb": "get"}}});
+    client.call(Call::post(path, &review)).await.expect(201);
+    let kinds: Vec<Value> = hooks
+        .reviews("all")
+        .iter()
+        .map(|review| review["request"]["kind"]["kind"].clone())
+        .filter(|kind| kind != "Lease" && kind != "EndpointSlice")
+        .collect();
+    assert_eq!(kinds, ["SelfSubjectAccessReview"]);
+}

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use super::answers::{Answers, Asker};
+use crate::api::cel::values::authorizer::{Authorized, Authorizer, Request};
 use crate::api::cel::values::{Value, Work};
-use crate::api::cel::{Program, check};
+use crate::api::cel::{Failure, Program, check};
 use crate::api::structural::Budget;
 use crate::kinds::validation::expressions::ADMISSION;
 
@@ -38,14 +40,17 @@ struct Condition {
 }
 
 /// The values that conditions know.
-#[derive(Clone, Copy, Debug)]
-pub struct Known<'k> {
+pub(super) struct Known<'k> {
     /// The object, or null.
     pub object: &'k Json,
     /// The stored object, or null.
     pub old_object: &'k Json,
     /// The request ([`super::request::request`]).
     pub request: &'k Json,
+    /// The answers that `authorizer` knows.
+    pub answers: &'k Arc<Answers>,
+    /// The question that `authorizer.requestResource` begins.
+    pub resource: &'k Request,
 }
 
 /// Whether a request meets the conditions of a hook.
@@ -74,8 +79,8 @@ impl Conditions {
         self.0.is_empty()
     }
 
-    /// Evaluates the conditions.
-    pub fn evaluate(&self, known: Known<'_>) -> Met {
+    /// Evaluates the conditions. Asks about the permissions that they need.
+    pub(super) async fn evaluate(&self, known: &Known<'_>, asker: &dyn Asker) -> Met {
         let work = Work::default();
         let mut left = ALL_COST_MAX;
         let mut is_met = true;
@@ -94,7 +99,13 @@ impl Conditions {
                     continue;
                 }
             };
-            let evaluated = program.evaluate(|name| known.value(name), COST_MAX, &work);
+            let evaluated = loop {
+                let found = program.evaluate(|name| known.value(name), COST_MAX, &work);
+                let is_open = found.outcome.as_ref().err() == Some(&Failure::Unanswered);
+                if !is_open || !known.answers.answer(asker).await {
+                    break found;
+                }
+            };
             let Some(rest) = left.checked_sub(evaluated.cost) else {
                 return Met::Failed(OUT_OF_BUDGET.to_owned());
             };
@@ -118,8 +129,11 @@ const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget
                              validation rules will be run";
 
 impl<'k> Known<'k> {
-    fn value<E>(self, name: &str) -> Option<Result<Value<'k>, E>> {
+    fn value<E>(&self, name: &str) -> Option<Result<Value<'k>, E>> {
+        let answers = || Arc::clone(self.answers) as Arc<dyn Authorizer>;
         Some(Ok(match name {
+            "authorizer" => Authorized::value(answers()),
+            "authorizer.requestResource" => Authorized::resource(answers(), self.resource.clone()),
             "object" => Value::untyped(self.object),
             "oldObject" => Value::untyped(self.old_object),
             "request" => Value::untyped(self.request),
@@ -138,9 +152,26 @@ fn compiled(expression: &str) -> Result<Program, String> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+    use futures_util::future::BoxFuture;
     use serde_json::json;
 
     use super::*;
+    use crate::api::cel::values::authorizer::Decision;
+
+    /// Allows reads alone.
+    struct OfReader;
+
+    impl Asker for OfReader {
+        fn ask<'a>(&'a self, question: &'a Request) -> BoxFuture<'a, Decision> {
+            let decision = Decision {
+                is_allowed: question.verb == "get",
+                reason: String::new(),
+                error: None,
+            };
+            std::future::ready(decision).boxed()
+        }
+    }
 
     fn met(expressions: &[&str]) -> Met {
         let texts: Vec<ConditionText> = expressions
@@ -152,11 +183,17 @@ mod tests {
             .collect();
         let object = json!({"metadata": {"name": "a", "labels": {"k": "v"}}});
         let request = json!({"operation": "CREATE", "dryRun": false});
-        Conditions::compile(&texts).evaluate(Known {
+        let (answers, resource) = (Arc::default(), Request::default());
+        let known = Known {
             object: &object,
             old_object: &Json::Null,
             request: &request,
-        })
+            answers: &answers,
+            resource: &resource,
+        };
+        let conditions = Conditions::compile(&texts);
+        let met = conditions.evaluate(&known, &OfReader).now_or_never();
+        met.expect("answers come at once")
     }
 
     #[test]
@@ -168,6 +205,14 @@ mod tests {
             (&["object.metadata.labels['k'] == 'v'"], Met::All),
             (&["oldObject == null", "namespaceObject == null"], Met::All),
             (&["request.operation != 'CREATE'"], Met::NotAll),
+            (
+                &["authorizer.requestResource.check('get').allowed()"],
+                Met::All,
+            ),
+            (
+                &["authorizer.path('/x').check('put').allowed()"],
+                Met::NotAll,
+            ),
             (&[fails, "false"], Met::NotAll),
             (&["false", fails], Met::NotAll),
             (&[fails, "true"], Met::Failed(text.to_owned())),

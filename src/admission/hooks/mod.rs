@@ -5,6 +5,7 @@
 //! hooks come from a [`HookSource`], which the registry implements over its watch caches. Behaviour
 //! is specified in hooks.md.
 
+mod answers;
 pub mod client;
 pub mod conditions;
 pub mod matching;

@@ -183,7 +183,10 @@ impl RegistryStore {
             stored: self.working(),
             subresource: request.subresource.map(|part| part.name.as_str()),
             namespace: request.namespace.filter(|_| definition.is_namespaced()),
-            name,
+            name: match request.context.is_for_collection {
+                true => "",
+                false => name,
+            },
             old_object,
             user: &request.context.user,
             warnings: &request.context.warnings,

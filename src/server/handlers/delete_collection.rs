@@ -12,9 +12,9 @@ use super::{Answered, capability, delete};
 use crate::api::options::{DeleteOptions, ListOptions};
 use crate::api::selector::Selection;
 use crate::api::status::{Status, StatusReason};
-use crate::registry::NamespacedName;
 use crate::registry::keys::KeyError;
 use crate::registry::rest::Lister;
+use crate::registry::{NamespacedName, RequestContext};
 use crate::server::large_requests::LARGE_REQUEST_BYTES;
 use crate::server::negotiation::Offer;
 use crate::server::request_scope::RequestScope;
@@ -159,7 +159,11 @@ async fn delete_item(
         true => Some(large.lock().await),
         false => None,
     };
-    let (storage, context) = (Arc::clone(&target.storage), scope.context.clone());
+    let storage = Arc::clone(&target.storage);
+    let context = RequestContext {
+        is_for_collection: true,
+        ..scope.context.clone()
+    };
     let (item, options) = (Arc::clone(item), options.clone());
     let deletion = scope.carry_out(is_large, async move {
         let attributes = item.attributes();

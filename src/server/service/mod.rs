@@ -220,6 +220,7 @@ impl Service {
             audit_id: record.audit_id.clone(),
             warnings: record.warnings.clone(),
             annotations: record.annotations(),
+            is_for_collection: false,
             deadline: Instant::now() + within,
         };
         let (generation, route) = self.routed(parts, info).await?;

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::answers::Answers;
 use super::scope::Facts;
 use crate::admission::Attributes;
 use crate::admission::client::ResourceClient;
-use crate::admission::hooks::namespace_of;
+use crate::admission::hooks::answers::{Answers, resource_question};
 use crate::admission::hooks::request::request;
 use crate::admission::hooks::shown::{AskedIn, Form};
 use crate::api::cel::values::authorizer::Request;
@@ -133,14 +132,7 @@ impl Common {
     pub(super) fn new(attributes: &Attributes<'_>) -> Common {
         Common {
             answers: Arc::default(),
-            resource: Request {
-                group: attributes.definition.group.clone(),
-                resource: attributes.definition.plural.clone(),
-                subresource: attributes.subresource.unwrap_or_default().to_owned(),
-                namespace: namespace_of(attributes).to_owned(),
-                name: attributes.name.to_owned(),
-                ..Request::default()
-            },
+            resource: resource_question(attributes),
             namespace: None,
         }
     }

@@ -5,7 +5,6 @@ use std::time::Instant;
 use futures_util::FutureExt;
 use serde_json::Value as Json;
 
-use super::answers::OfUser;
 use super::facts::{Common, NOTHING, document};
 use super::invocations::{Candidate, Policies, matched};
 use super::metrics::{Checked, ErrorType, MUTATING};
@@ -14,6 +13,7 @@ use super::params;
 use super::refusal::{PolicyError, failed};
 use super::validation::conditions;
 use super::{PolicySources, has_object};
+use crate::admission::hooks::answers::OfUser;
 use crate::admission::hooks::conditions::Met;
 use crate::admission::hooks::namespace_of;
 use crate::admission::hooks::request::request;

@@ -4,10 +4,10 @@
 use serde_json::{Map, Value as Json};
 
 use super::ALL_COST_MAX;
-use super::answers::Asker;
 use super::compiled::{Compiled, Expression, MutationExpression};
 use super::metrics::ErrorType;
 use super::scope::{Facts, Fault, Scope};
+use crate::admission::hooks::answers::Asker;
 use crate::admission::hooks::shown::Form;
 use crate::api::cel::Value;
 use crate::api::cel::values::Message;

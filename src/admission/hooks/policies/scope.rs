@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value as Json};
 
 use super::COST_MAX;
-use super::answers::{Answers, Asker};
 use super::compiled::{Compiled, Expression};
+use crate::admission::hooks::answers::{Answers, Asker};
 use crate::api::cel::values::authorizer::{Authorized, Request};
 use crate::api::cel::{Evaluated, Failure, Outcome, Value, Work};
 use crate::api::text::quoting::go_quote;

@@ -7,10 +7,10 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use serde_json::{Map, Value as Json, json};
 
 use super::Policy;
-use super::answers::Asker;
 use super::metrics::ErrorType;
 use super::scope::Facts;
 use super::validation::{Annotation, Validated, validate};
+use crate::admission::hooks::answers::Asker;
 use crate::api::cel::values::authorizer::{Decision, Request};
 
 /// Allows the verb `get` on everything, and counts the questions.

@@ -6,7 +6,6 @@ use std::time::Instant;
 use futures_util::FutureExt;
 use serde::Serialize;
 
-use super::answers::OfUser;
 use super::definition::{BindingSpec, ValidationAction};
 use super::facts::{Common, Forms};
 use super::invocations::{Candidate, Policies, matched};
@@ -15,6 +14,7 @@ use super::params::{self, ParamObjects};
 use super::refusal::Refusal;
 use super::validation::{Annotation, Decision, Validated, validate};
 use super::{Binding, PolicySources};
+use crate::admission::hooks::answers::OfUser;
 use crate::admission::hooks::namespace_of;
 use crate::admission::hooks::shown::AskedIn;
 use crate::admission::hooks::webhooks::FailurePolicy;

@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::answers::Asker;
 use super::compiled::Compiled;
 use super::definition::{Spec, Validation};
 use super::metrics::ErrorType;
 use super::scope::{Facts, Fault, OutOfBudget, Scope};
 use super::{ALL_COST_MAX, CONDITIONS_COST_MAX};
+use crate::admission::hooks::answers::Asker;
 use crate::admission::hooks::conditions::Met;
 use crate::admission::hooks::webhooks::FailurePolicy;
 use crate::api::cel::Value;

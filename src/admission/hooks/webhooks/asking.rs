@@ -11,6 +11,7 @@ use super::configuration::{Configuration, FailurePolicy, Webhook};
 use super::metrics::{Called, ErrorType, Measured};
 use super::review::Facts;
 use super::{WebhookSources, metrics};
+use crate::admission::hooks::answers::{Answers, OfUser, resource_question};
 use crate::admission::hooks::client::PostError;
 use crate::admission::hooks::conditions::Met;
 use crate::admission::hooks::shown::Form;
@@ -102,6 +103,7 @@ impl Asking {
         form: &Form<'_>,
         object: Option<&Object>,
         shown: impl FnOnce() -> Option<Object>,
+        answers: &Arc<Answers>,
     ) -> Result<Option<(Facts, Option<Object>)>, Box<Status>> {
         let selectors = &webhook.selectors;
         if !selectors.select_object(form, object) {
@@ -119,7 +121,13 @@ impl Asking {
             return Ok(Some((facts, shown)));
         }
         let began = Clock::now();
-        let met = conditions.evaluate(facts.known());
+        let resource = resource_question(attributes);
+        let asker = OfUser {
+            authorizer: &*self.sources.authorizer,
+            user: attributes.user,
+        };
+        let known = facts.known(answers, &resource);
+        let met = conditions.evaluate(&known, &asker).await;
         let measured = self.measured(webhook, attributes);
         metrics::conditions(&measured, &met, began.elapsed());
         match met {

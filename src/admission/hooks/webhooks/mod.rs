@@ -28,6 +28,7 @@ use std::sync::Arc;
 use super::HookSource;
 use super::client::WebhookTransport;
 use crate::admission::client::ResourceClient;
+use crate::auth::Authorizer;
 
 /// The dependencies of a plugin that calls webhooks.
 #[derive(Clone)]
@@ -36,6 +37,8 @@ pub struct WebhookSources {
     pub configurations: Arc<dyn HookSource<Configuration>>,
     /// The labels of namespaces.
     pub namespaces: Arc<dyn ResourceClient>,
+    /// Decides what users may do, for conditions.
+    pub authorizer: Arc<dyn Authorizer>,
     /// Sends reviews.
     pub transport: Arc<dyn WebhookTransport>,
 }

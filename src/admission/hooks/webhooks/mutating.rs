@@ -1,5 +1,6 @@
 //! Webhooks that may change an object before its validation (HK-23 to HK-29).
 
+use std::sync::Arc;
 use std::time::Instant as Clock;
 
 use futures_util::FutureExt;
@@ -10,6 +11,7 @@ use super::answer::Answer;
 use super::asking::{Asking, Stopped, has_object};
 use super::candidates::Candidate;
 use super::configuration::ReinvocationPolicy;
+use crate::admission::hooks::answers::Answers;
 use crate::admission::hooks::shown::Form;
 use crate::admission::{Admitted, Attributes, MutatingPlugin, Plugin};
 use crate::api::object::Object;
@@ -44,14 +46,14 @@ impl MutatingWebhooks {
             let mut notes = attributes.rounds.reinvocations();
             notes.of(NAME).begin_again(object);
         }
+        let answers = Arc::default();
         for candidate in &*candidates {
             let name = candidate.unique_name();
             if is_again && !attributes.rounds.reinvocations().of(NAME).runs_again(&name) {
                 continue;
             }
-            let asked = self
-                .ask(attributes, candidate, object.as_deref_mut())
-                .await?;
+            let asking = self.ask(attributes, candidate, object.as_deref_mut(), &answers);
+            let asked = asking.await?;
             let mut notes = attributes.rounds.reinvocations();
             if asked == Asked::Changed {
                 notes.of(NAME).changed();
@@ -73,13 +75,16 @@ impl MutatingWebhooks {
         attributes: &Attributes<'_>,
         candidate: &Candidate,
         object: Option<&mut Object>,
+        answers: &Arc<Answers>,
     ) -> Result<Asked, Box<Status>> {
         let webhook = &candidate.webhook;
         let asked_in = candidate.asked_in(attributes);
         let form = Form::new(attributes, &asked_in);
         let current = object.as_deref();
         let shown = || current.map(|object| form.show(object));
-        let facts = self.0.facts(attributes, webhook, &form, current, shown);
+        let facts = self
+            .0
+            .facts(attributes, webhook, &form, current, shown, answers);
         let Some((facts, shown)) = facts.await? else {
             return Ok(Asked::No);
         };

@@ -1,13 +1,17 @@
 //! The review that a webhook is sent (HK-19 to HK-22). Pure.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::{Map, Value as Json, json};
 
 use super::answer::ReviewVersion;
 use crate::admission::Attributes;
+use crate::admission::hooks::answers::Answers;
 use crate::admission::hooks::conditions::Known;
 use crate::admission::hooks::request::request;
 use crate::admission::hooks::shown::Form;
+use crate::api::cel::values::authorizer::Request;
 use crate::api::object::Object;
 
 /// The facts of a request in the form in which a webhook sees them.
@@ -30,11 +34,17 @@ impl Facts {
     }
 
     /// Returns the values that conditions know.
-    pub fn known(&self) -> Known<'_> {
+    pub(super) fn known<'k>(
+        &'k self,
+        answers: &'k Arc<Answers>,
+        resource: &'k Request,
+    ) -> Known<'k> {
         Known {
             object: &self.object,
             old_object: &self.old_object,
             request: &self.request,
+            answers,
+            resource,
         }
     }
 

@@ -23,6 +23,7 @@ use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::api::user_info::UserInfo;
 use crate::api::warnings::Warnings;
+use crate::auth::AlwaysAllow;
 use crate::kinds::definitions::core::configmaps;
 
 /// Webhooks that answer by their URL, and the reviews that they got.
@@ -140,6 +141,7 @@ impl World {
                 by_name,
             }))),
             namespaces: Arc::new(Namespaces),
+            authorizer: Arc::new(AlwaysAllow),
             transport: answers.clone(),
         };
         let plugin: Arc<dyn Plugin> = match is_mutating {

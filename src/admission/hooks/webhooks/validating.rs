@@ -1,5 +1,6 @@
 //! Webhooks that may refuse a write after its validation (HK-33).
 
+use std::sync::Arc;
 use std::time::Instant as Clock;
 
 use futures_util::FutureExt;
@@ -31,12 +32,14 @@ impl ValidatingWebhooks {
     ) -> Result<(), Box<Status>> {
         let asking = &self.0;
         let candidates = asking.candidates(attributes, object).await?;
+        let answers = Arc::default();
         let mut asked = Vec::new();
         for candidate in &*candidates {
             let asked_in = candidate.asked_in(attributes);
             let form = Form::new(attributes, &asked_in);
             let shown = || object.map(|object| form.show(object));
-            let facts = asking.facts(attributes, &candidate.webhook, &form, object, shown);
+            let webhook = &candidate.webhook;
+            let facts = asking.facts(attributes, webhook, &form, object, shown, &answers);
             if let Some((facts, _)) = facts.await? {
                 asked.push((candidate, facts));
             }

@@ -6,19 +6,21 @@ use std::collections::HashMap;
 use futures_util::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
 
+use super::namespace_of;
+use crate::admission::Attributes;
 use crate::api::cel::values::authorizer::{Authorizer, Decision, Request};
 use crate::api::user_info::{SERVICE_ACCOUNTS, UserInfo};
 use crate::auth;
 
 /// Answers questions about permissions.
-pub(super) trait Asker: Send + Sync {
+pub(in crate::admission::hooks) trait Asker: Send + Sync {
     /// Asks whether the user of the request may make this request.
     fn ask<'a>(&'a self, question: &'a Request) -> BoxFuture<'a, Decision>;
 }
 
 /// The answers that are known so far in one request.
 #[derive(Debug, Default)]
-pub(super) struct Answers(Mutex<State>);
+pub(in crate::admission::hooks) struct Answers(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -40,7 +42,7 @@ impl Authorizer for Answers {
 
 impl Answers {
     /// Has the question answered that ended the last evaluation. Returns false without one.
-    pub(super) async fn answer(&self, asker: &dyn Asker) -> bool {
+    pub(in crate::admission::hooks) async fn answer(&self, asker: &dyn Asker) -> bool {
         let open = self.0.lock().open.take();
         let Some(question) = open else {
             return false;
@@ -52,7 +54,7 @@ impl Answers {
 }
 
 /// Asks the authorizer of the daemon about the user of a request.
-pub(super) struct OfUser<'u> {
+pub(in crate::admission::hooks) struct OfUser<'u> {
     pub authorizer: &'u dyn auth::Authorizer,
     pub user: &'u UserInfo,
 }
@@ -87,6 +89,18 @@ impl Asker for OfUser<'_> {
             }
         }
         .boxed()
+    }
+}
+
+/// Returns the question about the resource of a request to which only the verb is missing.
+pub(in crate::admission::hooks) fn resource_question(attributes: &Attributes<'_>) -> Request {
+    Request {
+        group: attributes.definition.group.clone(),
+        resource: attributes.definition.plural.clone(),
+        subresource: attributes.subresource.unwrap_or_default().to_owned(),
+        namespace: namespace_of(attributes).to_owned(),
+        name: attributes.name.to_owned(),
+        ..Request::default()
     }
 }
 
