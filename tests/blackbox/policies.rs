@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::harness::client::Answer;
-use crate::harness::{CONFIGMAPS, Call, Client, Daemon, configmap, deployment};
+use crate::harness::{AS_INSTALLED, CONFIGMAPS, Call, Client, Daemon, configmap, deployment};
 
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
@@ -396,7 +396,7 @@ async fn what_a_policy_sets_belongs_to_nobody_hk_3() {
 /// HK-76: warnings about types are shown in the status, and a changed policy is checked again.
 #[tokio::test]
 async fn types_are_checked_in_the_status_hk_76() {
-    let daemon = Daemon::start().await;
+    let daemon = Daemon::with(&[AS_INSTALLED]).await;
     let client = daemon.client();
     let rules = json!([{"apiGroups": ["apps"], "apiVersions": ["v1"],
         "resources": ["deployments"], "operations": ["CREATE"]}]);

@@ -387,8 +387,8 @@ const WITH_CONTROLLERS: [&str; 2] = ["ServiceAccount", "StorageObjectInUseProtec
 /// A flag without effect, for tests of the daemon as it is installed.
 pub const AS_INSTALLED: &str = "--disable-admission-plugins=";
 
-/// The flags of a test, and those that disable plugins with controllers, and the controller of
-/// aggregated roles.
+/// The flags of a test, and those that disable plugins with controllers, and the controllers of
+/// aggregated roles and of the status of policies.
 fn without_controllers(arguments: &[String]) -> Vec<String> {
     const ENABLE: &str = "--enable-admission-plugins=";
     const DISABLE: &str = "--disable-admission-plugins=";
@@ -400,7 +400,8 @@ fn without_controllers(arguments: &[String]) -> Vec<String> {
         .iter()
         .any(|argument| argument.starts_with("--controllers"))
     {
-        arguments.push("--controllers=*,-clusterrole-aggregation".to_owned());
+        let off = "-clusterrole-aggregation,-validatingadmissionpolicy-status-controller";
+        arguments.push(format!("--controllers=*,{off}"));
     }
     let is_enabled = |name: &str| {
         let mut enabled = arguments.iter();
