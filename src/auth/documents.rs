@@ -47,7 +47,8 @@ impl Tree {
     /// Returns the kind and version of an answer of another server.
     ///
     /// # Errors
-    /// As [`Tree::kind_and_version`], in the words of Go's decoder if the document is not an object.
+    /// As [`Tree::kind_and_version`], in the words of Go's decoder if the document is not an
+    /// object.
     pub fn kind_and_version_of_answer(&self) -> Result<KindAndVersion, String> {
         if matches!(self.value, Value::Object(_) | Value::Null) {
             return self.kind_and_version();

@@ -3,8 +3,8 @@
 //!
 //! This folder owns the two plugins [`ValidatingPolicies`] and [`MutatingPolicies`]. A policy is
 //! compiled at its first use ([`compiled`]). An evaluation ([`scope`]) is synchronous. If it asks
-//! about permissions ([`super::answers`]), it ends, waits for the answer, and runs again with it. Only the
-//! authorizer, parameters ([`params`]) and namespaces are read; everything else is pure.
+//! about permissions ([`super::answers`]), it ends, waits for the answer, and runs again with it.
+//! Only the authorizer, parameters ([`params`]) and namespaces are read; everything else is pure.
 
 mod compiled;
 mod definition;
