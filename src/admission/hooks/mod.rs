@@ -9,6 +9,8 @@ mod answers;
 pub mod client;
 pub mod conditions;
 pub mod matching;
+#[cfg(test)]
+mod matching_tests;
 pub mod policies;
 pub mod reinvocation;
 pub mod request;
