@@ -126,52 +126,8 @@ async fn profiles_in_annotations_are_named_even_if_the_pod_is_refused_api_94() {
 async fn objects_that_have_no_effect_yet_are_warned_of_and_logged_once_for_each_kind() {
     let daemon = Daemon::start().await;
     let client = daemon.client();
-    let admission = "/apis/admissionregistration.k8s.io/v1";
     let flow = "/apis/flowcontrol.apiserver.k8s.io/v1";
-    let matches = json!({ "resourceRules": [{
-        "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"],
-    }] });
-    let patch = json!([{ "patchType": "ApplyConfiguration",
-        "applyConfiguration": { "expression": "Object{}" } }]);
     let kinds = [
-        (
-            admission,
-            "validatingadmissionpolicies",
-            "ValidatingAdmissionPolicy",
-            json!({ "spec": {
-            "matchConstraints": matches, "validations": [{ "expression": "false" }] } }),
-        ),
-        (
-            admission,
-            "validatingadmissionpolicybindings",
-            "ValidatingAdmissionPolicyBinding",
-            json!({ "spec": { "policyName": "a", "validationActions": ["Deny"] } }),
-        ),
-        (
-            admission,
-            "mutatingadmissionpolicies",
-            "MutatingAdmissionPolicy",
-            json!({ "spec": {
-            "matchConstraints": matches, "mutations": patch, "reinvocationPolicy": "Never" } }),
-        ),
-        (
-            admission,
-            "mutatingadmissionpolicybindings",
-            "MutatingAdmissionPolicyBinding",
-            json!({ "spec": { "policyName": "a" } }),
-        ),
-        (
-            admission,
-            "validatingwebhookconfigurations",
-            "ValidatingWebhookConfiguration",
-            json!({}),
-        ),
-        (
-            admission,
-            "mutatingwebhookconfigurations",
-            "MutatingWebhookConfiguration",
-            json!({}),
-        ),
         (
             "/apis/apiregistration.k8s.io/v1",
             "apiservices",
@@ -226,10 +182,6 @@ async fn objects_that_have_no_effect_yet_are_warned_of_and_logged_once_for_each_
         assert_eq!(told(&changed), 0, "{kind}");
         changed.expect(200);
         client.call(Call::delete(&at)).await;
-        // A definition goes a moment later.
-        while client.call(Call::get(&at)).await.status == 200 {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
         let applied = client.call(apply(&at, &object)).await;
         assert_eq!(told(&applied), 1, "{kind}: {}", applied.text());
     }
