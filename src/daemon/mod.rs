@@ -147,13 +147,14 @@ impl Daemon {
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
         let hooks = hooks::of(&config, &actor_system, address, &opened.egress);
         let authorization = Authorization::new(&config, &actor_system, &plans, opened.egress)?;
-        let planned = (&*plans, &unserved);
-        let registry = assemble(&config, planned, &actor_system, &authorization, hooks);
+        let (served, unserved) = (&*plans, &unserved);
+        let planned = Planned { served, unserved };
+        let registry = assemble(&config, &planned, &actor_system, &authorization, hooks);
         add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         describe_metrics(&config);
-        let leases = service_network::leases(&unserved, &sharing, &actor_system);
+        let leases = service_network::leases(unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
         let start = readiness::Start {
             actor_system: actor_system.clone(),
@@ -340,17 +341,23 @@ impl Daemon {
     }
 }
 
+/// The storages of all resources.
+struct Planned<'p> {
+    served: &'p [StoragePlan],
+    unserved: &'p UnservedPlans,
+}
+
 /// Creates the registry of the planned resources.
 fn assemble(
     config: &Config,
-    planned: (&[StoragePlan], &UnservedPlans),
+    planned: &Planned<'_>,
     actor_system: &ActorSystem,
     authorization: &Authorization,
     hooks: Option<HookSources>,
 ) -> Registry {
-    let (plans, unserved) = planned;
-    let network = service_network::of(config, &unserved.range_allocations, actor_system);
-    let plans = plans.iter();
+    let allocations = &planned.unserved.range_allocations;
+    let network = service_network::of(config, allocations, actor_system);
+    let plans = planned.served.iter();
     let versions = plans.flat_map(|plan| plan.build_versions(actor_system));
     let versions: Vec<_> = versions.collect();
     let root = Root::from(config.etcd_prefix.as_str());

@@ -126,30 +126,31 @@ impl<V: FollowedHook> State<V> {
     /// Reads all news of the cache.
     fn read(&mut self, prefix: &Prefix) {
         loop {
-            let mut by_name = match &self.hooks {
-                Some(hooks) => hooks.by_name.clone(),
-                None => BTreeMap::new(),
-            };
-            match self.follower.read() {
-                CacheNews::Nothing | CacheNews::Filling | CacheNews::Stopped => return,
-                CacheNews::State(snapshot) => by_name = all(&snapshot, prefix),
+            let news = self.follower.read();
+            if matches!(
+                news,
+                CacheNews::Nothing | CacheNews::Filling | CacheNews::Stopped
+            ) {
+                return;
+            }
+            // The map is copied only if a request still uses the state before.
+            let hooks = Arc::make_mut(self.hooks.get_or_insert_default());
+            hooks.generation += 1;
+            match news {
+                CacheNews::State(snapshot) => hooks.by_name = all(&snapshot, prefix),
                 CacheNews::Events(events) => {
                     for event in events {
                         match (&event.current, &event.previous) {
-                            (Some(current), _) => set(&mut by_name, current),
+                            (Some(current), _) => set(&mut hooks.by_name, current),
                             (None, Some(previous)) => {
-                                by_name.remove(previous.attributes().name());
+                                hooks.by_name.remove(previous.attributes().name());
                             }
                             (None, None) => {}
                         }
                     }
                 }
+                CacheNews::Nothing | CacheNews::Filling | CacheNews::Stopped => {}
             }
-            let generation = self.hooks.as_ref().map_or(0, |hooks| hooks.generation) + 1;
-            self.hooks = Some(Arc::new(Hooks {
-                generation,
-                by_name,
-            }));
         }
     }
 }

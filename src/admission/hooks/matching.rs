@@ -150,11 +150,10 @@ impl HookSelectors {
         let selects = |object: &Object| {
             // The options of a connection have no metadata.
             let metadata = object.0.get("metadata").filter(|found| found.is_object());
-            let labels = |metadata: &'_ Json| match form.is_scale() {
-                true => None,
-                false => metadata.get("labels").cloned(),
-            };
-            metadata.is_some_and(|metadata| selects(&selector, labels(metadata).as_ref()))
+            metadata.is_some_and(|metadata| {
+                let labels = metadata.get("labels").filter(|_| !form.is_scale());
+                selects(&selector, labels)
+            })
         };
         object.is_some_and(selects) || form.old_object().is_some_and(selects)
     }

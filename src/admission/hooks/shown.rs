@@ -1,14 +1,12 @@
 //! Objects as hooks see them: complete, in the version that a hook asks for (HK-10, HK-15, HK-22).
 //! Pure.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::admission::Attributes;
 use crate::api::object::Object;
 use crate::api::resource::{ResourceDefinition, Scaling, convert};
 use crate::api::schema::Empty;
-use crate::api::status::Status;
 
 /// The version of a resource in which a hook is asked.
 #[derive(Clone, Debug)]
@@ -87,7 +85,6 @@ impl<'f> Form<'f> {
 
     /// Returns an object of the request in this form.
     pub fn show(&self, object: &Object) -> Object {
-        let mut shown = Cow::Borrowed(object);
         if let Some(scaling) = self.scaling() {
             let version = self.attributes.definition;
             let object = self.converted(object, version);
@@ -96,10 +93,10 @@ impl<'f> Form<'f> {
             scaling.kind.canonicalize(&mut scale);
             return scale;
         }
-        if !self.has_own_kind() {
-            shown = Cow::Owned(self.converted(object, self.version));
-        }
-        let mut shown = shown.into_owned();
+        let mut shown = match self.has_own_kind() {
+            true => object.clone(),
+            false => self.converted(object, self.version),
+        };
         let kind = self.kind();
         shown.set_type(&kind.kind, &kind.api_version());
         kind.canonicalize_with(&mut shown, Empty::Forgotten);
@@ -107,39 +104,34 @@ impl<'f> Form<'f> {
     }
 
     fn converted(&self, object: &Object, to: &ResourceDefinition) -> Object {
-        let from = self.attributes.stored;
-        let mut object = object.clone();
-        if from.version != to.version || from.group != to.group {
-            convert(&mut object, from, to);
-        }
-        object
+        in_version(object.clone(), self.attributes.stored, to)
     }
 
     /// Writes an object that a hook has changed in this form back into the object of the request.
-    ///
-    /// # Errors
-    /// 500 if the object of the request has no such part.
-    pub fn take(&self, changed: Object, object: &mut Object) -> Result<(), Box<Status>> {
+    pub fn take(&self, changed: Object, object: &mut Object) {
         if let Some(scaling) = self.scaling() {
             // A Scale writes the number of replicas alone.
             let version = self.attributes.definition;
             let mut whole = self.converted(object, version);
             scaling.write(&changed, &mut whole);
             *object = self.back(whole, version);
-            return Ok(());
+            return;
         }
         *object = match self.has_own_kind() {
             true => changed,
             false => self.back(changed, self.version),
         };
-        Ok(())
     }
 
-    fn back(&self, mut object: Object, from: &ResourceDefinition) -> Object {
-        let to = self.attributes.stored;
-        if from.version != to.version || from.group != to.group {
-            convert(&mut object, from, to);
-        }
-        object
+    fn back(&self, object: Object, from: &ResourceDefinition) -> Object {
+        in_version(object, from, self.attributes.stored)
     }
+}
+
+/// Converts an object between versions of its resource, unless they are the same.
+fn in_version(mut object: Object, from: &ResourceDefinition, to: &ResourceDefinition) -> Object {
+    if from.version != to.version || from.group != to.group {
+        convert(&mut object, from, to);
+    }
+    object
 }

@@ -14,6 +14,24 @@ pub struct Hooks<V> {
     pub by_name: BTreeMap<String, Arc<V>>,
 }
 
+impl<V> Default for Hooks<V> {
+    fn default() -> Hooks<V> {
+        Hooks {
+            generation: 0,
+            by_name: BTreeMap::new(),
+        }
+    }
+}
+
+impl<V> Clone for Hooks<V> {
+    fn clone(&self) -> Hooks<V> {
+        Hooks {
+            generation: self.generation,
+            by_name: self.by_name.clone(),
+        }
+    }
+}
+
 /// The objects of one kind of configuration. A write of such an object counts for the next request
 /// after its acknowledgement (HK-18).
 pub trait HookSource<V>: Send + Sync + 'static {

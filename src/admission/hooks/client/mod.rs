@@ -6,8 +6,6 @@
 
 mod path;
 mod services;
-#[cfg(test)]
-mod tests;
 mod webhook_client;
 
 use bytes::Bytes;

@@ -290,7 +290,7 @@ impl Run<'_> {
         }
         drop(notes);
         if let Some(changed) = changed {
-            form.take(changed, object)?;
+            form.take(changed, object);
         }
         Ok(errors)
     }

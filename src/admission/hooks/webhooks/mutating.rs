@@ -108,7 +108,7 @@ impl MutatingWebhooks {
         annotate_mutation(attributes, candidate, changed.is_some());
         match (changed, object) {
             (Some(changed), Some(object)) => {
-                form.take(changed, object)?;
+                form.take(changed, object);
                 Ok(Asked::Changed)
             }
             _ => Ok(Asked::Unchanged),
