@@ -13,7 +13,7 @@ use crate::servers::etcd::Cluster;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// A configuration with one webhook, which is told by this name, and with further members.
+/// A configuration with one webhook, whose answers are set under this name, and further members.
 fn configuration(hooks: &HookServer, is_mutating: bool, name: &str, more: Value) -> Value {
     let mut webhook = json!({
         "name": "w.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],

@@ -38,7 +38,7 @@ fn master() -> Value {
     })
 }
 
-/// The answers that are none, each with a yes inside where there is room for one.
+/// Answers that do not count as answers. Each one with room for a yes has one inside.
 fn nonsense(kind: &str, yes: &str, other_version: &str, url: &str) -> Vec<(&'static str, Reply)> {
     let padded = format!("{}{yes}", " ".repeat(5 << 20));
     let behind = format!("{yes}{}", " ".repeat(5 << 20));

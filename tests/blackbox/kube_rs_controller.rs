@@ -98,7 +98,7 @@ fn configmap(name: &str, value: &str) -> ConfigMap {
 /// A controller that runs meanwhile.
 struct Running {
     context: Arc<Context>,
-    /// What it could not do, each error with its causes.
+    /// The errors of what it could not do, each with its causes.
     errors: Arc<Mutex<Vec<String>>>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -154,7 +154,7 @@ async fn a_controller_owns_restores_and_cleans_up() {
     owns_restores_and_cleans_up(&client, &running.context).await;
 }
 
-/// What the controller may do: no more than it needs.
+/// The rights of the controller: no more than it needs.
 const RIGHTS: [(&str, &[&str]); 2] = [
     ("configmaps", &["list", "watch", "patch"]),
     ("secrets", &["list", "watch", "patch", "create"]),
@@ -247,7 +247,7 @@ async fn a_controller_works_under_an_account_with_few_rights_ac_27() {
     assert_eq!(refused, None);
 }
 
-/// What a controller does for the ConfigMaps of a user.
+/// The work of a controller for the ConfigMaps of a user.
 async fn owns_restores_and_cleans_up(client: &Client, context: &Context) {
     let configmaps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");

@@ -77,7 +77,7 @@ pub struct Shop {
 }
 
 impl Shop {
-    /// `None` only where the environment says that there is no kubectl of this version.
+    /// `None` only if the environment says `none` for this version.
     pub async fn open(version: &'static str) -> Option<Shop> {
         Shop::open_with(version, &[]).await
     }
@@ -411,7 +411,7 @@ async fn accounts_get_tokens(version: &'static str) {
     }
     let further = [
         "configmaps [] [] [get list]",
-        // What every account may read.
+        // Every account may read these.
         "[/.well-known/openid-configuration/] [] [get]",
         "[/.well-known/openid-configuration] [] [get]",
         "[/openid/v1/jwks/] [] [get]",
@@ -451,7 +451,7 @@ fn manifest(verbs: &str, account: &str, role: &str) -> String {
     )
 }
 
-/// What `auth reconcile` prints about a change of the rules or the subjects of the manifest.
+/// The output of `auth reconcile` about a change of the rules or the subjects of the manifest.
 fn change(action: &str, what: &str, items: &[&str]) -> String {
     let items: String = items.iter().map(|item| format!("\t\t{item}\n")).collect();
     format!("\treconciliation required {action}\n\t{what}:\n{items}")

@@ -14,7 +14,7 @@ use crate::harness::{AS_INSTALLED, Daemon};
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The folder with the packages; `None` only where the environment says that there is none.
+/// The folder with the packages; `None` only if the environment says `none`.
 fn packages() -> Option<PathBuf> {
     let folder = match std::env::var_os("TAFFRAIL_PYTHON_CLIENTS") {
         Some(none) if none == "none" => {
@@ -44,8 +44,8 @@ async fn is_as_recorded_with(daemon: &Daemon, name: &str) {
     prints(daemon, script, mode, &[name]).await;
 }
 
-/// The same, but the client runs under a service account that may do no more than it needs. What
-/// it is refused without one of these rights is recorded separately.
+/// The same, but the client runs under a service account that may do no more than it needs.
+/// Its refusals without one of these rights are recorded separately.
 async fn is_as_recorded_under_an_account(name: &str) {
     let daemon = Daemon::with(&[AS_INSTALLED]).await;
     let (script, mode) = name.split_once('-').unwrap_or((name, ""));

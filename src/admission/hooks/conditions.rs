@@ -35,7 +35,8 @@ pub struct Conditions(Vec<Condition>);
 #[derive(Debug)]
 struct Condition {
     expression: Arc<str>,
-    /// The program, or why there is none. A stored expression was valid when it was written.
+    /// The program, or the error of its compilation. A stored expression was valid when it was
+    /// written.
     program: Result<Program, String>,
 }
 

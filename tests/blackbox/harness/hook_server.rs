@@ -1,7 +1,7 @@
 //! A server of webhooks over TLS: admission reviews and conversion reviews, answered as a test
 //! says, and remembered.
 //!
-//! `POST /admit/NAME` and `POST /convert/NAME` are what a daemon calls. Unless told otherwise they
+//! A daemon calls `POST /admit/NAME` and `POST /convert/NAME`. Without a script for the name they
 //! allow, and give each object the desired version. `POST /probe/CODE` denies with that code, for
 //! steps that wait until a configuration counts. Tests use [`HookServer::control`], which takes the
 //! requests of recorded scenarios: `PUT /answers/NAME`, `GET /calls/NAME`, `GET /order/PREFIX`,
@@ -207,7 +207,7 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, memory: Arc<Mutex<Memory
             };
             let service = service_fn(|request| answered(request, &memory));
             let server = hyper::server::conn::http1::Builder::new();
-            // The daemon may close the connection at any time, and so do answers that are told to.
+            // The daemon may close the connection at any time, and so may a script.
             let _ = server.serve_connection(TokioIo::new(stream), service).await;
         });
     }
@@ -220,7 +220,7 @@ fn full(bytes: impl Into<Bytes>) -> Body {
 }
 
 fn hang_up() -> std::io::Error {
-    std::io::Error::other("told to hang up")
+    std::io::Error::other("the script hangs up")
 }
 
 async fn answered(
@@ -237,7 +237,7 @@ async fn answered(
         .filter(|part| !part.is_empty())
         .collect();
     let json = Response::builder().header("content-type", "application/json");
-    let (told, is_admission) = match (head.method.as_str(), &*parts) {
+    let (script, is_admission) = match (head.method.as_str(), &*parts) {
         ("POST", ["probe", code @ ..]) => {
             let code: u16 = code.first().map_or(418, |code| code.parse().unwrap());
             (
@@ -255,8 +255,8 @@ async fn answered(
             if let Some(authorization) = header("authorization") {
                 call["authorization"] = authorization.into();
             }
-            let told = memory.lock().unwrap().called(name, call);
-            (told, parts[0] == "admit")
+            let script = memory.lock().unwrap().called(name, call);
+            (script, parts[0] == "admit")
         }
         _ => {
             return Ok(json
@@ -265,25 +265,25 @@ async fn answered(
                 .unwrap());
         }
     };
-    if let Some(seconds) = told["delay"].as_f64() {
+    if let Some(seconds) = script["delay"].as_f64() {
         tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
     }
-    if told["drop"] == "before" {
+    if script["drop"] == "before" {
         return Err(hang_up());
     }
-    if let Some(to) = told["redirect"].as_str() {
-        let code = told["http"].as_u64().unwrap_or(307);
+    if let Some(to) = script["redirect"].as_str() {
+        let code = script["http"].as_u64().unwrap_or(307);
         let answer = Response::builder().status(u16::try_from(code).unwrap());
         return Ok(answer.header("location", to).body(full("")).unwrap());
     }
-    let text = match told["body"].as_str() {
+    let text = match script["body"].as_str() {
         Some(text) => text.to_owned(),
-        None if is_admission => admitted(&review, &told).to_string(),
-        None => converted(&review, &told).to_string(),
+        None if is_admission => admitted(&review, &script).to_string(),
+        None => converted(&review, &script).to_string(),
     };
-    let code = u16::try_from(told["http"].as_u64().unwrap_or(200)).unwrap();
+    let code = u16::try_from(script["http"].as_u64().unwrap_or(200)).unwrap();
     let mut answer = Response::builder().status(code);
-    let headers = told["headers"].as_object().cloned().unwrap_or_default();
+    let headers = script["headers"].as_object().cloned().unwrap_or_default();
     if !headers
         .keys()
         .any(|name| name.eq_ignore_ascii_case("content-type"))
@@ -293,7 +293,7 @@ async fn answered(
     for (name, value) in &headers {
         answer = answer.header(name, value.as_str().unwrap());
     }
-    if told["drop"] == "half" {
+    if script["drop"] == "half" {
         let half = text.as_bytes()[..text.len() / 2].to_vec();
         let first = futures_util::stream::iter([Ok(Frame::data(Bytes::from(half)))]);
         let then = futures_util::stream::once(async { Err(hang_up()) });
@@ -307,13 +307,13 @@ async fn answered(
 }
 
 impl Memory {
-    /// Remembers a call and returns the answer that it was told.
+    /// Remembers a call and returns the script of its answer.
     fn called(&mut self, name: &str, call: Value) -> Value {
         let calls = self.calls.entry(name.to_owned()).or_default();
         calls.push(call);
         let number = calls.len();
         self.order.push(name.to_owned());
-        let told = match self.answers.get(name) {
+        let script = match self.answers.get(name) {
             Some(Value::Array(turns)) => {
                 let turn = self.turns.entry(name.to_owned()).or_default();
                 let answer = turns.get(*turn).or(turns.last()).cloned();
@@ -323,16 +323,16 @@ impl Memory {
             Some(one) => one.clone(),
             None => json!({}),
         };
-        let text = told.to_string().replace("{n}", &number.to_string());
+        let text = script.to_string().replace("{n}", &number.to_string());
         serde_json::from_str(&text).unwrap()
     }
 }
 
-/// The envelope of an answer. A member that is told as null is left out.
-fn envelope(review: &Value, told: &Value, kind: &str, response: Map<String, Value>) -> Value {
+/// The envelope of an answer. A member that the script sets to null is left out.
+fn envelope(review: &Value, script: &Value, kind: &str, response: Map<String, Value>) -> Value {
     let mut envelope = Map::new();
     let mut put = |name: &str, own: Value| {
-        let value = told.get(name).cloned().unwrap_or(own);
+        let value = script.get(name).cloned().unwrap_or(own);
         if !value.is_null() {
             envelope.insert(name.to_owned(), value);
         }
@@ -343,39 +343,39 @@ fn envelope(review: &Value, told: &Value, kind: &str, response: Map<String, Valu
     envelope.into()
 }
 
-fn admitted(review: &Value, told: &Value) -> Value {
+fn admitted(review: &Value, script: &Value) -> Value {
     let mut response = Map::new();
     let mut put = |name: &str, value: Value| {
         if !value.is_null() {
             response.insert(name.to_owned(), value);
         }
     };
-    let or = |name: &str, own: Value| told.get(name).cloned().unwrap_or(own);
+    let or = |name: &str, own: Value| script.get(name).cloned().unwrap_or(own);
     put("uid", or("uid", review["request"]["uid"].clone()));
     put("allowed", or("allowed", true.into()));
     let status: Map<String, Value> = ["code", "message", "reason"]
         .into_iter()
-        .filter_map(|name| Some((name.to_owned(), told.get(name)?.clone())))
+        .filter_map(|name| Some((name.to_owned(), script.get(name)?.clone())))
         .collect();
-    match told.get("status") {
+    match script.get("status") {
         Some(status) => put("status", status.clone()),
         None if !status.is_empty() => put("status", status.into()),
         None => {}
     }
-    let patch = told.get("patch").filter(|patch| !patch.is_null());
+    let patch = script.get("patch").filter(|patch| !patch.is_null());
     if let Some(patch) = patch {
         let text = patch
             .as_str()
             .map_or_else(|| patch.to_string(), str::to_owned);
         put("patch", BASE64_STANDARD.encode(text).into());
         put("patchType", or("patchType", "JSONPatch".into()));
-    } else if let Some(patch_type) = told.get("patchType") {
+    } else if let Some(patch_type) = script.get("patchType") {
         put("patchType", patch_type.clone());
     }
     for name in ["warnings", "auditAnnotations"] {
         put(name, or(name, Value::Null));
     }
-    envelope(review, told, "AdmissionReview", response)
+    envelope(review, script, "AdmissionReview", response)
 }
 
 /// Splits a path with dots, whose keys may be in quotes.
@@ -428,23 +428,23 @@ fn in_version(object: &Value, desired: &str) -> Value {
     object
 }
 
-fn converted(review: &Value, told: &Value) -> Value {
+fn converted(review: &Value, script: &Value) -> Value {
     let request = &review["request"];
     let desired = request["desiredAPIVersion"].as_str().unwrap_or_default();
     let objects = request["objects"].as_array().into_iter().flatten();
     let mut objects: Vec<Value> = objects
         .map(|object| {
             let mut new = in_version(object, desired);
-            match told.get("version") {
+            match script.get("version") {
                 Some(Value::Null) => new["apiVersion"] = object["apiVersion"].clone(),
                 Some(version) => new["apiVersion"] = version.clone(),
                 None => {}
             }
-            for (path, value) in told["set"].as_object().into_iter().flatten() {
+            for (path, value) in script["set"].as_object().into_iter().flatten() {
                 let at = keys(path);
                 *at.iter().fold(&mut new, |value, key| step(value, key)) = value.clone();
             }
-            for path in told["unset"].as_array().into_iter().flatten() {
+            for path in script["unset"].as_array().into_iter().flatten() {
                 let at = keys(path.as_str().unwrap());
                 let (last, way) = at.split_last().unwrap();
                 let above = way.iter().fold(&mut new, |value, key| step(value, key));
@@ -455,9 +455,10 @@ fn converted(review: &Value, told: &Value) -> Value {
             new
         })
         .collect();
-    if let Some(only) = told["only"].as_u64() {
+    if let Some(only) = script["only"].as_u64() {
         objects.truncate(usize::try_from(only).unwrap());
-    } else if let (Some(extra), Some(first)) = (told["extra"].as_u64(), objects.first().cloned()) {
+    } else if let (Some(extra), Some(first)) = (script["extra"].as_u64(), objects.first().cloned())
+    {
         objects.extend((0..extra).map(|_| first.clone()));
     }
     let mut response = Map::new();
@@ -466,15 +467,15 @@ fn converted(review: &Value, told: &Value) -> Value {
         ("convertedObjects", objects.into()),
         ("result", json!({"status": "Success"})),
     ] {
-        let told_as = if name == "convertedObjects" {
+        let member = if name == "convertedObjects" {
             "objects"
         } else {
             name
         };
-        let value = told.get(told_as).cloned().unwrap_or(own);
+        let value = script.get(member).cloned().unwrap_or(own);
         if !value.is_null() {
             response.insert(name.to_owned(), value);
         }
     }
-    envelope(review, told, "ConversionReview", response)
+    envelope(review, script, "ConversionReview", response)
 }

@@ -8,8 +8,8 @@ use crate::harness::Call;
 const RULES: usize = 10_000;
 const BINDINGS: usize = 150;
 
-/// One large role and many bindings to it: what follows for each request, for reviews and for the
-/// checks of further roles is no product of both.
+/// One large role and many bindings to it: the cost of a request, of a review and of a check of a
+/// further role is not the product of both.
 #[tokio::test]
 async fn many_bindings_of_a_large_role_multiply_nothing_ac_60_ac_70() {
     let cluster = Cluster::start(&[]).await;

@@ -189,7 +189,8 @@ async fn bindings_bind_no_role_that_their_author_lacks_ac_64_ac_65() {
     assert_eq!(cluster.stored().await, before);
 }
 
-/// Who may impersonate accounts of the namespace, as the role admin may, becomes nobody else.
+/// A user who may impersonate accounts of the namespace, as the role admin may, becomes nobody
+/// else.
 #[tokio::test]
 async fn impersonation_reaches_accounts_of_the_own_namespace_alone_ac_76_ac_78_ac_79() {
     let cluster = Cluster::start(&[]).await;
@@ -381,7 +382,7 @@ async fn subresources_and_special_objects_need_rights_of_their_own_ac_30_ac_72()
     assert_eq!(cluster.stored().await, before);
 }
 
-/// Who may create requests for certificates can't say who asks, and can't approve.
+/// A user who may create requests for certificates can't say who asks, and can't approve.
 #[tokio::test]
 async fn a_request_for_a_certificate_is_that_of_who_asks_ac_72() {
     let cluster = Cluster::start(&[]).await;

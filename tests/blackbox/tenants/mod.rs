@@ -102,7 +102,7 @@ impl Cluster {
         self.daemon.target().with_token(&self.token)
     }
 
-    /// What is stored, but for what the server itself writes again and again.
+    /// The stored objects, except those that the server itself writes again and again.
     async fn stored(&self) -> Vec<(String, Value)> {
         let mut stored = Vec::new();
         for path in [

@@ -1,4 +1,4 @@
-//! What tenants reach of other namespaces and of the cluster, by every path and every encoding.
+//! The reach of tenants in other namespaces and in the cluster, by every path and every encoding.
 
 use serde_json::{Value, json};
 
@@ -277,7 +277,7 @@ async fn an_object_lands_in_the_namespace_of_its_path_alone_api_7() {
     assert_eq!(cluster.stored().await, before);
 }
 
-/// What a continue token of another collection shows is what the reader may list.
+/// A continue token of another collection shows only objects that the reader may list.
 #[tokio::test]
 async fn a_continue_token_of_somebody_else_opens_nothing_api_87() {
     let cluster = Cluster::start(&[]).await;

@@ -123,7 +123,7 @@ async fn a_right_to_a_name_lists_nothing_but_that_name_ac_32() {
     cluster.admin.call(Call::get(&hidden)).await.expect(200);
 }
 
-/// Who may only change objects makes none.
+/// A user who may only change objects creates none.
 #[tokio::test]
 async fn a_right_to_update_creates_nothing_ac_31() {
     let cluster = Cluster::start(&[]).await;

@@ -10,7 +10,7 @@ use crate::api::cel::{Environment, Program, Refused, Type, check};
 use crate::api::structural::Budget;
 use crate::kinds::validation::expressions::ADMISSION;
 
-/// An expression with its program, or with the reason why there is none. A stored expression was
+/// An expression with its program, or with the error of its compilation. A stored expression was
 /// valid when it was written.
 #[derive(Debug)]
 pub(super) struct Expression {

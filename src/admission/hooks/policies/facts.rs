@@ -31,7 +31,7 @@ const NAMESPACE_METADATA: [&str; 12] = [
     "finalizers",
 ];
 
-/// Null, where there is no value.
+/// The value of absent objects.
 pub(super) static NOTHING: Json = Json::Null;
 
 /// The objects of a request, and the request itself, in one version.

@@ -52,7 +52,7 @@ pub(super) fn find(
 /// parameters this is one null. `namespace` is that of the request, which may be empty.
 ///
 /// # Errors
-/// There are none although the binding wants one, or they can't be read.
+/// The binding wants a parameter and finds no object, or objects can't be read.
 pub(super) async fn collect(
     objects: Option<&ParamObjects>,
     param_ref: Option<&ParamRef>,

@@ -171,7 +171,7 @@ impl Asked {
         }
     }
 
-    /// The namespace of the request. That of a path is none.
+    /// The namespace of the request. Empty for a path.
     fn place(&self) -> &str {
         if self.path.is_empty() {
             self.namespace
