@@ -2,35 +2,26 @@
 //! as the controller of the same name in kube-controller-manager does. Without it `admin`, `edit`
 //! and `view` give no rights.
 
-use std::collections::{BTreeMap, HashSet};
-use std::time::Duration;
-
-use actors::cacher::CacheNews;
+use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashSet};
 use tokio::sync::watch;
-use tokio::time::Instant;
 
+use super::cache_changes::{LooksAtAll, apply_as, at_each_change};
 use super::{Caches, until_stopped};
 use crate::api::field::Field;
 use crate::api::object::Object;
-use crate::api::options::WriteOptions;
 use crate::api::status::Status;
 use crate::kinds::validation::selectors;
-use crate::registry::{NamespacedName, Registry, RequestContext, UpdateSource, decoded};
+use crate::registry::{NamespacedName, Registry, decoded};
 
 const ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
 /// The field owner of the rules. The name is that of Kubernetes' controller, so both agree.
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
-/// The wait before failed writes are retried.
-const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
-/// The pause between looks at the roles, so that a burst of changes is one look.
-const PAUSE: Duration = Duration::from_millis(20);
 /// The number of roles that aggregate each other in a row, after which their rules are written and
 /// looked at again.
 const ROUNDS_MAX: usize = 16;
-/// The time limit for one write.
-const TIME: Duration = Duration::from_secs(30);
 
 /// The controller of one daemon.
 pub(super) struct ClusterRoleAggregationController {
@@ -61,29 +52,8 @@ impl ClusterRoleAggregationController {
         let Some(cache) = (self.caches)(ROLES) else {
             return;
         };
-        let mut follower = cache.follow();
-        let mut is_due = false;
-        loop {
-            loop {
-                match follower.read() {
-                    CacheNews::Nothing | CacheNews::Filling => break,
-                    CacheNews::Stopped => return,
-                    CacheNews::State(_) | CacheNews::Events(_) => is_due = true,
-                }
-            }
-            if !is_due {
-                follower.changed().await;
-                continue;
-            }
-            match self.aggregate_all().await {
-                Ok(()) => is_due = false,
-                Err(status) => {
-                    tracing::warn!(%status, "filling an aggregated ClusterRole failed, retrying");
-                    tokio::time::sleep(PAUSE_AFTER_ERROR).await;
-                }
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
+        let retrying = "filling an aggregated ClusterRole failed, retrying";
+        at_each_change(&cache, retrying, self).await;
     }
 
     async fn aggregate_all(&self) -> Result<(), Box<Status>> {
@@ -109,22 +79,16 @@ impl ClusterRoleAggregationController {
             }) else {
                 continue;
             };
-            let source = UpdateSource::Apply {
-                object: Object::of(members),
-                faults: Vec::new(),
-            };
-            let options = WriteOptions {
-                force: true,
-                ..WriteOptions::default()
-            };
-            let context = RequestContext {
-                manager: MANAGER.to_owned(),
-                ..RequestContext::internal(MANAGER, Instant::now() + TIME)
-            };
             let at = NamespacedName::in_cluster(name);
-            store.update(&context, at, None, source, &options).await?;
+            apply_as(MANAGER, &store, at, None, Object::of(members)).await?;
         }
         Ok(())
+    }
+}
+
+impl LooksAtAll for ClusterRoleAggregationController {
+    fn look_at_all(&self) -> BoxFuture<'_, Result<(), Box<Status>>> {
+        self.aggregate_all().boxed()
     }
 }
 

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use crate::registry::Registry;
 
 mod bootstrap_policy;
+mod cache_changes;
 mod cluster_role_aggregation;
 mod garbage_collector;
 pub mod kubernetes_service;

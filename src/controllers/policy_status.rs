@@ -2,34 +2,24 @@
 //! match, and shows warnings in their status (HK-76), as the controller of the same name in
 //! kube-controller-manager does.
 
-use std::time::Duration;
-
-use actors::cacher::CacheNews;
+use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
-use tokio::time::Instant;
 
+use super::cache_changes::{LooksAtAll, apply_as, at_each_change};
 use super::{Caches, until_stopped};
 use crate::api::cel::{Type, type_of_kind, type_of_schema};
 use crate::api::object::Object;
-use crate::api::options::WriteOptions;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::kinds::validation::admissionregistration::{
     ExpressionWarning, NamedType, expression_warnings, named_resources,
 };
-use crate::registry::{Catalog, NamespacedName, Registry, RequestContext, UpdateSource, decoded};
+use crate::registry::{Catalog, NamespacedName, Registry, decoded};
 
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
 /// The field owner of the status. The name is that of Kubernetes' controller, so both agree.
 const MANAGER: &str = "validatingadmissionpolicy-status";
-
-/// The wait before failed writes are retried.
-const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
-/// The pause between looks at the policies, so that a burst of changes is one look.
-const PAUSE: Duration = Duration::from_millis(20);
-/// The time limit for one write.
-const TIME: Duration = Duration::from_secs(30);
 
 /// The controller of one daemon.
 pub(super) struct PolicyStatusController {
@@ -60,29 +50,8 @@ impl PolicyStatusController {
         let Some(cache) = (self.caches)(POLICIES) else {
             return;
         };
-        let mut follower = cache.follow();
-        let mut is_due = false;
-        loop {
-            loop {
-                match follower.read() {
-                    CacheNews::Nothing | CacheNews::Filling => break,
-                    CacheNews::Stopped => return,
-                    CacheNews::State(_) | CacheNews::Events(_) => is_due = true,
-                }
-            }
-            if !is_due {
-                follower.changed().await;
-                continue;
-            }
-            match self.check_all().await {
-                Ok(()) => is_due = false,
-                Err(status) => {
-                    tracing::warn!(%status, "checking the types of a policy failed, retrying");
-                    tokio::time::sleep(PAUSE_AFTER_ERROR).await;
-                }
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
+        let retrying = "checking the types of a policy failed, retrying";
+        at_each_change(&cache, retrying, self).await;
     }
 
     async fn check_all(&self) -> Result<(), Box<Status>> {
@@ -99,21 +68,10 @@ impl PolicyStatusController {
             if !is_due(&policy) {
                 continue;
             }
-            let source = UpdateSource::Apply {
-                object: status_of(&policy, &warnings(&policy, &catalog)),
-                faults: Vec::new(),
-            };
-            let options = WriteOptions {
-                force: true,
-                ..WriteOptions::default()
-            };
-            let context = RequestContext {
-                manager: MANAGER.to_owned(),
-                ..RequestContext::internal(MANAGER, Instant::now() + TIME)
-            };
+            let status = status_of(&policy, &warnings(&policy, &catalog));
             let at = NamespacedName::in_cluster(policy.name());
             let part = store.definition().subresource("status");
-            match store.update(&context, at, part, source, &options).await {
+            match apply_as(MANAGER, &store, at, part, status).await {
                 // A policy that was deleted or replaced meanwhile comes again, if at all.
                 Err(status) if matches!(status.code, 404 | 409) => {}
                 written => {
@@ -122,6 +80,12 @@ impl PolicyStatusController {
             }
         }
         Ok(())
+    }
+}
+
+impl LooksAtAll for PolicyStatusController {
+    fn look_at_all(&self) -> BoxFuture<'_, Result<(), Box<Status>>> {
+        self.check_all().boxed()
     }
 }
 
