@@ -6,7 +6,8 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::answer::{ReviewKind, ReviewVersion};
+use super::answer::ReviewKind;
+use super::review_version::ReviewVersion;
 use crate::api::go_json::write_json;
 use crate::api::selector::{Requirement, field_requirements, label_requirements};
 use crate::auth::Attributes;

@@ -8,6 +8,7 @@ use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
 use super::super::documents::{KindAndVersion, Tree, types};
+use super::review_version::{ReviewVersion, unregistered};
 use crate::api::text::quoting::go_quote;
 use crate::api::text::truncation::truncated;
 use crate::schema::ObjectType;
@@ -29,40 +30,6 @@ pub(super) static TYPES: LazyLock<Types> = LazyLock::new(|| {
         status: schema.object_type("reviews.Status"),
     }
 });
-
-/// A version of the API of a review.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReviewVersion {
-    /// `v1`.
-    V1,
-    /// `v1beta1`.
-    V1Beta1,
-}
-
-impl ReviewVersion {
-    /// Returns the version of a name.
-    pub fn of(name: &str) -> Option<ReviewVersion> {
-        match name {
-            "v1" => Some(ReviewVersion::V1),
-            "v1beta1" => Some(ReviewVersion::V1Beta1),
-            _ => None,
-        }
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            ReviewVersion::V1 => "v1",
-            ReviewVersion::V1Beta1 => "v1beta1",
-        }
-    }
-
-    fn other(self) -> ReviewVersion {
-        match self {
-            ReviewVersion::V1 => ReviewVersion::V1Beta1,
-            ReviewVersion::V1Beta1 => ReviewVersion::V1,
-        }
-    }
-}
 
 /// A kind of review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,20 +134,11 @@ pub(super) fn status_of(
     {
         return Err(failure.into_error(status, &answer.headers));
     }
-    let other = version.other();
     Err(CallError::lasting(
-        if name == kind.name() && api_version == kind.in_version(other).api_version() {
-            format!(
-                "converting ({}.{name}) to ({}.{name}): unknown conversion",
-                other.name(),
-                version.name()
-            )
+        if name == kind.name() && api_version == kind.in_version(version.other()).api_version() {
+            version.unknown_conversion(&name)
         } else {
-            format!(
-                "no kind {} is registered for version {}",
-                go_quote(&name),
-                go_quote(&api_version)
-            )
+            unregistered(&name, &api_version)
         },
     ))
 }

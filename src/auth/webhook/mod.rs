@@ -12,13 +12,15 @@ mod call;
 mod conditions;
 mod kubeconfig;
 mod metrics;
+mod review_version;
 #[cfg(test)]
 pub(in crate::auth) mod tests;
 mod tokens;
 
-pub use answer::{ReviewVersion, successful_body};
+pub use answer::successful_body;
 pub use authorizer::{FailurePolicy, WebhookAuthorizer, WebhookSettings};
 pub use call::Caller;
 pub use conditions::MatchConditions;
 pub use kubeconfig::{KubeconfigError, Server};
+pub use review_version::{ReviewVersion, unregistered};
 pub use tokens::WebhookTokens;

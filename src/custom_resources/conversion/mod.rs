@@ -20,8 +20,9 @@ use crate::admission::hooks::client::{ClientConfig, PostError, WebhookTransport}
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::schema::Empty;
+use crate::auth::webhook::ReviewVersion;
 use crate::storage::Converter;
-use review::{Fault, ReviewVersion};
+use review::Fault;
 
 /// How long a call may take.
 const TIME: Duration = Duration::from_secs(30);

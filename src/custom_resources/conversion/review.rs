@@ -7,12 +7,13 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use serde_json::{Map, Value as Json, json};
 
+use crate::admission::hooks::client::ReviewForm;
 use crate::api::field_error::FieldError;
 use crate::api::names;
 use crate::api::object::Object;
 use crate::api::text::json_type;
-use crate::api::text::quoting::go_quote;
-use crate::auth::documents::{KindAndVersion, Tree, types};
+use crate::auth::documents::types;
+use crate::auth::webhook::ReviewVersion;
 use crate::kinds::validation::apiextensions::aggregated;
 use crate::schema::ObjectType;
 
@@ -21,39 +22,15 @@ static REVIEW: LazyLock<ObjectType> = LazyLock::new(|| {
     types.object_type("apiextensions.ConversionReview")
 });
 
-/// The kind of a review.
-const KIND: &str = "ConversionReview";
 /// The members of metadata that a webhook may change.
 const CHANGEABLE: [&str; 2] = ["labels", "annotations"];
 
-/// A version of ConversionReview.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReviewVersion {
-    /// `apiextensions.k8s.io/v1`.
-    V1,
-    /// `apiextensions.k8s.io/v1beta1`.
-    V1Beta1,
-}
-
-impl ReviewVersion {
-    /// Returns the first of these versions that is known.
-    pub fn first_known(names: &[String]) -> Option<ReviewVersion> {
-        names.iter().find_map(|name| match &**name {
-            "v1" => Some(ReviewVersion::V1),
-            "v1beta1" => Some(ReviewVersion::V1Beta1),
-            _ => None,
-        })
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            ReviewVersion::V1 => "v1",
-            ReviewVersion::V1Beta1 => "v1beta1",
-        }
-    }
-
-    fn api_version(self) -> String {
-        format!("apiextensions.k8s.io/{}", self.name())
+/// Returns the form of conversion reviews in a version.
+fn form(version: ReviewVersion) -> ReviewForm {
+    ReviewForm {
+        group: "apiextensions.k8s.io",
+        kind: "ConversionReview",
+        version,
     }
 }
 
@@ -97,9 +74,10 @@ pub fn review(version: ReviewVersion, uid: &str, desired: &str, objects: &[Objec
     let documents: Vec<Json> = documents
         .map(|object| Json::Object(object.into_document()))
         .collect();
+    let form = form(version);
     let review = json!({
-        "kind": KIND,
-        "apiVersion": version.api_version(),
+        "kind": form.kind,
+        "apiVersion": form.api_version(),
         "request": {"uid": uid, "desiredAPIVersion": desired, "objects": documents},
     });
     // JSON values can always be written.
@@ -111,36 +89,11 @@ pub fn review(version: ReviewVersion, uid: &str, desired: &str, objects: &[Objec
 /// # Errors
 /// The body is not a successful answer to the request with this uid.
 pub fn read(body: &[u8], version: ReviewVersion, uid: &str) -> Result<Vec<Json>, Fault> {
-    let unknown = |why| {
-        Fault::Call(format!(
-            "couldn't get version/kind; json parse error: {why}"
-        ))
-    };
-    let tree = Tree::read(body).map_err(unknown)?;
-    let KindAndVersion { kind, api_version } =
-        tree.kind_and_version_of_answer().map_err(unknown)?;
-    check_version(version, &kind, &api_version).map_err(Fault::Call)?;
-    let review = tree.typed(&REVIEW).map_err(Fault::Call)?.value;
-    let is_v1 = version == ReviewVersion::V1;
-    let wanted = version.api_version();
-    if is_v1 && (kind != KIND || api_version != wanted) {
-        let given = match &*api_version {
-            "" => "/",
-            other => other,
-        };
-        let why =
-            format!("expected webhook response of {wanted}, Kind={KIND}, got {given}, Kind={kind}");
-        return Err(Fault::Malformed(why));
-    }
-    let response = review.get("response").filter(|found| found.is_object());
+    let review = form(version).read(body, &REVIEW).map_err(Fault::Call)?;
+    review.check_form().map_err(Fault::Malformed)?;
+    let response = review.response();
     let response = response.ok_or_else(|| Fault::Malformed("no response provided".to_owned()))?;
-    let given = response.get("uid").and_then(Json::as_str);
-    let given = given.unwrap_or_default();
-    if is_v1 && given != uid {
-        let (wanted, given) = (go_quote(uid), go_quote(given));
-        let why = format!("expected response.uid={wanted}, got {given}");
-        return Err(Fault::Malformed(why));
-    }
+    review.check_uid(uid).map_err(Fault::Malformed)?;
     let result = |name: &str| {
         let found = response.pointer(&format!("/result/{name}"));
         found.and_then(Json::as_str).unwrap_or_default()
@@ -155,32 +108,6 @@ pub fn read(body: &[u8], version: ReviewVersion, uid: &str) -> Result<Vec<Json>,
     }
     let objects = response.get("convertedObjects").and_then(Json::as_array);
     Ok(objects.cloned().unwrap_or_default())
-}
-
-/// Checks that a body is not an object of another kind or version. Both may be missing.
-fn check_version(version: ReviewVersion, kind: &str, api_version: &str) -> Result<(), String> {
-    let other = match version {
-        ReviewVersion::V1 => ReviewVersion::V1Beta1,
-        ReviewVersion::V1Beta1 => ReviewVersion::V1,
-    };
-    let is_review = matches!(kind, "" | KIND);
-    match api_version {
-        _ if !is_review => {}
-        "" => return Ok(()),
-        own if own == version.api_version() => return Ok(()),
-        own if own == other.api_version() => {
-            return Err(format!(
-                "converting ({}.{KIND}) to ({}.{KIND}): unknown conversion",
-                other.name(),
-                version.name()
-            ));
-        }
-        _ => {}
-    }
-    let (kind, api_version) = (go_quote(kind), go_quote(api_version));
-    Err(format!(
-        "no kind {kind} is registered for version {api_version}"
-    ))
 }
 
 /// Takes the converted objects over: of their metadata only labels and annotations, the rest is

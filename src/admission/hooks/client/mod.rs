@@ -4,6 +4,7 @@
 //! takes the body of a review and returns the body of the answer. Admission webhooks and conversion
 //! webhooks share it, and read the answers themselves.
 
+mod envelope;
 mod path;
 mod services;
 mod webhook_client;
@@ -13,6 +14,7 @@ use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use tokio::time::Instant;
 
+pub use envelope::{AnsweredReview, ReviewForm};
 pub use services::ClusterServices;
 pub use webhook_client::WebhookClient;
 

@@ -6,43 +6,19 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value as Json;
 
+use crate::admission::hooks::client::ReviewForm;
 use crate::api::status::{Status, StatusCause, StatusDetails, StatusReason};
 use crate::api::text::quoting::go_quote;
-use crate::auth::documents::{KindAndVersion, Tree, types};
+use crate::auth::documents::types;
+use crate::auth::webhook::ReviewVersion;
 use crate::schema::ObjectType;
 
-/// A version of AdmissionReview.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReviewVersion {
-    /// `admission.k8s.io/v1`.
-    V1,
-    /// `admission.k8s.io/v1beta1`.
-    V1Beta1,
-}
-
-impl ReviewVersion {
-    /// Returns the first of these versions that is known (HK-19).
-    pub fn first_known(names: &[String]) -> Option<ReviewVersion> {
-        names.iter().find_map(|name| match &**name {
-            "v1" => Some(ReviewVersion::V1),
-            "v1beta1" => Some(ReviewVersion::V1Beta1),
-            _ => None,
-        })
-    }
-
-    /// Returns the group and version.
-    pub fn api_version(self) -> &'static str {
-        match self {
-            ReviewVersion::V1 => "admission.k8s.io/v1",
-            ReviewVersion::V1Beta1 => "admission.k8s.io/v1beta1",
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            ReviewVersion::V1 => "v1",
-            ReviewVersion::V1Beta1 => "v1beta1",
-        }
+/// Returns the form of admission reviews in a version.
+pub(super) fn form(version: ReviewVersion) -> ReviewForm {
+    ReviewForm {
+        group: "admission.k8s.io",
+        kind: "AdmissionReview",
+        version,
     }
 }
 
@@ -85,47 +61,20 @@ pub fn read(
     uid: &str,
     is_mutating: bool,
 ) -> Result<Answer, BadAnswer> {
-    let unreadable = BadAnswer::Unreadable;
-    let unknown = |why| {
-        unreadable(format!(
-            "couldn't get version/kind; json parse error: {why}"
-        ))
-    };
-    let tree = Tree::read(body).map_err(unknown)?;
-    let KindAndVersion { kind, api_version } =
-        tree.kind_and_version_of_answer().map_err(unknown)?;
-    check_version(version, &kind, &api_version).map_err(unreadable)?;
-    let review = tree.typed(&REVIEW).map_err(unreadable)?.value;
+    let review = form(version).read(body, &REVIEW);
+    let review = review.map_err(BadAnswer::Unreadable)?;
     let invalid = BadAnswer::Invalid;
-    let Some(response) = review.get("response").filter(|found| found.is_object()) else {
+    let Some(response) = review.response() else {
         return Err(invalid("webhook response was absent".to_owned()));
     };
+    review.check_uid(uid).map_err(invalid)?;
+    review.check_form().map_err(invalid)?;
     let text = |name: &str| response.get(name).and_then(Json::as_str);
-    let is_v1 = version == ReviewVersion::V1;
-    if is_v1 {
-        let given = text("uid").unwrap_or_default();
-        if given != uid {
-            let (wanted, given) = (go_quote(uid), go_quote(given));
-            return Err(invalid(format!(
-                "expected response.uid={wanted}, got {given}"
-            )));
-        }
-        if kind != "AdmissionReview" || api_version != version.api_version() {
-            return Err(invalid(format!(
-                "expected webhook response of {}, Kind=AdmissionReview, got {}, Kind={kind}",
-                version.api_version(),
-                match &*api_version {
-                    "" => "/",
-                    other => other,
-                },
-            )));
-        }
-    }
     let patch = text("patch").unwrap_or_default();
     // The type has the patch as bytes, so it is base64.
     let patch = BASE64_STANDARD.decode(patch).unwrap_or_default();
     let patch_type = text("patchType");
-    let (patch, patch_type) = match (is_v1, is_mutating) {
+    let (patch, patch_type) = match (review.is_v1(), is_mutating) {
         (true, true) => of_mutating(patch, patch_type).map_err(invalid)?,
         (true, false) => {
             let member = match (patch.is_empty(), patch_type) {
@@ -160,31 +109,6 @@ pub fn read(
             .flatten()
             .filter_map(|warning| Some(warning.as_str()?.to_owned()))
             .collect(),
-    })
-}
-
-/// Checks that a body is not an object of another kind or version. Both may be missing.
-fn check_version(version: ReviewVersion, kind: &str, api_version: &str) -> Result<(), String> {
-    let other = match version {
-        ReviewVersion::V1 => ReviewVersion::V1Beta1,
-        ReviewVersion::V1Beta1 => ReviewVersion::V1,
-    };
-    let is_review = matches!(kind, "" | "AdmissionReview");
-    if is_review && (api_version.is_empty() || api_version == version.api_version()) {
-        return Ok(());
-    }
-    Err(if is_review && api_version == other.api_version() {
-        format!(
-            "converting ({}.AdmissionReview) to ({}.AdmissionReview): unknown conversion",
-            other.name(),
-            version.name()
-        )
-    } else {
-        format!(
-            "no kind {} is registered for version {}",
-            go_quote(kind),
-            go_quote(api_version)
-        )
     })
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant as Clock};
 
 use tokio::time::Instant;
 
-use super::answer::{Answer, BadAnswer, ReviewVersion, read, refusal};
+use super::answer::{Answer, BadAnswer, read, refusal};
 use super::candidates::{Candidate, Candidates};
 use super::configuration::{Configuration, FailurePolicy, Webhook};
 use super::metrics::{Called, ErrorType, Measured};
@@ -20,6 +20,7 @@ use crate::admission::{Attributes, Operation};
 use crate::api::object::Object;
 use crate::api::status::Status;
 use crate::api::text::quoting::go_quote;
+use crate::auth::webhook::ReviewVersion;
 
 /// The webhooks of one plugin.
 pub(super) struct Asking {

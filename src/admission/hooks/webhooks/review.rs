@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Map, Value as Json, json};
 
-use super::answer::ReviewVersion;
+use super::answer::form;
 use crate::admission::Attributes;
 use crate::admission::hooks::answers::Answers;
 use crate::admission::hooks::conditions::Known;
@@ -13,6 +13,7 @@ use crate::admission::hooks::request::request;
 use crate::admission::hooks::shown::Form;
 use crate::api::cel::values::authorizer::Request;
 use crate::api::object::Object;
+use crate::auth::webhook::ReviewVersion;
 
 /// The facts of a request in the form in which a webhook sees them.
 pub struct Facts {
@@ -50,6 +51,7 @@ impl Facts {
 
     /// Writes the review with this uid.
     pub fn review(self, version: ReviewVersion, uid: &str) -> Bytes {
+        let form = form(version);
         let mut request = Map::new();
         request.insert("uid".to_owned(), uid.into());
         if let Json::Object(members) = self.request {
@@ -58,8 +60,8 @@ impl Facts {
         request.insert("object".to_owned(), self.object);
         request.insert("oldObject".to_owned(), self.old_object);
         let review = json!({
-            "kind": "AdmissionReview",
-            "apiVersion": version.api_version(),
+            "kind": form.kind,
+            "apiVersion": form.api_version(),
             "request": request,
         });
         // JSON values can always be written.

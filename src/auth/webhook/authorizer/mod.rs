@@ -11,10 +11,11 @@ use tokio::time::Instant;
 
 use super::super::{Attributes, Authorization, Authorizer, Decision, Rules};
 use super::access_review::Question;
-use super::answer::{CallError, ReviewKind, ReviewVersion};
+use super::answer::{CallError, ReviewKind};
 use super::call::Caller;
 use super::conditions::{Match, MatchConditions};
 use super::metrics;
+use super::review_version::ReviewVersion;
 use crate::api::user_info::UserInfo;
 use crate::auth::kept::{Kept, Key};
 

@@ -16,8 +16,9 @@ use zeroize::Zeroizing;
 
 use super::super::authenticator::{Authenticated, Unauthorized};
 use super::super::token_lookups::{Found, TokenLookup};
-use super::answer::{CallError, ReviewForm, ReviewKind, ReviewVersion};
+use super::answer::{CallError, ReviewForm, ReviewKind};
 use super::call::{Attempt, Caller};
+use super::review_version::ReviewVersion;
 use crate::api::go_json::write_json;
 use crate::api::user_info::UserInfo;
 use crate::auth::kept::{Kept, Key};
