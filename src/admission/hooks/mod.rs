@@ -6,6 +6,7 @@
 //! is specified in hooks.md.
 
 mod answers;
+mod by_request;
 pub mod client;
 pub mod conditions;
 pub mod matching;
@@ -14,6 +15,7 @@ mod matching_tests;
 pub mod policies;
 pub mod reinvocation;
 pub mod request;
+mod settings;
 pub mod shown;
 mod source;
 pub mod webhooks;

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::admission::hooks::conditions::ConditionText;
 use crate::admission::hooks::matching::{HookSelectors, MatchPolicy, Rule};
-use crate::admission::hooks::webhooks::{FailurePolicy, ReinvocationPolicy};
+use crate::admission::hooks::settings::{FailurePolicy, ReinvocationPolicy};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -1,10 +1,7 @@
-//! The policies whose rules are for a request, with their bindings (HK-51, HK-52). They are found
-//! once for each kind of request and each state of the configurations.
+//! The policies whose rules are for a request, with their bindings (HK-51, HK-52).
 
 use std::collections::HashMap;
 use std::sync::Arc;
-
-use parking_lot::RwLock;
 
 use super::definition::{Binding, MatchResources};
 use super::policy::Policy;
@@ -12,14 +9,11 @@ use super::{PolicySources, may_have_policies};
 use crate::admission::Attributes;
 use crate::admission::client::ResourceClient;
 use crate::admission::hooks::Hooks;
+use crate::admission::hooks::by_request::ByRequest;
 use crate::admission::hooks::matching::{MatchPolicy, Rule, asked_in};
 use crate::admission::hooks::shown::{AskedIn, Form};
-use crate::admission::hooks::webhooks::kind_of_request;
 use crate::api::object::Object;
 use crate::api::status::Status;
-
-/// The most kinds of requests that are remembered. When there are more, all are forgotten.
-const KEPT_MAX: usize = 4096;
 
 /// A policy whose rules may be for a request.
 #[derive(Clone, Debug)]
@@ -35,20 +29,14 @@ type Bindings = Vec<(Arc<str>, Arc<Binding>)>;
 /// The policies of one plugin.
 pub(super) struct Policies {
     pub(super) sources: PolicySources,
-    kept: RwLock<HashMap<String, Kept>>,
-}
-
-struct Kept {
-    /// The states of the policies and the bindings.
-    generations: (u64, u64),
-    candidates: Arc<[Candidate]>,
+    kept: ByRequest<(u64, u64), Candidate>,
 }
 
 impl Policies {
     pub(super) fn new(sources: PolicySources) -> Policies {
         Policies {
             sources,
-            kept: RwLock::default(),
+            kept: ByRequest::default(),
         }
     }
 
@@ -104,24 +92,9 @@ impl Policies {
         bindings: &Hooks<Binding>,
         attributes: &Attributes<'_>,
     ) -> Arc<[Candidate]> {
-        let kind = kind_of_request(attributes);
-        let generations = (policies.generation, bindings.generation);
-        if let Some(kept) = self.kept.read().get(&kind)
-            && kept.generations == generations
-        {
-            return Arc::clone(&kept.candidates);
-        }
-        let candidates = found(policies, bindings, attributes);
-        let mut all = self.kept.write();
-        if all.len() >= KEPT_MAX {
-            all.clear();
-        }
-        let kept = Kept {
-            generations,
-            candidates: Arc::clone(&candidates),
-        };
-        all.insert(kind, kept);
-        candidates
+        let state = (policies.generation, bindings.generation);
+        self.kept
+            .get_or_find(state, attributes, || found(policies, bindings, attributes))
     }
 }
 
@@ -129,7 +102,7 @@ fn found(
     policies: &Hooks<Policy>,
     bindings: &Hooks<Binding>,
     attributes: &Attributes<'_>,
-) -> Arc<[Candidate]> {
+) -> Vec<Candidate> {
     let mut by_policy: HashMap<&str, Bindings> = HashMap::new();
     for (name, binding) in &bindings.by_name {
         let bound = by_policy.entry(&binding.spec.policy_name).or_default();
@@ -152,7 +125,7 @@ fn found(
             });
         }
     }
-    candidates.into()
+    candidates
 }
 
 /// Returns whether rules match a request whatever the name of its object is.

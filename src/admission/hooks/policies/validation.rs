@@ -10,7 +10,7 @@ use super::scope::{Facts, Fault, OutOfBudget, Scope};
 use super::{ALL_COST_MAX, CONDITIONS_COST_MAX};
 use crate::admission::hooks::answers::Asker;
 use crate::admission::hooks::conditions::Met;
-use crate::admission::hooks::webhooks::FailurePolicy;
+use crate::admission::hooks::settings::FailurePolicy;
 use crate::api::cel::Value;
 
 /// The most bytes of a computed message (HK-53).

@@ -7,13 +7,14 @@ use tokio::time::Instant;
 
 use super::answer::{Answer, BadAnswer, read, refusal};
 use super::candidates::{Candidate, Candidates};
-use super::configuration::{Configuration, FailurePolicy, Webhook};
+use super::configuration::{Configuration, Webhook};
 use super::metrics::{Called, ErrorType, Measured};
 use super::review::Facts;
 use super::{WebhookSources, metrics};
 use crate::admission::hooks::answers::{Answers, OfUser, resource_question};
 use crate::admission::hooks::client::PostError;
 use crate::admission::hooks::conditions::Met;
+use crate::admission::hooks::settings::FailurePolicy;
 use crate::admission::hooks::shown::Form;
 use crate::admission::hooks::{Hooks, may_be_hooked};
 use crate::admission::{Attributes, Operation};

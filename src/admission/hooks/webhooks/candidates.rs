@@ -1,22 +1,14 @@
-//! The webhooks whose rules are for a kind of request. They are found once for each kind of request
-//! and each state of the configurations, so that a request does not visit hundreds of webhooks that
-//! are not for it.
+//! The webhooks whose rules are for a request.
 
-use std::collections::HashMap;
-use std::fmt::Write;
 use std::sync::Arc;
-
-use parking_lot::RwLock;
 
 use super::configuration::{Configuration, Webhook};
 use crate::admission::Attributes;
+use crate::admission::hooks::Hooks;
+use crate::admission::hooks::by_request::ByRequest;
 use crate::admission::hooks::matching::asked_in;
 use crate::admission::hooks::shown::AskedIn;
-use crate::admission::hooks::{Hooks, operation_name};
 use crate::api::resource::ResourceDefinition;
-
-/// The most kinds of requests that are remembered. When there are more, all are forgotten.
-const KEPT_MAX: usize = 4096;
 
 /// A webhook whose rules are for a request.
 #[derive(Clone, Debug)]
@@ -52,13 +44,7 @@ impl Candidate {
 
 /// The candidates of each kind of request that was seen.
 #[derive(Debug, Default)]
-pub(super) struct Candidates(RwLock<HashMap<String, Kept>>);
-
-#[derive(Debug)]
-struct Kept {
-    generation: u64,
-    candidates: Arc<[Candidate]>,
-}
+pub(super) struct Candidates(ByRequest<u64, Candidate>);
 
 impl Candidates {
     /// Returns the webhooks whose rules are for a request, in their order.
@@ -67,54 +53,12 @@ impl Candidates {
         hooks: &Hooks<Configuration>,
         attributes: &Attributes<'_>,
     ) -> Arc<[Candidate]> {
-        let kind = kind_of_request(attributes);
-        if let Some(kept) = self.0.read().get(&kind)
-            && kept.generation == hooks.generation
-        {
-            return Arc::clone(&kept.candidates);
-        }
-        let candidates = found(hooks, attributes);
-        let mut all = self.0.write();
-        if all.len() >= KEPT_MAX {
-            all.clear();
-        }
-        let kept = Kept {
-            generation: hooks.generation,
-            candidates: Arc::clone(&candidates),
-        };
-        all.insert(kind, kept);
-        candidates
+        self.0
+            .get_or_find(hooks.generation, attributes, || found(hooks, attributes))
     }
 }
 
-/// Returns everything of a request that rules look at. Rules of webhooks name no objects.
-pub(in super::super) fn kind_of_request(attributes: &Attributes<'_>) -> String {
-    let definition = attributes.definition;
-    let mut kind = String::with_capacity(96);
-    let scope = if attributes.namespace.is_some() {
-        "N"
-    } else {
-        "C"
-    };
-    for part in [
-        operation_name(&attributes.operation),
-        scope,
-        &definition.group,
-        &definition.version,
-        &definition.plural,
-        attributes.subresource.unwrap_or_default(),
-    ] {
-        kind.push_str(part);
-        kind.push('|');
-    }
-    for version in attributes.versions {
-        // Writing to a String never fails.
-        let _ = write!(kind, "{}/{}|", version.group, version.version);
-    }
-    kind
-}
-
-fn found(hooks: &Hooks<Configuration>, attributes: &Attributes<'_>) -> Arc<[Candidate]> {
+fn found(hooks: &Hooks<Configuration>, attributes: &Attributes<'_>) -> Vec<Candidate> {
     let mut place = 0;
     let mut candidates = Vec::new();
     for (name, configuration) in &hooks.by_name {
@@ -136,7 +80,7 @@ fn found(hooks: &Hooks<Configuration>, attributes: &Attributes<'_>) -> Arc<[Cand
             place += 1;
         }
     }
-    candidates.into()
+    candidates
 }
 
 fn place_of(version: &Arc<ResourceDefinition>, attributes: &Attributes<'_>) -> Option<usize> {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::admission::hooks::client::ClientConfig;
 use crate::admission::hooks::conditions::{ConditionText, Conditions};
 use crate::admission::hooks::matching::{HookSelectors, MatchPolicy, Rule};
+use crate::admission::hooks::settings::{FailurePolicy, ReinvocationPolicy};
 
 /// A ValidatingWebhookConfiguration or a MutatingWebhookConfiguration.
 #[derive(Debug, Default)]
@@ -46,26 +47,6 @@ pub struct Webhook {
     /// The compiled conditions, made at their first use.
     #[serde(skip)]
     compiled: OnceLock<Conditions>,
-}
-
-/// The meaning of a failed call.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-pub enum FailurePolicy {
-    /// The request is refused.
-    #[default]
-    Fail,
-    /// The request goes on without the webhook.
-    Ignore,
-}
-
-/// Whether a webhook may run again after later changes (HK-29).
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-pub enum ReinvocationPolicy {
-    /// It runs once.
-    #[default]
-    Never,
-    /// It runs again if the object has changed since.
-    IfNeeded,
 }
 
 #[derive(Default, Deserialize)]

@@ -17,9 +17,7 @@ mod review;
 mod tests;
 mod validating;
 
-pub(super) use candidates::kind_of_request;
 pub use configuration::{Configuration, Webhook};
-pub(super) use configuration::{FailurePolicy, ReinvocationPolicy};
 pub use mutating::MutatingWebhooks;
 pub use validating::ValidatingWebhooks;
 
