@@ -28,7 +28,8 @@ pub(super) trait LooksAtAll: Sync {
     fn look_at_all(&self) -> BoxFuture<'_, Result<(), Box<Status>>>;
 }
 
-/// Has a controller work after changes of a cache until it stops. Failed work is logged with this text and retried.
+/// Has a controller work after changes of a cache until it stops. Failed work is logged with this
+/// text and retried.
 pub(super) async fn at_each_change(
     cache: &CacherHandle,
     retrying: &str,

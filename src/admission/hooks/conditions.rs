@@ -1,22 +1,18 @@
-//! The conditions of hooks: CEL over the request and its objects (HK-13, HK-50, HK-84). Pure.
+//! The conditions of hooks: CEL over the request and its objects (HK-13, HK-50, HK-84). Pure,
+//! except that expressions may ask about permissions.
 
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value as Json;
 
-use super::answers::{Answers, Asker};
-use crate::api::cel::values::authorizer::{Authorized, Authorizer, Request};
-use crate::api::cel::values::{Value, Work};
-use crate::api::cel::{Failure, Program, check};
-use crate::api::structural::Budget;
+use super::answers::Asker;
+use super::expression::{Compiler, Expression, Variables};
+use super::scope::{Facts, Scope};
+use crate::api::cel::Value;
 use crate::kinds::validation::expressions::ADMISSION;
 
-/// The most that one expression may cost (HK-90).
-const COST_MAX: u64 = 1_000_000;
-
 /// The most that all conditions of a hook may cost (HK-90).
-const ALL_COST_MAX: u64 = 2_500_000;
+const COST_MAX: u64 = 2_500_000;
 
 /// A condition as it is written in a configuration.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -26,32 +22,6 @@ pub struct ConditionText {
     pub name: String,
     /// The expression, of type bool.
     pub expression: Arc<str>,
-}
-
-/// The compiled conditions of a hook, all of which a request must meet.
-#[derive(Debug, Default)]
-pub struct Conditions(Vec<Condition>);
-
-#[derive(Debug)]
-struct Condition {
-    expression: Arc<str>,
-    /// The program, or the error of its compilation. A stored expression was valid when it was
-    /// written.
-    program: Result<Program, String>,
-}
-
-/// The values that conditions know.
-pub(super) struct Known<'k> {
-    /// The object, or null.
-    pub object: &'k Json,
-    /// The stored object, or null.
-    pub old_object: &'k Json,
-    /// The request ([`super::request::request`]).
-    pub request: &'k Json,
-    /// The answers that `authorizer` knows.
-    pub answers: &'k Arc<Answers>,
-    /// The question that `authorizer.requestResource` begins.
-    pub resource: &'k Request,
 }
 
 /// Whether a request meets the conditions of a hook.
@@ -65,100 +35,59 @@ pub enum Met {
     Failed(String),
 }
 
-impl Conditions {
-    /// Compiles conditions that were stored.
-    pub fn compile(conditions: &[ConditionText]) -> Conditions {
-        let compiled = conditions.iter().map(|condition| Condition {
-            expression: Arc::clone(&condition.expression),
-            program: compiled(&condition.expression),
-        });
-        Conditions(compiled.collect())
-    }
-
-    /// Whether there are no conditions.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Evaluates the conditions. Asks about the permissions that they need.
-    pub(super) async fn evaluate(&self, known: &Known<'_>, asker: &dyn Asker) -> Met {
-        let work = Work::default();
-        let mut left = ALL_COST_MAX;
-        let mut is_met = true;
-        let mut failures = Vec::new();
-        for condition in &self.0 {
-            let expression = &condition.expression;
-            let mut fail = |why: &dyn std::fmt::Display| {
-                failures.push(format!(
-                    "expression '{expression}' resulted in error: {why}"
-                ));
-            };
-            let program = match &condition.program {
-                Ok(program) => program,
-                Err(why) => {
-                    fail(why);
-                    continue;
-                }
-            };
-            let evaluated = loop {
-                let found = program.evaluate(|name| known.value(name), COST_MAX, &work);
-                let is_open = found.outcome.as_ref().err() == Some(&Failure::Unanswered);
-                if !is_open || !known.answers.answer(asker).await {
-                    break found;
-                }
-            };
-            let Some(rest) = left.checked_sub(evaluated.cost) else {
-                return Met::Failed(OUT_OF_BUDGET.to_owned());
-            };
-            left = rest;
-            match evaluated.outcome {
-                Ok(Value::Bool(value)) => is_met &= value,
-                Ok(other) => fail(&format_args!("must be bool, not {}", other.type_name())),
-                Err(failure) => fail(&failure),
-            }
-        }
-        match (is_met, failures.len()) {
-            (false, _) => Met::NotAll,
-            (true, 0) => Met::All,
-            (true, 1) => Met::Failed(failures.concat()),
-            (true, _) => Met::Failed(format!("[{}]", failures.join(", "))),
-        }
-    }
+/// Compiles conditions that were stored, of a hook without parameters and variables.
+pub(super) fn compile(conditions: &[ConditionText]) -> Vec<Expression> {
+    let texts = || conditions.iter().map(|condition| &condition.expression);
+    Compiler::of(texts()).all(texts(), &ADMISSION)
 }
 
-const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget, no further \
-                             validation rules will be run";
-
-impl<'k> Known<'k> {
-    fn value<E>(&self, name: &str) -> Option<Result<Value<'k>, E>> {
-        let answers = || Arc::clone(self.answers) as Arc<dyn Authorizer>;
-        Some(Ok(match name {
-            "authorizer" => Authorized::value(answers()),
-            "authorizer.requestResource" => Authorized::resource(answers(), self.resource.clone()),
-            "object" => Value::untyped(self.object),
-            "oldObject" => Value::untyped(self.old_object),
-            "request" => Value::untyped(self.request),
-            "namespaceObject" => Value::Null,
-            _ => return None,
-        }))
+/// Evaluates conditions. They do not know the namespace of the request (HK-84).
+pub(super) async fn evaluate(
+    conditions: &[Expression],
+    variables: &Variables,
+    facts: &Facts<'_>,
+    asker: &dyn Asker,
+) -> Met {
+    if conditions.is_empty() {
+        return Met::All;
     }
-}
-
-fn compiled(expression: &str) -> Result<Program, String> {
-    let budget = Budget::of_expressions(expression.len());
-    let checked = check(expression, &ADMISSION, &budget);
-    let checked = checked.map_err(|refused| format!("{refused:?}"))?;
-    checked.program()
+    let facts = Facts {
+        namespace: &serde_json::Value::Null,
+        ..facts.clone()
+    };
+    let mut scope = Scope::new(variables, facts, COST_MAX);
+    let mut is_met = true;
+    let mut failures = Vec::new();
+    for condition in conditions {
+        match scope.evaluate(condition, asker).await {
+            Err(spent) => return Met::Failed(spent.to_string()),
+            Ok(Ok(Value::Bool(value))) => is_met &= value,
+            Ok(Ok(other)) => failures.push(format!(
+                "expression '{}' resulted in error: must be bool, not {}",
+                condition.text,
+                other.type_name()
+            )),
+            Ok(Err(fault)) => failures.push(fault.to_string()),
+        }
+    }
+    match (is_met, failures.len()) {
+        (false, _) => Met::NotAll,
+        (true, 0) => Met::All,
+        (true, 1) => Met::Failed(failures.concat()),
+        (true, _) => Met::Failed(format!("[{}]", failures.join(", "))),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
     use futures_util::future::BoxFuture;
-    use serde_json::json;
+    use serde_json::{Value as Json, json};
 
     use super::*;
-    use crate::api::cel::values::authorizer::Decision;
+    use crate::admission::hooks::answers::Answers;
+    use crate::admission::hooks::scope::OutOfBudget;
+    use crate::api::cel::values::authorizer::{Decision, Request};
 
     /// Allows reads alone.
     struct OfReader;
@@ -184,16 +113,18 @@ mod tests {
             .collect();
         let object = json!({"metadata": {"name": "a", "labels": {"k": "v"}}});
         let request = json!({"operation": "CREATE", "dryRun": false});
-        let (answers, resource) = (Arc::default(), Request::default());
-        let known = Known {
-            object: &object,
-            old_object: &Json::Null,
+        let (answers, resource) = (Arc::<Answers>::default(), Request::default());
+        let facts = Facts {
+            object: object.as_object(),
+            old_object: None,
             request: &request,
-            answers: &answers,
-            resource: &resource,
+            namespace: &Json::Null,
+            params: &Json::Null,
+            permissions: Some((answers, resource)),
         };
-        let conditions = Conditions::compile(&texts);
-        let met = conditions.evaluate(&known, &OfReader).now_or_never();
+        let (conditions, variables) = (compile(&texts), Variables::new());
+        let evaluating = evaluate(&conditions, &variables, &facts, &OfReader);
+        let met = evaluating.now_or_never();
         met.expect("answers come at once")
     }
 
@@ -228,6 +159,6 @@ mod tests {
         let long = "lists.range(90000).all(x, x >= 0)";
         assert_eq!(met(&[long]), Met::All);
         let failed = met(&[long; 10]);
-        assert_eq!(failed, Met::Failed(OUT_OF_BUDGET.to_owned()));
+        assert_eq!(failed, Met::Failed(OutOfBudget.to_string()));
     }
 }

@@ -9,12 +9,14 @@ mod answers;
 mod by_request;
 pub mod client;
 pub mod conditions;
+mod expression;
 pub mod matching;
 #[cfg(test)]
 mod matching_tests;
 pub mod policies;
 pub mod reinvocation;
 pub mod request;
+mod scope;
 mod settings;
 pub mod shown;
 mod source;

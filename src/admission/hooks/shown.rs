@@ -103,6 +103,15 @@ impl<'f> Form<'f> {
         shown
     }
 
+    /// Applies defaults to an object that a hook has changed in this form (HK-26, HK-70).
+    pub fn completed(&self, mut object: Object) -> Object {
+        let kind = self.kind();
+        object.set_type(&kind.kind, &kind.api_version());
+        kind.fill_in(&mut object);
+        kind.canonicalize_with(&mut object, Empty::Forgotten);
+        object
+    }
+
     fn converted(&self, object: &Object, to: &ResourceDefinition) -> Object {
         in_version(object.clone(), self.attributes.stored, to)
     }

@@ -16,11 +16,10 @@ use futures_util::future::{BoxFuture, FutureExt};
 use tokio::time::Instant;
 
 use super::definition::Webhook;
-use crate::admission::hooks::client::{ClientConfig, PostError, WebhookTransport};
+use crate::admission::hooks::client::{ClientConfig, PostError, ReviewVersion, WebhookTransport};
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::schema::Empty;
-use crate::auth::webhook::ReviewVersion;
 use crate::storage::Converter;
 use review::Fault;
 

@@ -7,13 +7,12 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use serde_json::{Map, Value as Json, json};
 
-use crate::admission::hooks::client::ReviewForm;
+use crate::admission::hooks::client::{ReviewForm, ReviewVersion};
 use crate::api::field_error::FieldError;
 use crate::api::names;
 use crate::api::object::Object;
 use crate::api::text::json_type;
 use crate::auth::documents::types;
-use crate::auth::webhook::ReviewVersion;
 use crate::kinds::validation::apiextensions::aggregated;
 use crate::schema::ObjectType;
 

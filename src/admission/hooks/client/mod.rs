@@ -18,6 +18,8 @@ pub use envelope::{AnsweredReview, ReviewForm};
 pub use services::ClusterServices;
 pub use webhook_client::WebhookClient;
 
+pub use crate::auth::webhook::ReviewVersion;
+
 /// Where a webhook is: a URL, or a Service.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]

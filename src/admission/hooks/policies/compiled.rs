@@ -1,29 +1,20 @@
 //! The expressions of a policy, compiled. Pure.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::definition::{Mutation, Spec};
 use super::metrics;
-use crate::api::cel::{Environment, Program, Refused, Type, check};
-use crate::api::structural::Budget;
+use crate::admission::hooks::expression::{Compiler, Expression, Variables};
+use crate::api::cel::Type;
 use crate::kinds::validation::expressions::ADMISSION;
-
-/// An expression with its program, or with the error of its compilation. A stored expression was
-/// valid when it was written.
-#[derive(Debug)]
-pub(super) struct Expression {
-    pub text: Arc<str>,
-    pub program: Result<Program, String>,
-}
 
 /// The compiled expressions of a policy, in the order of the policy.
 #[derive(Debug, Default)]
 pub(super) struct Compiled {
     pub conditions: Vec<Expression>,
     /// The last one of several with the same name counts (HK-58).
-    pub variables: HashMap<Box<str>, Expression>,
+    pub variables: Variables,
     pub validations: Vec<Expression>,
     /// The expressions of messages, where there are any.
     pub messages: Vec<Option<Expression>>,
@@ -46,46 +37,6 @@ pub(super) enum MutationExpression {
     Patch(Expression),
 }
 
-/// Compiles expressions that share one budget.
-struct Compiler {
-    budget: Budget,
-    asks: bool,
-    names_namespace: bool,
-    names_managed_fields: bool,
-}
-
-impl Compiler {
-    fn compile(&mut self, text: &Arc<str>, environment: &Environment) -> (Expression, Type) {
-        self.asks |= text.contains("authorizer");
-        self.names_namespace |= text.contains("namespaceObject");
-        self.names_managed_fields |= text.contains("managedFields");
-        let checked = check(text, environment, &self.budget);
-        let (program, result) = match checked {
-            Ok(checked) => (checked.program(), checked.result),
-            Err(Refused::Wrong(why)) => (Err(format!("compilation failed: {why}")), Type::Dyn),
-            Err(Refused::Spent) => {
-                let why = "compilation failed: the expression takes too long to check";
-                (Err(why.to_owned()), Type::Dyn)
-            }
-        };
-        let expression = Expression {
-            text: Arc::clone(text),
-            program,
-        };
-        (expression, result)
-    }
-
-    fn all<'t>(
-        &mut self,
-        texts: impl Iterator<Item = &'t Arc<str>>,
-        environment: &Environment,
-    ) -> Vec<Expression> {
-        texts
-            .map(|text| self.compile(text, environment).0)
-            .collect()
-    }
-}
-
 impl Compiled {
     /// Compiles the expressions of a policy.
     pub(super) fn of(spec: &Spec) -> Compiled {
@@ -96,12 +47,7 @@ impl Compiled {
     }
 
     fn made(spec: &Spec) -> Compiled {
-        let mut compiler = Compiler {
-            budget: Budget::of_expressions(texts(spec).map(|text| text.len()).sum()),
-            asks: false,
-            names_namespace: false,
-            names_managed_fields: false,
-        };
+        let mut compiler = Compiler::of(texts(spec));
         let mut environment = match spec.param_kind {
             Some(_) => ADMISSION.clone().with("params", Type::Dyn),
             None => ADMISSION.clone(),
@@ -109,7 +55,7 @@ impl Compiled {
         if !spec.mutations.is_empty() || !spec.variables.is_empty() {
             environment = environment.with_variables();
         }
-        let mut variables = HashMap::new();
+        let mut variables = Variables::new();
         for variable in &spec.variables {
             let (expression, result) = compiler.compile(&variable.expression, &environment);
             environment.declare(&variable.name, result.of_variable());

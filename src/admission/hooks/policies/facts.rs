@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::scope::Facts;
 use crate::admission::Attributes;
 use crate::admission::client::ResourceClient;
 use crate::admission::hooks::answers::{Answers, resource_question};
 use crate::admission::hooks::request::request;
+use crate::admission::hooks::scope::Facts;
 use crate::admission::hooks::shown::{AskedIn, Form};
 use crate::api::cel::values::authorizer::Request;
 use crate::api::object::Object;

@@ -2,9 +2,10 @@
 //! to 9, 12 and 13).
 //!
 //! This folder owns the two plugins [`ValidatingPolicies`] and [`MutatingPolicies`]. A policy is
-//! compiled at its first use ([`compiled`]). An evaluation ([`scope`]) is synchronous. If it asks
-//! about permissions ([`super::answers`]), it ends, waits for the answer, and runs again with it.
-//! Only the authorizer, parameters ([`params`]) and namespaces are read; everything else is pure.
+//! compiled at its first use ([`compiled`]). An evaluation ([`super::scope`]) is synchronous. If it
+//! asks about permissions ([`super::answers`]), it ends, waits for the answer, and runs again with
+//! it. Only the authorizer, parameters ([`params`]) and namespaces are read; everything else is
+//! pure.
 
 mod compiled;
 mod definition;
@@ -17,7 +18,6 @@ mod params;
 mod policy;
 mod refusal;
 mod rights;
-mod scope;
 #[cfg(test)]
 mod tests;
 mod validating;
@@ -37,14 +37,8 @@ use crate::admission::client::ResourceClient;
 use crate::admission::{Attributes, Operation};
 use crate::auth::Authorizer;
 
-/// The most that one expression may cost (HK-90).
-const COST_MAX: u64 = 1_000_000;
-
 /// The most that all expressions of an evaluation may cost (HK-90).
 const ALL_COST_MAX: u64 = 10_000_000;
-
-/// The most that the conditions of a policy may cost (HK-90).
-const CONDITIONS_COST_MAX: u64 = 2_500_000;
 
 /// The dependencies of a plugin for policies.
 #[derive(Clone)]

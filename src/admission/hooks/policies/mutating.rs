@@ -5,16 +5,15 @@ use std::time::Instant;
 use futures_util::FutureExt;
 use serde_json::Value as Json;
 
-use super::facts::{Common, NOTHING, document};
+use super::facts::{Common, document};
 use super::invocations::{Candidate, Policies, matched};
 use super::metrics::{Checked, ErrorType, MUTATING};
 use super::mutation::{Failed, mutate};
 use super::params;
 use super::refusal::{PolicyError, failed};
-use super::validation::conditions;
 use super::{PolicySources, has_object};
 use crate::admission::hooks::answers::OfUser;
-use crate::admission::hooks::conditions::Met;
+use crate::admission::hooks::conditions::{self, Met};
 use crate::admission::hooks::namespace_of;
 use crate::admission::hooks::request::request;
 use crate::admission::hooks::settings::{FailurePolicy, ReinvocationPolicy};
@@ -227,14 +226,15 @@ impl Run<'_> {
         let old_object = old_object.map(|old| document(old, has_fields));
         let request = Json::Object(request(attributes, &form));
         let whole = has_fields.then(|| before.clone().into_document());
-        let mut facts = self.common.facts(
+        let facts = self.common.facts(
             Some(whole.as_ref().unwrap_or(&before.0)),
             old_object.as_ref(),
             &request,
             &invocation.parameter,
         );
-        let namespace = std::mem::replace(&mut facts.namespace, &NOTHING);
-        match conditions(compiled, facts, &self.asker).await {
+        let of_policy = &compiled.conditions;
+        let variables = &compiled.variables;
+        match conditions::evaluate(of_policy, variables, &facts, &self.asker).await {
             Met::All => {}
             Met::NotAll => return Ok(Vec::new()),
             Met::Failed(why) => return Ok(vec![invocation.error(why)]),
@@ -250,13 +250,12 @@ impl Run<'_> {
             let began = Instant::now();
             let now = current.as_ref().unwrap_or(&before);
             let whole = has_fields.then(|| now.clone().into_document());
-            let mut facts = self.common.facts(
+            let facts = self.common.facts(
                 Some(whole.as_ref().unwrap_or(&now.0)),
                 old_object.as_ref(),
                 &request,
                 &invocation.parameter,
             );
-            facts.namespace = namespace;
             let mutated = mutate(mutation, compiled, facts, now, &form, &self.asker).await;
             let checked = Checked {
                 policy: &invocation.candidate.name,

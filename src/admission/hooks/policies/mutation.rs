@@ -4,10 +4,11 @@
 use serde_json::{Map, Value as Json};
 
 use super::ALL_COST_MAX;
-use super::compiled::{Compiled, Expression, MutationExpression};
+use super::compiled::{Compiled, MutationExpression};
 use super::metrics::ErrorType;
-use super::scope::{Facts, Fault, Scope};
 use crate::admission::hooks::answers::Asker;
+use crate::admission::hooks::expression::Expression;
+use crate::admission::hooks::scope::{Facts, Fault, Scope};
 use crate::admission::hooks::shown::Form;
 use crate::api::cel::Value;
 use crate::api::cel::values::Message;
@@ -16,7 +17,6 @@ use crate::api::field_validation::FieldValidation;
 use crate::api::object::Object;
 use crate::api::patch::{HookPatch, HookPatchError};
 use crate::api::resource::ResourceDefinition;
-use crate::api::schema::Empty;
 use crate::api::status::Status;
 
 /// The reason why a mutation has no effect.
@@ -45,7 +45,7 @@ pub(super) async fn mutate(
     form: &Form<'_>,
     asker: &dyn Asker,
 ) -> Result<Option<Object>, Failed> {
-    let mut scope = Scope::new(compiled, facts, ALL_COST_MAX);
+    let mut scope = Scope::new(&compiled.variables, facts, ALL_COST_MAX);
     match mutation {
         MutationExpression::Apply(expression) => {
             let value = evaluated(&mut scope, expression, asker).await?;
@@ -58,13 +58,13 @@ pub(super) async fn mutate(
             let applied = applied(message)?;
             let merged = merge(applied, current, form);
             let merged = merged.map_err(|why| invalid(format!("error applying patch: {why}")))?;
-            Ok(changed(completed(merged, form.kind()), current))
+            Ok(changed(form.completed(merged), current))
         }
         MutationExpression::Patch(expression) => {
             let value = evaluated(&mut scope, expression, asker).await?;
             let patch = HookPatch::of(operations(&value)?).map_err(invalid)?;
             let patched = patched(&patch, current, form.kind())?;
-            Ok(patched.and_then(|patched| changed(completed(patched, form.kind()), current)))
+            Ok(patched.and_then(|patched| changed(form.completed(patched), current)))
         }
     }
 }
@@ -211,12 +211,4 @@ fn patched(
             HookPatchError::TooLarge(_) => Status::request_too_large_because(error),
         }))
     })
-}
-
-/// Applies the defaults of a kind to a mutated object (HK-70).
-fn completed(mut object: Object, kind: &ResourceDefinition) -> Object {
-    object.set_type(&kind.kind, &kind.api_version());
-    kind.fill_in(&mut object);
-    kind.canonicalize_with(&mut object, Empty::Forgotten);
-    object
 }

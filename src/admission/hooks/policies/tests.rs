@@ -8,9 +8,9 @@ use serde_json::{Map, Value as Json, json};
 
 use super::Policy;
 use super::metrics::ErrorType;
-use super::scope::Facts;
 use super::validation::{Annotation, Validated, validate};
 use crate::admission::hooks::answers::Asker;
+use crate::admission::hooks::scope::Facts;
 use crate::api::cel::values::authorizer::{Decision, Request};
 
 /// Allows the verb `get` on everything, and counts the questions.

@@ -3,13 +3,13 @@
 
 use std::time::{Duration, Instant};
 
+use super::ALL_COST_MAX;
 use super::compiled::Compiled;
 use super::definition::{Spec, Validation};
 use super::metrics::ErrorType;
-use super::scope::{Facts, Fault, OutOfBudget, Scope};
-use super::{ALL_COST_MAX, CONDITIONS_COST_MAX};
 use crate::admission::hooks::answers::Asker;
-use crate::admission::hooks::conditions::Met;
+use crate::admission::hooks::conditions::{self, Met};
+use crate::admission::hooks::scope::{Facts, Fault, OutOfBudget, Scope};
 use crate::admission::hooks::settings::FailurePolicy;
 use crate::api::cel::Value;
 
@@ -53,29 +53,6 @@ pub(super) struct Validated {
     pub annotations: Vec<Annotation>,
 }
 
-/// Evaluates the conditions of a policy.
-pub(super) async fn conditions(compiled: &Compiled, facts: Facts<'_>, asker: &dyn Asker) -> Met {
-    if compiled.conditions.is_empty() {
-        return Met::All;
-    }
-    let mut scope = Scope::new(compiled, facts, CONDITIONS_COST_MAX);
-    let mut is_met = true;
-    let mut failures = Vec::new();
-    for condition in &compiled.conditions {
-        match scope.evaluate(condition, asker).await {
-            Err(spent) => return Met::Failed(spent.to_string()),
-            Ok(Ok(value)) => is_met &= !matches!(value, Value::Bool(false)),
-            Ok(Err(fault)) => failures.push(fault.to_string()),
-        }
-    }
-    match (is_met, failures.len()) {
-        (false, _) => Met::NotAll,
-        (true, 0) => Met::All,
-        (true, 1) => Met::Failed(failures.concat()),
-        (true, _) => Met::Failed(format!("[{}]", failures.join(", "))),
-    }
-}
-
 /// Evaluates a policy over facts. `Ignore` drops what fails.
 pub(super) async fn validate(
     spec: &Spec,
@@ -95,12 +72,8 @@ pub(super) async fn validate(
         }],
         annotations: Vec::new(),
     };
-    // Conditions do not know the namespace (HK-84).
-    let of_conditions = Facts {
-        namespace: &serde_json::Value::Null,
-        ..facts.clone()
-    };
-    match conditions(compiled, of_conditions, asker).await {
+    let conditions = &compiled.conditions;
+    match conditions::evaluate(conditions, &compiled.variables, &facts, asker).await {
         Met::All => {}
         Met::NotAll => return Validated::default(),
         Met::Failed(_) if !is_denied => return Validated::default(),
@@ -145,7 +118,7 @@ impl<'k> Evaluation<'_, 'k> {
     }
 
     async fn decisions(&mut self) -> Result<Vec<Decision>, OutOfBudget> {
-        let mut scope = Scope::new(self.compiled, self.facts.clone(), ALL_COST_MAX);
+        let mut scope = Scope::new(&self.compiled.variables, self.facts.clone(), ALL_COST_MAX);
         let mut failed = Vec::new();
         for (place, expression) in self.compiled.validations.iter().enumerate() {
             let began = Instant::now();
@@ -155,7 +128,8 @@ impl<'k> Evaluation<'_, 'k> {
             }
         }
         let mut messages = Messages {
-            scope: Scope::new(self.compiled, self.silent(), scope.left()),
+            compiled: self.compiled,
+            scope: Scope::new(&self.compiled.variables, self.silent(), scope.left()),
             asker: self.asker,
         };
         let mut decisions = Vec::with_capacity(failed.len());
@@ -201,7 +175,7 @@ impl<'k> Evaluation<'_, 'k> {
         if self.compiled.annotations.is_empty() {
             return Ok(annotations);
         }
-        let mut scope = Scope::new(self.compiled, self.silent(), ALL_COST_MAX);
+        let mut scope = Scope::new(&self.compiled.variables, self.silent(), ALL_COST_MAX);
         let all = self.spec.audit_annotations.iter();
         for (annotation, expression) in all.zip(&self.compiled.annotations) {
             let failed = |message: String, error: ErrorType| match self.is_denied {
@@ -236,6 +210,7 @@ impl<'k> Evaluation<'_, 'k> {
 
 /// The messages of validations that do not hold. Those of others are not evaluated (D-116).
 struct Messages<'s, 'k, 'a> {
+    compiled: &'s Compiled,
     scope: Scope<'s, 'k>,
     asker: &'a dyn Asker,
 }
@@ -243,8 +218,7 @@ struct Messages<'s, 'k, 'a> {
 impl Messages<'_, '_, '_> {
     /// Returns the message of a validation (HK-53).
     async fn of(&mut self, place: usize, validation: &Validation) -> Result<String, OutOfBudget> {
-        let compiled = self.scope.compiled();
-        if let Some(Some(expression)) = compiled.messages.get(place) {
+        if let Some(Some(expression)) = self.compiled.messages.get(place) {
             let value = self.scope.evaluate(expression, self.asker).await?;
             if let Ok(Value::String(text)) = value {
                 let text = text.trim();

@@ -6,11 +6,10 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value as Json;
 
-use crate::admission::hooks::client::ReviewForm;
+use crate::admission::hooks::client::{ReviewForm, ReviewVersion};
 use crate::api::status::{Status, StatusCause, StatusDetails, StatusReason};
 use crate::api::text::quoting::go_quote;
 use crate::auth::documents::types;
-use crate::auth::webhook::ReviewVersion;
 use crate::schema::ObjectType;
 
 /// Returns the form of admission reviews in a version.

@@ -12,8 +12,9 @@ use super::metrics::{Called, ErrorType, Measured};
 use super::review::Facts;
 use super::{WebhookSources, metrics};
 use crate::admission::hooks::answers::{Answers, OfUser, resource_question};
-use crate::admission::hooks::client::PostError;
-use crate::admission::hooks::conditions::Met;
+use crate::admission::hooks::client::{PostError, ReviewVersion};
+use crate::admission::hooks::conditions::{self, Met};
+use crate::admission::hooks::expression::Variables;
 use crate::admission::hooks::settings::FailurePolicy;
 use crate::admission::hooks::shown::Form;
 use crate::admission::hooks::{Hooks, may_be_hooked};
@@ -21,7 +22,6 @@ use crate::admission::{Attributes, Operation};
 use crate::api::object::Object;
 use crate::api::status::Status;
 use crate::api::text::quoting::go_quote;
-use crate::auth::webhook::ReviewVersion;
 
 /// The webhooks of one plugin.
 pub(super) struct Asking {
@@ -123,13 +123,13 @@ impl Asking {
             return Ok(Some((facts, shown)));
         }
         let began = Clock::now();
-        let resource = resource_question(attributes);
         let asker = OfUser {
             authorizer: &*self.sources.authorizer,
             user: attributes.user,
         };
-        let known = facts.known(answers, &resource);
-        let met = conditions.evaluate(&known, &asker).await;
+        let of_conditions = facts.of_conditions(answers, resource_question(attributes));
+        let none = Variables::new();
+        let met = conditions::evaluate(conditions, &none, &of_conditions, &asker).await;
         let measured = self.measured(webhook, attributes);
         metrics::conditions(&measured, &met, began.elapsed());
         match met {

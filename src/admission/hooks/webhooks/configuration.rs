@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::admission::hooks::client::ClientConfig;
-use crate::admission::hooks::conditions::{ConditionText, Conditions};
+use crate::admission::hooks::conditions::{self, ConditionText};
+use crate::admission::hooks::expression::Expression;
 use crate::admission::hooks::matching::{HookSelectors, MatchPolicy, Rule};
 use crate::admission::hooks::settings::{FailurePolicy, ReinvocationPolicy};
 
@@ -46,7 +47,7 @@ pub struct Webhook {
     pub reinvocation_policy: ReinvocationPolicy,
     /// The compiled conditions, made at their first use.
     #[serde(skip)]
-    compiled: OnceLock<Conditions>,
+    compiled: OnceLock<Vec<Expression>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -80,8 +81,8 @@ impl Webhook {
     }
 
     /// Returns the conditions.
-    pub fn conditions(&self) -> &Conditions {
+    pub(super) fn conditions(&self) -> &[Expression] {
         self.compiled
-            .get_or_init(|| Conditions::compile(&self.match_conditions))
+            .get_or_init(|| conditions::compile(&self.match_conditions))
     }
 }

@@ -16,8 +16,6 @@ use crate::admission::hooks::shown::Form;
 use crate::admission::{Admitted, Attributes, MutatingPlugin, Plugin};
 use crate::api::object::Object;
 use crate::api::patch::{HookPatch, HookPatchError};
-use crate::api::resource::ResourceDefinition;
-use crate::api::schema::Empty;
 use crate::api::status::Status;
 use crate::api::text::quoting::go_quote;
 
@@ -156,7 +154,7 @@ impl MutatingWebhooks {
                 HookPatchError::TooLarge(_) => Status::request_too_large_because(error),
             })
         })?;
-        let completed = completed(patched, kind);
+        let completed = form.completed(patched);
         Ok((completed != sent).then_some(completed))
     }
 }
@@ -167,14 +165,6 @@ enum Asked {
     No,
     Unchanged,
     Changed,
-}
-
-/// Applies the defaults of a kind to a patched object, which is complete at once (HK-26).
-fn completed(mut object: Object, kind: &ResourceDefinition) -> Object {
-    object.set_type(&kind.kind, &kind.api_version());
-    kind.fill_in(&mut object);
-    kind.canonicalize_with(&mut object, Empty::Forgotten);
-    object
 }
 
 /// The end of the names of annotations about a call (HK-97).

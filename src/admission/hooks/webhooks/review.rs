@@ -8,12 +8,12 @@ use serde_json::{Map, Value as Json, json};
 use super::answer::form;
 use crate::admission::Attributes;
 use crate::admission::hooks::answers::Answers;
-use crate::admission::hooks::conditions::Known;
+use crate::admission::hooks::client::ReviewVersion;
 use crate::admission::hooks::request::request;
+use crate::admission::hooks::scope;
 use crate::admission::hooks::shown::Form;
 use crate::api::cel::values::authorizer::Request;
 use crate::api::object::Object;
-use crate::auth::webhook::ReviewVersion;
 
 /// The facts of a request in the form in which a webhook sees them.
 pub struct Facts {
@@ -34,18 +34,19 @@ impl Facts {
         }
     }
 
-    /// Returns the values that conditions know.
-    pub(super) fn known<'k>(
-        &'k self,
-        answers: &'k Arc<Answers>,
-        resource: &'k Request,
-    ) -> Known<'k> {
-        Known {
-            object: &self.object,
-            old_object: &self.old_object,
+    /// Returns the facts for conditions.
+    pub(super) fn of_conditions(
+        &self,
+        answers: &Arc<Answers>,
+        resource: Request,
+    ) -> scope::Facts<'_> {
+        scope::Facts {
+            object: self.object.as_object(),
+            old_object: self.old_object.as_object(),
             request: &self.request,
-            answers,
-            resource,
+            namespace: &Json::Null,
+            params: &Json::Null,
+            permissions: Some((Arc::clone(answers), resource)),
         }
     }
 

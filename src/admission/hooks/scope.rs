@@ -7,19 +7,21 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
-use super::COST_MAX;
-use super::compiled::{Compiled, Expression};
-use crate::admission::hooks::answers::{Answers, Asker};
+use super::answers::{Answers, Asker};
+use super::expression::{Expression, Variables};
 use crate::api::cel::values::authorizer::{Authorized, Request};
 use crate::api::cel::{Evaluated, Failure, Outcome, Value, Work};
 use crate::api::text::quoting::go_quote;
+
+/// The most that one expression may cost (HK-90).
+const COST_MAX: u64 = 1_000_000;
 
 /// The most variables that need each other, one inside of the other (D-115).
 const MAX_NESTED: usize = 200;
 
 /// The values that expressions know.
 #[derive(Clone)]
-pub(super) struct Facts<'k> {
+pub(in crate::admission::hooks) struct Facts<'k> {
     pub object: Option<&'k Map<String, Json>>,
     pub old_object: Option<&'k Map<String, Json>>,
     pub request: &'k Json,
@@ -61,11 +63,11 @@ impl<'k> Facts<'k> {
 #[error(
     "validation failed due to running out of cost budget, no further validation rules will be run"
 )]
-pub(super) struct OutOfBudget;
+pub(in crate::admission::hooks) struct OutOfBudget;
 
 /// The reason why an expression has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(in crate::admission::hooks) enum Fault {
     /// It has no program.
     Compile(String),
     /// Its evaluation failed.
@@ -79,9 +81,9 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// An evaluation of expressions of a policy over facts.
-pub(super) struct Scope<'s, 'k> {
-    compiled: &'s Compiled,
+/// An evaluation of expressions of a hook over facts.
+pub(in crate::admission::hooks) struct Scope<'s, 'k> {
+    declared: &'s Variables,
     facts: Facts<'k>,
     /// The cost of all expressions that is left.
     left: u64,
@@ -95,9 +97,13 @@ pub(super) struct Scope<'s, 'k> {
 
 impl<'s, 'k> Scope<'s, 'k> {
     /// Creates an evaluation that may cost so much.
-    pub(super) fn new(compiled: &'s Compiled, facts: Facts<'k>, limit: u64) -> Scope<'s, 'k> {
+    pub(in crate::admission::hooks) fn new(
+        declared: &'s Variables,
+        facts: Facts<'k>,
+        limit: u64,
+    ) -> Scope<'s, 'k> {
         Scope {
-            compiled,
+            declared,
             facts,
             left: limit,
             work: Work::default(),
@@ -107,13 +113,8 @@ impl<'s, 'k> Scope<'s, 'k> {
         }
     }
 
-    /// Returns the policy's expressions.
-    pub(super) fn compiled(&self) -> &'s Compiled {
-        self.compiled
-    }
-
     /// Returns the cost that is left.
-    pub(super) fn left(&self) -> u64 {
+    pub(in crate::admission::hooks) fn left(&self) -> u64 {
         self.left
     }
 
@@ -121,7 +122,7 @@ impl<'s, 'k> Scope<'s, 'k> {
     ///
     /// # Errors
     /// The budget of the evaluation is spent.
-    pub(super) async fn evaluate(
+    pub(in crate::admission::hooks) async fn evaluate(
         &mut self,
         expression: &Expression,
         asker: &dyn Asker,
@@ -163,7 +164,7 @@ impl<'s, 'k> Scope<'s, 'k> {
     }
 
     fn variable(&self, name: &str) -> Option<Outcome<Value<'k>>> {
-        let (name, expression) = self.compiled.variables.get_key_value(name)?;
+        let (name, expression) = self.declared.get_key_value(name)?;
         if let Some(known) = self.variables.borrow().get(&**name) {
             return Some(known.clone());
         }
