@@ -16,7 +16,10 @@ const KEPT_MAX: usize = 4096;
 
 /// The hooks of each kind of request that was seen. `G` identifies a state of the configurations.
 #[derive(Debug)]
-pub(super) struct ByRequest<G, V>(RwLock<HashMap<String, (G, Arc<[V]>)>>);
+pub(super) struct ByRequest<G, V>(RwLock<HashMap<String, Found<G, V>>>);
+
+/// Hooks, and the state of the configurations in which they were found.
+type Found<G, V> = (G, Arc<[V]>);
 
 impl<G, V> Default for ByRequest<G, V> {
     fn default() -> ByRequest<G, V> {

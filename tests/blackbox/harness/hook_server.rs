@@ -22,12 +22,11 @@ use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
+
+use super::webhook::acceptor;
 
 type Body = BoxBody<Bytes, std::io::Error>;
 
@@ -183,17 +182,6 @@ impl HookServer {
             _ => panic!("no such request: {request}"),
         }
     }
-}
-
-fn acceptor(certificate: &CertificateDer<'static>, key: &KeyPair) -> TlsAcceptor {
-    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.clone()], key)
-        .unwrap();
-    TlsAcceptor::from(Arc::new(config))
 }
 
 async fn serve(listener: TcpListener, tls: TlsAcceptor, memory: Arc<Mutex<Memory>>) {

@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -114,14 +114,7 @@ impl Webhook {
         let key = KeyPair::generate().unwrap();
         let parameters = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
         let certificate = parameters.self_signed(&key).unwrap();
-        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .unwrap();
-        let tls = TlsAcceptor::from(Arc::new(config));
+        let tls = acceptor(certificate.der(), &key);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -174,6 +167,18 @@ async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<()> {
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
     Some(())
+}
+
+/// Returns the TLS side of a server with this certificate and key.
+pub(super) fn acceptor(certificate: &CertificateDer<'static>, key: &KeyPair) -> TlsAcceptor {
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key)
+        .unwrap();
+    TlsAcceptor::from(Arc::new(config))
 }
 
 async fn answered(
