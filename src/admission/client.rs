@@ -23,6 +23,12 @@ pub trait ResourceClient: Send + Sync + 'static {
         name: &'c str,
     ) -> Answering<'c, Option<Object>>;
 
+    /// Returns the version of the object that [`ResourceClient::get`] would return, if it is known
+    /// without waiting.
+    fn known_version(&self, _namespace: Option<&str>, _name: &str) -> Option<u64> {
+        None
+    }
+
     /// Returns the objects in a namespace, or all, sorted by name. They come from the cache. If it
     /// has none, the store is read, at most once in 30 seconds for each namespace.
     ///

@@ -131,6 +131,10 @@ impl ResourceClient for AdmissionClient {
         .boxed()
     }
 
+    fn known_version(&self, namespace: Option<&str>, name: &str) -> Option<u64> {
+        self.store.known_version(NamespacedName { namespace, name })
+    }
+
     fn list<'c>(&'c self, namespace: Option<&'c str>) -> Answering<'c, Vec<Object>> {
         async move {
             if self.store.is_known_empty(namespace) {

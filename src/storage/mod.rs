@@ -432,6 +432,11 @@ pub trait Storage: Send + Sync + 'static {
         None
     }
 
+    /// Returns the revision of the object that a read would find, if it is known without waiting.
+    fn known_revision(&self, _key: &str) -> Option<Revision> {
+        None
+    }
+
     /// Returns the size of the object's JSON, or 0 if it cannot be known without waiting. It only
     /// decides on which thread the work is done.
     fn held_bytes(&self, _key: &str) -> usize {

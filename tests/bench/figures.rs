@@ -23,6 +23,7 @@ mod fanout;
 #[allow(dead_code, unused_imports)]
 #[path = "../blackbox/harness/mod.rs"]
 mod harness;
+mod hooks;
 mod hostile;
 mod lists;
 mod load;
@@ -56,7 +57,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 32] = [
+const PARTS: [&str; 33] = [
     "size",
     "startup",
     "startup-full",
@@ -73,6 +74,7 @@ const PARTS: [&str; 32] = [
     "decisions",
     "accounts",
     "roles",
+    "hooks",
     "protobuf",
     "resume",
     "drain",
@@ -110,6 +112,7 @@ cargo bench [-- PART...]      all parts, or these:
   decisions        RBAC among 10,000 bindings: first and repeated decisions of service accounts
   accounts         reads and 50,000 watches (or BENCH_WATCHES) of service accounts and of the admin
   roles            starts with and without the roles and bindings of Kubernetes
+  hooks            creates with webhooks and admission policies, and without
   protobuf         5,000 watchers of protobuf and 5,000 of JSON, in turns
   resume           5,000 watches of quiet resources resumed after kill -9, with writes to another
   drain            20,000 watches over HTTP/2 when the daemon stops
@@ -318,6 +321,9 @@ async fn measure(wants: impl Fn(&str) -> bool) {
     }
     if wants("roles") {
         roles::measure().await;
+    }
+    if wants("hooks") {
+        hooks::measure().await;
     }
     if wants("transcoding") {
         protobuf::transcoding().await;

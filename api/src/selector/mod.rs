@@ -11,6 +11,7 @@ mod requirements;
 
 use actors::object::CachedObject;
 use actors::watch::Predicate;
+use serde_json::Value;
 
 use crate::resource::ResourceDefinition;
 use fields::{FieldRequirement, Target};
@@ -51,6 +52,24 @@ impl Selection {
         let labels = labels::parse(labels).map_err(SelectorError::Invalid)?;
         let fields = fields::parse(fields, definition).map_err(SelectorError::Invalid)?;
         Ok(Selection::of(labels, fields))
+    }
+
+    /// Parses a label selector alone. An empty text selects everything.
+    ///
+    /// # Errors
+    /// The text is not a selector.
+    pub fn of_labels(text: &str) -> Result<Selection, SelectorError> {
+        let labels = labels::parse(text).map_err(SelectorError::Invalid)?;
+        Ok(Selection::of(labels, Vec::new()))
+    }
+
+    /// Returns whether labels satisfy the label selector. `labels` is the `metadata.labels` of an
+    /// object, if it has any.
+    pub fn selects_labels(&self, labels: Option<&Value>) -> bool {
+        let value = |key: &str| labels?.get(key)?.as_str();
+        let text = &self.identity;
+        let mut requirements = self.labels.iter();
+        requirements.all(|one| one.selects(text, value(one.key(text))))
     }
 
     /// Returns whether a text is a valid label selector.

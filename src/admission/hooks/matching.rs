@@ -1,16 +1,18 @@
-//! Which requests the rules and selectors of a hook are for (HK-7 to HK-12). Pure, except that the
-//! labels of a namespace are read.
+//! Which requests the rules and selectors of a hook are for (HK-7 to HK-12). Pure.
 
-use serde::Deserialize;
+use std::sync::Arc;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value as Json;
 
-use super::super::client::ResourceClient;
 use super::shown::{AskedIn, Form};
 use super::{namespace_of, operation_name};
 use crate::admission::{Attributes, Operation};
 use crate::api::field::Field;
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
+use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::kinds::validation::selectors;
 
@@ -129,22 +131,68 @@ pub fn asked_in(
     })
 }
 
-/// The selectors of a hook, as JSON. An absent or empty one selects everything.
+/// The version in which a hook is asked, as a place among the versions of the resource. Unlike
+/// [`AskedIn`] it can be kept for later requests.
+#[derive(Clone, Copy, Debug)]
+pub struct AskedAt(Option<usize>);
+
+impl AskedAt {
+    /// Returns the place of a version that [`asked_in`] has found for a request.
+    pub fn of(asked: &AskedIn, attributes: &Attributes<'_>) -> AskedAt {
+        let AskedIn::Other(version) = asked else {
+            return AskedAt(None);
+        };
+        let mut versions = attributes.versions.iter();
+        // linear: a resource has a few versions.
+        AskedAt(versions.position(|one| Arc::ptr_eq(one, version)))
+    }
+
+    /// Returns the version for a request of the same kind.
+    pub fn in_request(self, attributes: &Attributes<'_>) -> AskedIn {
+        let version = self.0.and_then(|place| attributes.versions.get(place));
+        version.cloned().map_or(AskedIn::Request, AskedIn::Other)
+    }
+}
+
+/// The selectors of a hook. An absent or empty one selects everything.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HookSelectors {
     /// Selects namespaces.
-    pub namespace_selector: Json,
+    #[serde(deserialize_with = "compiled")]
+    pub namespace_selector: Selection,
     /// Selects objects.
-    pub object_selector: Json,
+    #[serde(deserialize_with = "compiled")]
+    pub object_selector: Selection,
+}
+
+/// Compiles the JSON of a selector, which was stored valid.
+fn compiled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Selection, D::Error> {
+    let json = Json::deserialize(deserializer)?;
+    let text = selectors::requirements_text(&Field::named("selector", Some(&json)));
+    Selection::of_labels(&text).map_err(D::Error::custom)
 }
 
 impl HookSelectors {
+    /// Returns whether a request is selected. `object` is its object, and `form` shows it to the
+    /// hook.
+    ///
+    /// # Errors
+    /// The object is selected, and the labels of its namespace are not known.
+    pub fn select(
+        &self,
+        form: &Form<'_>,
+        object: Option<&Object>,
+        namespace: &RequestNamespace,
+    ) -> Result<bool, Box<Status>> {
+        Ok(self.select_object(form, object) && self.select_namespace(namespace, object)?)
+    }
+
     /// Returns whether the object of a request is selected, as it is or as it was (HK-12). The
     /// objects are those of the request; `form` shows them as Scales, say, which have no labels.
-    pub fn select_object(&self, form: &Form<'_>, object: Option<&Object>) -> bool {
-        let selector = Field::named("objectSelector", Some(&self.object_selector));
-        if selectors::is_empty(&selector) {
+    fn select_object(&self, form: &Form<'_>, object: Option<&Object>) -> bool {
+        let selector = &self.object_selector;
+        if selector.is_empty() {
             return true;
         }
         let selects = |object: &Object| {
@@ -152,48 +200,54 @@ impl HookSelectors {
             let metadata = object.0.get("metadata").filter(|found| found.is_object());
             metadata.is_some_and(|metadata| {
                 let labels = metadata.get("labels").filter(|_| !form.is_scale());
-                selects(&selector, labels)
+                selector.selects_labels(labels)
             })
         };
         object.is_some_and(selects) || form.old_object().is_some_and(selects)
     }
 
-    /// Returns whether the namespace of a request is selected. Objects of the cluster that are not
-    /// namespaces always are (HK-11).
-    ///
-    /// # Errors
-    /// 404 for an absent namespace, 500 if it can't be read.
-    pub async fn select_namespace(
+    fn select_namespace(
         &self,
-        attributes: &Attributes<'_>,
+        namespace: &RequestNamespace,
         object: Option<&Object>,
-        namespaces: &dyn ResourceClient,
     ) -> Result<bool, Box<Status>> {
-        let selector = Field::named("namespaceSelector", Some(&self.namespace_selector));
-        let is_namespace = attributes.definition.is("", "namespaces");
-        if selectors::is_empty(&selector) || !is_namespace && attributes.namespace.is_none() {
-            return Ok(true);
-        }
-        let is_written = matches!(
-            attributes.operation,
-            Operation::Create(_) | Operation::Update(_)
-        );
-        if is_namespace && is_written && attributes.subresource.is_none() {
-            let labels = object.and_then(|object| object.metadata()?.get("labels"));
-            return Ok(selects(&selector, labels));
-        }
-        let name = namespace_of(attributes);
-        match namespaces.get(None, name).await {
-            Ok(Some(namespace)) => {
-                let labels = namespace.metadata().and_then(|found| found.get("labels"));
-                Ok(selects(&selector, labels))
+        let selector = &self.namespace_selector;
+        match namespace {
+            _ if selector.is_empty() => Ok(true),
+            RequestNamespace::Settled => Ok(true),
+            RequestNamespace::Written => {
+                let labels = object.and_then(|object| object.metadata()?.get("labels"));
+                Ok(selector.selects_labels(labels))
             }
-            Ok(None) => Err(Box::new(Status::namespace_not_found(name))),
-            Err(status) => Err(Box::new(Status::internal(&status.message))),
+            RequestNamespace::Unknown(status) => Err(status.clone()),
         }
     }
 }
 
-fn selects(selector: &Field<'_>, labels: Option<&Json>) -> bool {
-    selectors::selects(selector, &Field::named("labels", labels))
+/// The labels by which selectors select the namespace of a request (HK-11).
+#[derive(Debug)]
+pub enum RequestNamespace {
+    /// All hooks that are left select it: they were asked, or the request has no namespace.
+    Settled,
+    /// The request writes the namespace itself, whose object has the labels.
+    Written,
+    /// The namespace is absent (404), or can't be read (500).
+    Unknown(Box<Status>),
+}
+
+/// Returns the name of the stored namespace by whose labels a request is selected, or how it is
+/// selected otherwise (HK-11).
+pub fn selected_namespace<'a>(attributes: &'a Attributes<'_>) -> Result<&'a str, RequestNamespace> {
+    let is_namespace = attributes.definition.is("", "namespaces");
+    if !is_namespace && attributes.namespace.is_none() {
+        return Err(RequestNamespace::Settled);
+    }
+    let is_written = matches!(
+        attributes.operation,
+        Operation::Create(_) | Operation::Update(_)
+    );
+    if is_namespace && is_written && attributes.subresource.is_none() {
+        return Err(RequestNamespace::Written);
+    }
+    Ok(namespace_of(attributes))
 }

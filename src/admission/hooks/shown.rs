@@ -38,6 +38,11 @@ impl<'f> Form<'f> {
         }
     }
 
+    /// Returns the request.
+    pub fn attributes(&self) -> &'f Attributes<'f> {
+        self.attributes
+    }
+
     /// Returns the version of the resource.
     pub fn resource(&self) -> &'f ResourceDefinition {
         self.version

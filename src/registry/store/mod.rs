@@ -206,6 +206,12 @@ impl RegistryStore {
         key.map_or(0, |key| self.storage().held_bytes(&key))
     }
 
+    /// Returns the version of the object that a read would find, if it is known without waiting.
+    pub(super) fn known_version(&self, at: NamespacedName<'_>) -> Option<u64> {
+        let key = self.key(at).ok()?;
+        Some(self.storage().known_revision(&key)?.0)
+    }
+
     /// Returns the storage for the writes of a request.
     fn target(&self, dry_run: bool) -> &Arc<dyn Storage> {
         match dry_run {

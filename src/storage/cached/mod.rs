@@ -284,6 +284,12 @@ impl Cached {
         !self.can_catch_up() && shows.is_none_or(|shows| shows < wanted)
     }
 
+    /// Returns whether a snapshot has each write that was acknowledged. The engine is one that is
+    /// always fresh, and so knows them.
+    fn has_all_acknowledged(&self, snapshot: &Snapshot) -> bool {
+        snapshot.revision >= self.store.engine.known(self.prefix()).prefix_revision
+    }
+
     /// The object as the cache has it, for a write to start from (ST-44, ST-63).
     fn suggestion(&self, key: &str) -> Option<Arc<CachedObject>> {
         let key = self.store.keys.object(key).ok()?;
@@ -519,17 +525,24 @@ impl Storage for Cached {
         let Some(snapshot) = self.current().filter(|_| self.is_always_fresh()) else {
             return self.is_still_empty();
         };
-        // Such an engine knows each write that was acknowledged.
-        let position = self.store.engine.known(self.prefix());
         let has_none = || {
             let prefix = self.store.keys.below(prefix);
             prefix.is_ok_and(|prefix| snapshot.stored_below(&prefix) == 0)
         };
-        snapshot.revision >= position.prefix_revision && (snapshot.stored() == 0 || has_none())
+        self.has_all_acknowledged(&snapshot) && (snapshot.stored() == 0 || has_none())
     }
 
     fn is_always_fresh(&self) -> bool {
         self.store.engine.feed_progress() == FeedProgress::Immediate
+    }
+
+    fn known_revision(&self, key: &str) -> Option<Revision> {
+        let snapshot = self.current()?;
+        if self.is_always_fresh() && !self.has_all_acknowledged(&snapshot) {
+            return None;
+        }
+        let key = self.store.keys.object(key).ok()?;
+        snapshot.get(&key).map(|object| object.revision)
     }
 
     fn held_bytes(&self, key: &str) -> usize {

@@ -170,7 +170,7 @@ async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<()> {
 }
 
 /// Returns the TLS side of a server with this certificate and key.
-pub(super) fn acceptor(certificate: &CertificateDer<'static>, key: &KeyPair) -> TlsAcceptor {
+pub fn acceptor(certificate: &CertificateDer<'static>, key: &KeyPair) -> TlsAcceptor {
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()

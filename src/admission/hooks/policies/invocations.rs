@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::Value as Json;
+
 use super::definition::{Binding, MatchResources};
 use super::policy::Policy;
 use super::{PolicySources, may_have_policies};
 use crate::admission::Attributes;
-use crate::admission::client::ResourceClient;
 use crate::admission::hooks::Hooks;
-use crate::admission::hooks::by_request::ByRequest;
-use crate::admission::hooks::matching::{MatchPolicy, Rule, asked_in};
+use crate::admission::hooks::by_request::{self, ByRequest, Candidates};
+use crate::admission::hooks::matching::{AskedAt, RequestNamespace, Rule, asked_in};
 use crate::admission::hooks::shown::{AskedIn, Form};
 use crate::api::object::Object;
 use crate::api::status::Status;
@@ -21,6 +22,7 @@ pub(super) struct Candidate {
     pub name: Arc<str>,
     pub policy: Arc<Policy>,
     pub bindings: Bindings,
+    asked: Asked,
 }
 
 /// The bindings of a policy with their names.
@@ -59,11 +61,13 @@ impl Policies {
         let Some((policies, bindings)) = known else {
             return true;
         };
-        let candidates = self.of(&policies, &bindings, attributes);
+        let state = (policies.generation, bindings.generation);
+        let find = || found(&policies, &bindings, attributes);
+        let candidates = self.kept.by_rules(state, attributes, find);
         candidates.iter().any(|one| one.policy.compiled().asks)
     }
 
-    /// Returns the policies whose rules may be for a request, in the order of their names.
+    /// Returns the policies that may be for a request, in the order of their names.
     ///
     /// # Errors
     /// 403 if the configurations are not known yet.
@@ -71,30 +75,24 @@ impl Policies {
         &self,
         attributes: &Attributes<'_>,
         object: Option<&Object>,
-    ) -> Result<Arc<[Candidate]>, Box<Status>> {
+    ) -> Result<Candidates<Candidate>, Box<Status>> {
         let PolicySources {
             policies, bindings, ..
         } = &self.sources;
-        if let Some((policies, bindings)) = policies.newest().zip(bindings.newest()) {
-            return Ok(self.of(&policies, &bindings, attributes));
+        let newest = || policies.newest().zip(bindings.newest());
+        let mut known = newest();
+        if known.is_none() {
+            policies.filled().await;
+            bindings.filled().await;
+            known = newest();
         }
-        policies.filled().await;
-        bindings.filled().await;
-        match policies.newest().zip(bindings.newest()) {
-            Some((policies, bindings)) => Ok(self.of(&policies, &bindings, attributes)),
-            None => Err(attributes.forbidden(object, "not yet ready to handle request")),
-        }
-    }
-
-    fn of(
-        &self,
-        policies: &Hooks<Policy>,
-        bindings: &Hooks<Binding>,
-        attributes: &Attributes<'_>,
-    ) -> Arc<[Candidate]> {
+        let Some((policies, bindings)) = known else {
+            return Err(attributes.forbidden(object, "not yet ready to handle request"));
+        };
         let state = (policies.generation, bindings.generation);
-        self.kept
-            .get_or_find(state, attributes, || found(policies, bindings, attributes))
+        let namespaces = &*self.sources.namespaces;
+        let find = || found(&policies, &bindings, attributes);
+        Ok(self.kept.of(state, attributes, namespaces, find).await)
     }
 }
 
@@ -110,63 +108,138 @@ fn found(
     }
     let mut candidates = Vec::new();
     for (name, policy) in &policies.by_name {
-        let constraints = &policy.spec.match_constraints;
-        if let Some(bindings) = by_policy.remove(&**name)
-            && may_match(
-                &constraints.resource_rules,
-                constraints.match_policy,
-                attributes,
-            )
-        {
+        let Some(asked) = Asked::about(&policy.spec.match_constraints, attributes) else {
+            continue;
+        };
+        if let Some(bindings) = by_policy.remove(&**name) {
             candidates.push(Candidate {
                 name: Arc::from(&**name),
                 policy: Arc::clone(policy),
                 bindings,
+                asked,
             });
         }
     }
     candidates
 }
 
-/// Returns whether rules match a request whatever the name of its object is.
-fn may_match(rules: &[Rule], policy: MatchPolicy, attributes: &Attributes<'_>) -> bool {
-    let rules = rules.iter().map(|rule| Rule {
-        resource_names: Vec::new(),
-        ..rule.clone()
-    });
-    let rules: Vec<Rule> = rules.collect();
-    asked_in(&rules, policy, attributes).is_some()
+/// The version in which a policy is asked about requests of one kind.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    At(AskedAt),
+    /// The rules look at the name of the object.
+    ByName,
 }
 
-/// Returns in which version a policy or a binding is asked about a request, or `None` if it is not
-/// for the request (HK-52).
-///
-/// # Errors
-/// The namespace of the request can't be read.
-pub(super) async fn matched(
-    resources: &MatchResources,
-    attributes: &Attributes<'_>,
-    object: Option<&Object>,
-    namespaces: &dyn ResourceClient,
-) -> Result<Option<AskedIn>, Box<Status>> {
-    let MatchResources {
-        selectors,
-        resource_rules,
-        exclude_resource_rules,
-        match_policy,
-    } = resources;
-    if asked_in(exclude_resource_rules, *match_policy, attributes).is_some() {
-        return Ok(None);
+impl Asked {
+    /// Returns the version for a request, or `None` if rules are for no request of its kind.
+    fn about(resources: &MatchResources, attributes: &Attributes<'_>) -> Option<Asked> {
+        if !resources.look_at_names() {
+            let asked = resources.asked_in(attributes)?;
+            return Some(Asked::At(AskedAt::of(&asked, attributes)));
+        }
+        let rules = resources.resource_rules.iter().map(|rule| Rule {
+            resource_names: Vec::new(),
+            ..rule.clone()
+        });
+        let rules: Vec<Rule> = rules.collect();
+        asked_in(&rules, resources.match_policy, attributes).map(|_| Asked::ByName)
     }
-    let asked = match resource_rules.is_empty() {
-        true => Some(AskedIn::Request),
-        false => asked_in(resource_rules, *match_policy, attributes),
-    };
-    let own = AskedIn::Request;
-    let form = Form::new(attributes, &own);
-    let Some(asked) = asked.filter(|_| selectors.select_object(&form, object)) else {
-        return Ok(None);
-    };
-    let selecting = selectors.select_namespace(attributes, object, namespaces);
-    Ok(selecting.await?.then_some(asked))
+}
+
+impl Candidate {
+    /// Returns in which version the policy is asked about a request, or `None` if it is not for the
+    /// request (HK-52).
+    ///
+    /// # Errors
+    /// The labels of the namespace are not known.
+    pub(super) fn matched(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Object>,
+        namespace: &RequestNamespace,
+    ) -> Result<Option<AskedIn>, Box<Status>> {
+        let resources = &self.policy.spec.match_constraints;
+        let asked = match self.asked {
+            Asked::At(place) => Some(place.in_request(attributes)),
+            Asked::ByName => resources.asked_in(attributes),
+        };
+        let is_selected = resources.select(attributes, object, namespace);
+        asked.map_or(Ok(None), |asked| Ok(is_selected?.then_some(asked)))
+    }
+}
+
+impl by_request::Candidate for Candidate {
+    fn selects_namespaces(&self) -> bool {
+        let bindings = self.bindings.iter();
+        let of_bindings = bindings.filter_map(|(_, binding)| binding.spec.match_resources.as_ref());
+        let mut all = of_bindings.chain([&self.policy.spec.match_constraints]);
+        // linear: a policy has a few bindings.
+        all.any(|resources| !resources.selectors.namespace_selector.is_empty())
+    }
+
+    fn in_namespace(&self, labels: Option<&Json>) -> Option<Candidate> {
+        let is_for = |resources: &MatchResources| {
+            let selector = &resources.selectors.namespace_selector;
+            selector.selects_labels(labels)
+        };
+        let spec = &self.policy.spec;
+        if !is_for(&spec.match_constraints) {
+            return None;
+        }
+        let mut candidate = self.clone();
+        candidate
+            .bindings
+            .retain(|(_, binding)| binding.spec.match_resources.as_ref().is_none_or(is_for));
+        // An unknown kind of parameters is an error without bindings, too.
+        (!candidate.bindings.is_empty() || spec.param_kind.is_some()).then_some(candidate)
+    }
+}
+
+impl MatchResources {
+    /// Returns whether the rules look at the names of objects.
+    fn look_at_names(&self) -> bool {
+        let mut rules = self
+            .resource_rules
+            .iter()
+            .chain(&self.exclude_resource_rules);
+        // linear: the rules of one policy.
+        rules.any(|rule| !rule.resource_names.is_empty())
+    }
+
+    /// Returns in which version the rules are for a request.
+    fn asked_in(&self, attributes: &Attributes<'_>) -> Option<AskedIn> {
+        let excluded = &self.exclude_resource_rules;
+        if asked_in(excluded, self.match_policy, attributes).is_some() {
+            return None;
+        }
+        match self.resource_rules.is_empty() {
+            true => Some(AskedIn::Request),
+            false => asked_in(&self.resource_rules, self.match_policy, attributes),
+        }
+    }
+
+    fn select(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Object>,
+        namespace: &RequestNamespace,
+    ) -> Result<bool, Box<Status>> {
+        let own = AskedIn::Request;
+        let form = Form::new(attributes, &own);
+        self.selectors.select(&form, object, namespace)
+    }
+
+    /// Returns whether a binding with these resources is for a request that its policy is for.
+    ///
+    /// # Errors
+    /// The labels of the namespace are not known.
+    pub(super) fn are_for(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Object>,
+        namespace: &RequestNamespace,
+    ) -> Result<bool, Box<Status>> {
+        Ok(self.asked_in(attributes).is_some() && self.select(attributes, object, namespace)?)
+    }
 }

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use serde_json::Value as Json;
 
 use super::facts::{Common, document};
-use super::invocations::{Candidate, Policies, matched};
+use super::invocations::{Candidate, Policies};
 use super::metrics::{Checked, ErrorType, MUTATING};
 use super::mutation::{Failed, mutate};
 use super::params;
@@ -14,6 +14,7 @@ use super::refusal::{PolicyError, failed};
 use super::{PolicySources, has_object};
 use crate::admission::hooks::answers::OfUser;
 use crate::admission::hooks::conditions::{self, Met};
+use crate::admission::hooks::matching::RequestNamespace;
 use crate::admission::hooks::namespace_of;
 use crate::admission::hooks::request::request;
 use crate::admission::hooks::settings::{FailurePolicy, ReinvocationPolicy};
@@ -71,13 +72,14 @@ impl MutatingPolicies {
         object: &mut Object,
     ) -> Result<(), Box<Status>> {
         let candidates = self.0.candidates(attributes, Some(object)).await?;
-        if candidates.is_empty() {
+        if candidates.list.is_empty() {
             return Ok(());
         }
         let mut errors = Vec::new();
         let mut invocations = Vec::new();
-        for candidate in &*candidates {
-            let found = self.invocations(attributes, object, candidate, &mut errors);
+        for candidate in &*candidates.list {
+            let namespace = &candidates.namespace;
+            let found = self.invocations(attributes, object, namespace, candidate, &mut errors);
             invocations.extend(found.await);
         }
         if attributes.rounds.is_again() {
@@ -119,6 +121,7 @@ impl MutatingPolicies {
         &self,
         attributes: &Attributes<'_>,
         object: &Object,
+        namespace: &RequestNamespace,
         candidate: &'i Candidate,
         errors: &mut Vec<PolicyError>,
     ) -> Vec<Invocation<'i>> {
@@ -145,9 +148,8 @@ impl MutatingPolicies {
             });
         };
         let mut invocations = Vec::new();
-        let (namespaces, object) = (&*self.0.sources.namespaces, Some(object));
-        let asked_in = match matched(&spec.match_constraints, attributes, object, namespaces).await
-        {
+        let object = Some(object);
+        let asked_in = match candidate.matched(attributes, object, namespace) {
             Ok(Some(asked_in)) => asked_in,
             Ok(None) => return invocations,
             Err(status) => {
@@ -165,9 +167,9 @@ impl MutatingPolicies {
         };
         for (name, binding) in &candidate.bindings {
             if let Some(resources) = &binding.spec.match_resources {
-                match matched(resources, attributes, object, namespaces).await {
-                    Ok(Some(_)) => {}
-                    Ok(None) => continue,
+                match resources.are_for(attributes, object, namespace) {
+                    Ok(true) => {}
+                    Ok(false) => continue,
                     Err(status) => {
                         misconfigured(Some(name), &status.message);
                         continue;

@@ -8,13 +8,14 @@ use serde::Serialize;
 
 use super::definition::{BindingSpec, ValidationAction};
 use super::facts::{Common, Forms};
-use super::invocations::{Candidate, Policies, matched};
+use super::invocations::{Candidate, Policies};
 use super::metrics::{self, Checked, VALIDATING};
 use super::params::{self, ParamObjects};
 use super::refusal::Refusal;
 use super::validation::{Annotation, Decision, Validated, validate};
 use super::{Binding, PolicySources};
 use crate::admission::hooks::answers::OfUser;
+use crate::admission::hooks::matching::RequestNamespace;
 use crate::admission::hooks::namespace_of;
 use crate::admission::hooks::settings::FailurePolicy;
 use crate::admission::hooks::shown::AskedIn;
@@ -44,13 +45,14 @@ impl ValidatingPolicies {
         object: Option<&Object>,
     ) -> Result<(), Box<Status>> {
         let candidates = self.0.candidates(attributes, object).await?;
-        if candidates.is_empty() {
+        if candidates.list.is_empty() {
             return Ok(());
         }
         let mut check = Check {
             sources: &self.0.sources,
             attributes,
             object,
+            namespace: &candidates.namespace,
             forms: Forms::new(attributes, object),
             common: Common::new(attributes),
             asker: OfUser {
@@ -60,7 +62,7 @@ impl ValidatingPolicies {
             refusal: None,
             has_noted: false,
         };
-        for candidate in &*candidates {
+        for candidate in &*candidates.list {
             check.policy(candidate).await?;
         }
         match check.refusal {
@@ -75,6 +77,7 @@ struct Check<'a> {
     sources: &'a PolicySources,
     attributes: &'a Attributes<'a>,
     object: Option<&'a Object>,
+    namespace: &'a RequestNamespace,
     forms: Forms<'a>,
     common: Common,
     asker: OfUser<'a>,
@@ -90,14 +93,8 @@ type Values = BTreeMap<String, Vec<String>>;
 impl<'a> Check<'a> {
     async fn policy(&mut self, candidate: &Candidate) -> Result<(), Box<Status>> {
         let spec = &candidate.policy.spec;
-        let namespaces = &*self.sources.namespaces;
-        let matching = matched(
-            &spec.match_constraints,
-            self.attributes,
-            self.object,
-            namespaces,
-        );
-        let asked_in = match matching.await {
+        let matched = candidate.matched(self.attributes, self.object, self.namespace);
+        let asked_in = match matched {
             Ok(Some(asked_in)) => asked_in,
             Ok(None) => return Ok(()),
             Err(status) => {
@@ -142,10 +139,9 @@ impl<'a> Check<'a> {
         } = *bound;
         let (attributes, namespaces) = (self.attributes, &*self.sources.namespaces);
         if let Some(resources) = &binding.spec.match_resources {
-            let matching = matched(resources, attributes, self.object, namespaces);
-            match matching.await {
-                Ok(Some(_)) => {}
-                Ok(None) => return Ok(()),
+            match resources.are_for(attributes, self.object, self.namespace) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
                 Err(status) => {
                     self.misconfigured(candidate, Some(name), &status.message);
                     return Ok(());

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant as Clock};
 use tokio::time::Instant;
 
 use super::answer::{Answer, BadAnswer, read, refusal};
-use super::candidates::{Candidate, Candidates};
+use super::candidates::{Candidate, found};
 use super::configuration::{Configuration, Webhook};
 use super::metrics::{Called, ErrorType, Measured};
 use super::review::Facts;
 use super::{WebhookSources, metrics};
 use crate::admission::hooks::answers::{Answers, OfUser, resource_question};
+use crate::admission::hooks::by_request::{ByRequest, Candidates};
 use crate::admission::hooks::client::{PostError, ReviewVersion};
 use crate::admission::hooks::conditions::{self, Met};
 use crate::admission::hooks::expression::Variables;
@@ -26,7 +27,7 @@ use crate::api::text::quoting::go_quote;
 /// The webhooks of one plugin.
 pub(super) struct Asking {
     pub(super) sources: WebhookSources,
-    candidates: Candidates,
+    kept: ByRequest<u64, Candidate>,
     pub(super) is_mutating: bool,
 }
 
@@ -45,7 +46,7 @@ impl Asking {
     pub(super) fn new(sources: WebhookSources, is_mutating: bool) -> Asking {
         Asking {
             sources,
-            candidates: Candidates::default(),
+            kept: ByRequest::default(),
             is_mutating,
         }
     }
@@ -64,10 +65,14 @@ impl Asking {
     /// Whether the rules of a webhook are for such a request.
     pub(super) fn has_candidates(&self, attributes: &Attributes<'_>) -> bool {
         let hooks = self.sources.configurations.newest();
-        hooks.is_none_or(|hooks| !self.candidates.of(&hooks, attributes).is_empty())
+        hooks.is_none_or(|hooks| {
+            let find = || found(&hooks, attributes);
+            let candidates = self.kept.by_rules(hooks.generation, attributes, find);
+            !candidates.is_empty()
+        })
     }
 
-    /// Returns the webhooks whose rules are for a request.
+    /// Returns the webhooks that may be for a request.
     ///
     /// # Errors
     /// 403 if the configurations are not known yet.
@@ -75,12 +80,14 @@ impl Asking {
         &self,
         attributes: &Attributes<'_>,
         object: Option<&Object>,
-    ) -> Result<Arc<[Candidate]>, Box<Status>> {
+    ) -> Result<Candidates<Candidate>, Box<Status>> {
         let hooks = match self.sources.configurations.newest() {
             Some(hooks) => hooks,
             None => self.first(attributes, object).await?,
         };
-        Ok(self.candidates.of(&hooks, attributes))
+        let (namespaces, find) = (&*self.sources.namespaces, || found(&hooks, attributes));
+        let candidates = self.kept.of(hooks.generation, attributes, namespaces, find);
+        Ok(candidates.await)
     }
 
     async fn first(
@@ -93,34 +100,23 @@ impl Asking {
         known.ok_or_else(|| attributes.forbidden(object, "not yet ready to handle request"))
     }
 
-    /// Returns the facts for a webhook if it is asked: the request meets its selectors and
-    /// conditions. `shown` is the object in the form of the webhook.
+    /// Returns the facts for a webhook if it is asked: the request meets its conditions. `shown` is
+    /// the object in the form of the webhook.
     ///
     /// # Errors
-    /// 404 for the absent namespace of the request, 403 for conditions that fail.
+    /// 403 for conditions that fail.
     pub(super) async fn facts(
         &self,
         attributes: &Attributes<'_>,
         webhook: &Webhook,
         form: &Form<'_>,
-        object: Option<&Object>,
-        shown: impl FnOnce() -> Option<Object>,
+        shown: Option<&Object>,
         answers: &Arc<Answers>,
-    ) -> Result<Option<(Facts, Option<Object>)>, Box<Status>> {
-        let selectors = &webhook.selectors;
-        if !selectors.select_object(form, object) {
-            return Ok(None);
-        }
-        let namespaces = &*self.sources.namespaces;
-        let selecting = selectors.select_namespace(attributes, object, namespaces);
-        if !selecting.await? {
-            return Ok(None);
-        }
-        let shown = shown();
-        let facts = Facts::new(attributes, form, shown.as_ref());
+    ) -> Result<Option<Facts>, Box<Status>> {
+        let facts = Facts::new(attributes, form, shown);
         let conditions = webhook.conditions();
         if conditions.is_empty() {
-            return Ok(Some((facts, shown)));
+            return Ok(Some(facts));
         }
         let began = Clock::now();
         let asker = OfUser {
@@ -133,7 +129,7 @@ impl Asking {
         let measured = self.measured(webhook, attributes);
         metrics::conditions(&measured, &met, began.elapsed());
         match met {
-            Met::All => Ok(Some((facts, shown))),
+            Met::All => Ok(Some(facts)),
             Met::NotAll => Ok(None),
             Met::Failed(why) => match webhook.failure_policy {
                 FailurePolicy::Ignore => Ok(None),

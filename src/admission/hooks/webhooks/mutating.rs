@@ -36,7 +36,7 @@ impl MutatingWebhooks {
         mut object: Option<&mut Object>,
     ) -> Result<(), Box<Status>> {
         let candidates = self.0.candidates(attributes, object.as_deref()).await?;
-        if candidates.is_empty() {
+        if candidates.list.is_empty() {
             return Ok(());
         }
         let is_again = attributes.rounds.is_again();
@@ -45,12 +45,18 @@ impl MutatingWebhooks {
             notes.of(NAME).begin_again(object);
         }
         let answers = Arc::default();
-        for candidate in &*candidates {
+        for candidate in &*candidates.list {
+            let asked_in = candidate.asked.in_request(attributes);
+            let form = Form::new(attributes, &asked_in);
+            let selectors = &candidate.webhook.selectors;
+            if !selectors.select(&form, object.as_deref(), &candidates.namespace)? {
+                continue;
+            }
             let name = candidate.unique_name();
             if is_again && !attributes.rounds.reinvocations().of(NAME).runs_again(&name) {
                 continue;
             }
-            let asking = self.ask(attributes, candidate, object.as_deref_mut(), &answers);
+            let asking = self.ask(candidate, &form, object.as_deref_mut(), &answers);
             let asked = asking.await?;
             let mut notes = attributes.rounds.reinvocations();
             if asked == Asked::Changed {
@@ -70,26 +76,23 @@ impl MutatingWebhooks {
 
     async fn ask(
         &self,
-        attributes: &Attributes<'_>,
         candidate: &Candidate,
+        form: &Form<'_>,
         object: Option<&mut Object>,
         answers: &Arc<Answers>,
     ) -> Result<Asked, Box<Status>> {
-        let webhook = &candidate.webhook;
-        let asked_in = candidate.asked_in(attributes);
-        let form = Form::new(attributes, &asked_in);
-        let current = object.as_deref();
-        let shown = || current.map(|object| form.show(object));
+        let (attributes, webhook) = (form.attributes(), &candidate.webhook);
+        let shown = object.as_deref().map(|object| form.show(object));
         let facts = self
             .0
-            .facts(attributes, webhook, &form, current, shown, answers);
-        let Some((facts, shown)) = facts.await? else {
+            .facts(attributes, webhook, form, shown.as_ref(), answers);
+        let Some(facts) = facts.await? else {
             return Ok(Asked::No);
         };
         let began = Clock::now();
         let answer = self.0.call(attributes, webhook, facts).await;
         let changed =
-            answer.and_then(|answer| self.changed(attributes, candidate, &answer, &form, shown));
+            answer.and_then(|answer| self.changed(attributes, candidate, &answer, form, shown));
         let took = began.elapsed();
         let changed = match changed {
             Ok(changed) => {

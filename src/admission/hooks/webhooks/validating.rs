@@ -34,13 +34,19 @@ impl ValidatingWebhooks {
         let candidates = asking.candidates(attributes, object).await?;
         let answers = Arc::default();
         let mut asked = Vec::new();
-        for candidate in &*candidates {
-            let asked_in = candidate.asked_in(attributes);
+        for candidate in &*candidates.list {
+            let asked_in = candidate.asked.in_request(attributes);
             let form = Form::new(attributes, &asked_in);
-            let shown = || object.map(|object| form.show(object));
             let webhook = &candidate.webhook;
-            let facts = asking.facts(attributes, webhook, &form, object, shown, &answers);
-            if let Some((facts, _)) = facts.await? {
+            if !webhook
+                .selectors
+                .select(&form, object, &candidates.namespace)?
+            {
+                continue;
+            }
+            let shown = object.map(|object| form.show(object));
+            let facts = asking.facts(attributes, webhook, &form, shown.as_ref(), &answers);
+            if let Some(facts) = facts.await? {
                 asked.push((candidate, facts));
             }
         }
