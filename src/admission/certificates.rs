@@ -266,6 +266,7 @@ mod tests {
             warnings: &Warnings::default(),
             annotations: None,
             versions: &[],
+            converter: None,
             deadline: tokio::time::Instant::now(),
             rounds: Rounds::default(),
         };

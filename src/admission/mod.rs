@@ -18,7 +18,7 @@ use futures_util::future::BoxFuture;
 use crate::api::annotations::{self, Annotations};
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, WriteOptions};
-use crate::api::resource::ResourceDefinition;
+use crate::api::resource::{Converter, ResourceDefinition};
 use crate::api::status::Status;
 use crate::api::user_info::UserInfo;
 use crate::api::warnings::Warnings;
@@ -108,6 +108,8 @@ pub struct Attributes<'w> {
     /// The versions of the resource, in which hooks may ask for its objects. Empty for requests
     /// that store nothing.
     pub versions: &'w [Arc<ResourceDefinition>],
+    /// Converts between the versions, if that must be waited for.
+    pub converter: Option<&'w dyn Converter>,
     /// The time by which the request ends.
     pub deadline: tokio::time::Instant,
     /// Whether the first stage runs again.

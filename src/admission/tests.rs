@@ -85,6 +85,7 @@ fn asked(name: &str) -> (Option<u16>, Option<u16>, Vec<String>) {
         warnings: &warnings,
         annotations: None,
         versions: &[],
+        converter: None,
         deadline: tokio::time::Instant::now(),
         rounds: Rounds::default(),
     };

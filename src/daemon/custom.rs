@@ -173,14 +173,17 @@ impl CustomServing {
         made: &Made,
         filled: &Filled,
     ) -> ResourceStorage {
-        let stored = &filled.storages.resource.hub;
         let conversion = made.conversion.as_ref();
-        match conversion.zip(self.parts().registry.webhooks()) {
-            Some((conversion, webhooks)) if !version.is_version_of(stored) => {
-                let converter = conversion.between(stored, version, webhooks);
-                converted(&filled.storages, &filled.store, version, &converter)
-            }
-            _ => filled.storages.clone(),
+        let Some((conversion, webhooks)) = conversion.zip(self.parts().registry.webhooks()) else {
+            return filled.storages.clone();
+        };
+        let converter = conversion.over(webhooks);
+        match version.is_version_of(&filled.storages.resource.hub) {
+            true => ResourceStorage {
+                converter: Some(converter),
+                ..filled.storages.clone()
+            },
+            false => converted(&filled.storages, &converter, &filled.store, version),
         }
     }
 

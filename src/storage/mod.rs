@@ -43,11 +43,10 @@ use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 use crate::api::object::Object;
 use crate::api::status::Status;
 
-pub use self::converted::Converter;
 pub use self::history::{ChangeKind, HistoryRequest, HistorySpan, ObjectChange, ObjectHistory};
 pub use self::keys::Root;
 pub use self::run_to_completion::{Hold, RunToCompletion};
-pub use self::stored_resource::{ConvertedFrom, ResourceStorage, StoredResource};
+pub use self::stored_resource::{ResourceStorage, StoredResource};
 pub use crate::api::version::{Asked, Preconditions, VersionMatch};
 
 /// A read of one object.

@@ -6,8 +6,7 @@ use actors::cacher::CacherHandle;
 
 use super::Storage;
 use super::codec::TypeName;
-use super::converted::Converter;
-use crate::api::resource::ResourceDefinition;
+use crate::api::resource::{Converter, ResourceDefinition};
 
 /// A resource below one key prefix: in all its versions, and in all groups that share its keys
 /// (SF-41). It has one cache, one series of metrics and one storage.
@@ -57,15 +56,9 @@ pub struct ResourceStorage {
     /// The cache that the daemon itself obeys, for resources whose writes count at once: a write is
     /// acknowledged when the cache shows it ([`Effect::FullAtOnce`](crate::api::resource::Effect)).
     pub obeyed: Option<CacherHandle>,
-    /// The stored version, if these are of another one into which objects are converted by somebody
-    /// who must be waited for.
-    pub base: Option<Arc<ConvertedFrom>>,
-}
-
-/// The stored version of a resource, for another one that is made from it.
-pub struct ConvertedFrom {
-    /// Its storages.
-    pub storages: ResourceStorage,
-    /// Converts between both.
-    pub converter: Arc<dyn Converter>,
+    /// Converts between the versions of the resource, if that must be waited for.
+    pub converter: Option<Arc<dyn Converter>>,
+    /// The storages of the stored version, if these are of another one into which objects are
+    /// converted by the converter.
+    pub base: Option<Arc<ResourceStorage>>,
 }

@@ -115,13 +115,6 @@ HOOKS = "/apis/admissionregistration.k8s.io/v1"
 # Rules for everything that is created, and for something else.
 ALL = [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["CREATE"]}]
 OTHER = [{"apiGroups": ["batch"], "apiVersions": ["v1"], "resources": ["jobs"], "operations": ["*"]}]
-UNMET = {"matchExpressions": [{"key": "tenant", "operator": "In", "values": ["red", "blue"]}]}
-# Rules and selectors that match no object of this program, each for other reasons.
-UNMATCHED = [
-    {"rules": OTHER},
-    {"rules": ALL, "namespaceSelector": UNMET},
-    {"rules": ALL, "objectSelector": UNMET},
-]
 EXPRESSIONS = [
     "object.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
     "!has(object.metadata.annotations) || object.metadata.annotations.all(k, !k.startsWith('x-'))",
@@ -130,6 +123,17 @@ EXPRESSIONS = [
     " && object.metadata.labels['app'] == 'web'",
     "!(request.namespace in ['kube-system', 'kube-public']) || 'exempt' in object.metadata.labels",
 ]
+
+
+def unmatched(number):
+    """Rules and selectors that match no object of this program, each third for another reason."""
+    values = [f"team-{number}", f"group-{number}"]
+    unmet = {"matchExpressions": [{"key": "tenant", "operator": "In", "values": values}]}
+    return [
+        {"rules": OTHER},
+        {"rules": ALL, "namespaceSelector": unmet},
+        {"rules": ALL, "objectSelector": unmet},
+    ][number % 3]
 
 
 def policy(name, constraints):
@@ -170,11 +174,10 @@ def three_policies():
 
 def unmatched_hooks():
     for number in range(200):
-        yield from policy(f"p{number}", UNMATCHED[number % len(UNMATCHED)])
+        yield from policy(f"p{number}", unmatched(number))
     plurals = ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"]
     for number in range(50):
-        constraints = UNMATCHED[number % len(UNMATCHED)]
-        yield plurals[number % 2], configuration(f"c{number}", constraints)
+        yield plurals[number % 2], configuration(f"c{number}", unmatched(number))
 
 
 KINDS = {

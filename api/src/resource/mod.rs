@@ -8,6 +8,7 @@
 mod behaviour;
 mod columns;
 mod conversion;
+mod converter;
 mod declared;
 mod former;
 mod json_schema;
@@ -29,6 +30,7 @@ use crate::typed::ValueType;
 pub use behaviour::Behaviour;
 pub use columns::{Cell, Column, Compute, Description, OfField};
 pub use conversion::{Conversion, ConversionStrategy, UnservedVersion, convert, converted};
+pub use converter::{Converter, Converting};
 pub use declared::Declared;
 pub use former::FormerVersion;
 pub use json_schema::JsonSchema;

@@ -169,6 +169,7 @@ proptest! {
             warnings: &warnings,
             annotations: None,
             versions: &others,
+            converter: None,
             deadline: Instant::now(),
             rounds: Rounds::default(),
         };

@@ -1,5 +1,5 @@
 //! Objects as hooks see them: complete, in the version that a hook asks for (HK-10, HK-15, HK-22).
-//! Pure.
+//! Pure, except that a conversion may have to be waited for.
 
 use std::sync::Arc;
 
@@ -89,23 +89,37 @@ impl<'f> Form<'f> {
     }
 
     /// Returns an object of the request in this form.
-    pub fn show(&self, object: &Object) -> Object {
+    ///
+    /// # Errors
+    /// The failure of a conversion.
+    pub async fn show(&self, object: &Object) -> Result<Object, String> {
         if let Some(scaling) = self.scaling() {
             let version = self.attributes.definition;
-            let object = self.converted(object, version);
+            let object = self.converted(object, version).await?;
             // The kind has Scales, as the path exists.
             let mut scale = version.scale_of(&object).unwrap_or_default();
             scaling.kind.canonicalize(&mut scale);
-            return scale;
+            return Ok(scale);
         }
         let mut shown = match self.has_own_kind() {
             true => object.clone(),
-            false => self.converted(object, self.version),
+            false => self.converted(object, self.version).await?,
         };
         let kind = self.kind();
         shown.set_type(&kind.kind, &kind.api_version());
         kind.canonicalize_with(&mut shown, Empty::Forgotten);
-        shown
+        Ok(shown)
+    }
+
+    /// Returns an object of the request, if there is one, in this form.
+    ///
+    /// # Errors
+    /// The failure of a conversion.
+    pub async fn show_any(&self, object: Option<&Object>) -> Result<Option<Object>, String> {
+        match object {
+            Some(object) => self.show(object).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Applies defaults to an object that a hook has changed in this form (HK-26, HK-70).
@@ -117,35 +131,52 @@ impl<'f> Form<'f> {
         object
     }
 
-    fn converted(&self, object: &Object, to: &ResourceDefinition) -> Object {
-        in_version(object.clone(), self.attributes.stored, to)
+    async fn converted(&self, object: &Object, to: &ResourceDefinition) -> Result<Object, String> {
+        let stored = self.attributes.stored;
+        self.in_version(object.clone(), stored, to).await
     }
 
     /// Writes an object that a hook has changed in this form back into the object of the request.
-    pub fn take(&self, changed: Object, object: &mut Object) {
+    ///
+    /// # Errors
+    /// The failure of a conversion.
+    pub async fn take(&self, changed: Object, object: &mut Object) -> Result<(), String> {
+        let stored = self.attributes.stored;
         if let Some(scaling) = self.scaling() {
             // A Scale writes the number of replicas alone.
             let version = self.attributes.definition;
-            let mut whole = self.converted(object, version);
+            let mut whole = self.converted(object, version).await?;
             scaling.write(&changed, &mut whole);
-            *object = self.back(whole, version);
-            return;
+            *object = self.in_version(whole, version, stored).await?;
+            return Ok(());
         }
         *object = match self.has_own_kind() {
             true => changed,
-            false => self.back(changed, self.version),
+            false => self.in_version(changed, self.version, stored).await?,
         };
+        Ok(())
     }
 
-    fn back(&self, object: Object, from: &ResourceDefinition) -> Object {
-        in_version(object, from, self.attributes.stored)
+    /// Converts an object between versions of its resource, unless they are the same.
+    async fn in_version(
+        &self,
+        mut object: Object,
+        from: &ResourceDefinition,
+        to: &ResourceDefinition,
+    ) -> Result<Object, String> {
+        if from.version == to.version && from.group == to.group {
+            return Ok(object);
+        }
+        let Some(converter) = self.attributes.converter else {
+            convert(&mut object, from, to);
+            return Ok(object);
+        };
+        // Converters get objects without their version.
+        let version = object.resource_version().to_owned();
+        object.set_meta("resourceVersion", "");
+        let mut converted = converter.convert(vec![object], from, to, false).await?;
+        let mut object = converted.pop().ok_or("a conversion returned no object")?;
+        object.set_meta("resourceVersion", &version);
+        Ok(object)
     }
-}
-
-/// Converts an object between versions of its resource, unless they are the same.
-fn in_version(mut object: Object, from: &ResourceDefinition, to: &ResourceDefinition) -> Object {
-    if from.version != to.version || from.group != to.group {
-        convert(&mut object, from, to);
-    }
-    object
 }

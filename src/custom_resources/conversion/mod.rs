@@ -12,15 +12,14 @@ use std::time::{Duration, Instant as Clock};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::FutureExt;
 use tokio::time::Instant;
 
 use super::definition::Webhook;
 use crate::admission::hooks::client::{ClientConfig, PostError, ReviewVersion, WebhookTransport};
 use crate::api::object::Object;
-use crate::api::resource::ResourceDefinition;
+use crate::api::resource::{Converter, Converting, ResourceDefinition};
 use crate::api::schema::Empty;
-use crate::storage::Converter;
 use review::Fault;
 
 /// How long a call may take.
@@ -50,17 +49,10 @@ impl Conversion {
         }
     }
 
-    /// Returns the converter between the stored version and another one.
-    pub fn between(
-        &self,
-        stored: &Arc<ResourceDefinition>,
-        shown: &Arc<ResourceDefinition>,
-        transport: &Arc<dyn WebhookTransport>,
-    ) -> Arc<dyn Converter> {
+    /// Returns the converter between the versions of the resource.
+    pub fn over(&self, transport: &Arc<dyn WebhookTransport>) -> Arc<dyn Converter> {
         Arc::new(WebhookConverter {
             conversion: self.clone(),
-            stored: Arc::clone(stored),
-            shown: Arc::clone(shown),
             transport: Arc::clone(transport),
         })
     }
@@ -69,13 +61,11 @@ impl Conversion {
 /// Converts by a webhook.
 struct WebhookConverter {
     conversion: Conversion,
-    stored: Arc<ResourceDefinition>,
-    shown: Arc<ResourceDefinition>,
     transport: Arc<dyn WebhookTransport>,
 }
 
 impl WebhookConverter {
-    async fn convert(
+    async fn measured(
         &self,
         objects: Vec<Object>,
         from: &ResourceDefinition,
@@ -131,31 +121,19 @@ impl WebhookConverter {
 }
 
 impl Converter for WebhookConverter {
-    fn shown(
-        &self,
+    fn convert<'c>(
+        &'c self,
         objects: Vec<Object>,
+        from: &'c ResourceDefinition,
+        to: &'c ResourceDefinition,
         is_list: bool,
-    ) -> BoxFuture<'_, Result<Vec<Object>, String>> {
+    ) -> Converting<'c> {
         async move {
-            let (stored, shown) = (&self.stored, &self.shown);
-            let mut converted = self.convert(objects, stored, shown, is_list).await?;
+            let mut converted = self.measured(objects, from, to, is_list).await?;
             for object in &mut converted {
                 // Prunes, and applies no defaults (HK-79).
-                shown.behaviour.convert_from_hub(&shown.version, object);
-                shown.canonicalize_with(object, Empty::Forgotten);
-            }
-            Ok(converted)
-        }
-        .boxed()
-    }
-
-    fn stored(&self, objects: Vec<Object>) -> BoxFuture<'_, Result<Vec<Object>, String>> {
-        async move {
-            let (stored, shown) = (&self.stored, &self.shown);
-            let mut converted = self.convert(objects, shown, stored, false).await?;
-            for object in &mut converted {
-                shown.behaviour.convert_to_hub(&shown.version, object);
-                stored.canonicalize_with(object, Empty::Forgotten);
+                to.behaviour.convert_from_hub(&to.version, object);
+                to.canonicalize_with(object, Empty::Forgotten);
             }
             Ok(converted)
         }

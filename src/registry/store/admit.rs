@@ -192,6 +192,7 @@ impl RegistryStore {
             warnings: &request.context.warnings,
             annotations: request.context.annotations.as_ref(),
             versions: &self.stored_resource().versions,
+            converter: self.converter(),
             deadline: request.context.deadline,
             rounds: Rounds::default(),
         }
@@ -218,6 +219,7 @@ pub fn unstored<'w>(
         warnings: &context.warnings,
         annotations: context.annotations.as_ref(),
         versions: &[],
+        converter: None,
         deadline: context.deadline,
         rounds: Rounds::default(),
     }

@@ -10,9 +10,8 @@ use parking_lot::Mutex;
 use super::RegistryStore;
 use crate::api::managed_fields::Awaited;
 use crate::api::object::Object;
-use crate::api::resource::ResourceDefinition;
+use crate::api::resource::{Converter, ResourceDefinition};
 use crate::api::status::Status;
-use crate::storage::ConvertedFrom;
 
 /// How often a computation is repeated. Two conversions may depend on each other.
 const ROUNDS_MAX: usize = 4;
@@ -38,13 +37,21 @@ struct Known {
 pub(super) struct OfVersion<'c> {
     pub conversions: &'c Conversions,
     pub version: &'c ResourceDefinition,
-    pub base: &'c ConvertedFrom,
+    pub base: ConvertedFrom<'c>,
+}
+
+/// The stored version of a resource, for another one that is made from it.
+#[derive(Clone, Copy)]
+pub(super) struct ConvertedFrom<'c> {
+    /// The stored version.
+    pub stored: &'c ResourceDefinition,
+    /// Converts between both.
+    pub converter: &'c dyn Converter,
 }
 
 impl Awaited for OfVersion<'_> {
     fn find(&self, object: &Object, version: &ResourceDefinition) -> Option<Object> {
-        let stored = &self.base.storages.resource.hub;
-        let names = [stored.api_version(), self.version.api_version()];
+        let names = [self.base.stored.api_version(), self.version.api_version()];
         // Other versions differ in their type only, as far as owners are concerned (D-112).
         let is_between = |name: &str| names.iter().any(|known| known == name);
         if !is_between(object.api_version()) || !is_between(&version.api_version()) {
@@ -87,14 +94,17 @@ impl Conversions {
         if self.0.lock().rounds > ROUNDS_MAX {
             return Ok(false);
         }
-        let stored = base.storages.resource.hub.api_version();
+        let ConvertedFrom { stored, converter } = base;
         let (to_shown, to_stored): (Vec<_>, Vec<_>) = wanted
             .into_iter()
-            .partition(|object| object.api_version() == stored);
+            .partition(|object| object.api_version() == stored.api_version());
         let failed = |text: String| Box::new(Status::unknown(text));
-        let shown = base.converter.shown(sent(&to_shown), false).await;
+        let own = store.definition();
+        let shown = converter.convert(sent(&to_shown), stored, own, false).await;
         let shown = to_shown.into_iter().zip(shown.map_err(failed)?);
-        let stored = base.converter.stored(sent(&to_stored)).await;
+        let stored = converter
+            .convert(sent(&to_stored), own, stored, false)
+            .await;
         let stored = to_stored.into_iter().zip(stored.map_err(failed)?);
         let found = shown.chain(stored).map(|(from, to)| Known { from, to });
         let found: Vec<Known> = found.collect();

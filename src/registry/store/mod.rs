@@ -26,14 +26,12 @@ use crate::api::error_list::ClusterPolicies;
 use crate::api::field_validation::StrictDecodingError;
 use crate::api::object::Object;
 use crate::api::patch::Patch;
-use crate::api::resource::{ResourceDefinition, convert, converted};
+use crate::api::resource::{Converter, ResourceDefinition, convert, converted};
 use crate::api::schema::Empty;
 use crate::api::status::Status;
 use crate::auth::Authorizer;
 use crate::storage::codec::Codec;
-use crate::storage::{
-    ConvertedFrom, NewObject, ResourceStorage, Root, Storage, StorageError, StoredResource,
-};
+use crate::storage::{NewObject, ResourceStorage, Root, Storage, StorageError, StoredResource};
 use owners::Filters;
 
 mod admit;
@@ -55,6 +53,8 @@ pub use delete::{Answer, Deletion};
 pub use read::{Audience, WatchRefusal};
 pub use replacement::Replacement;
 pub use rights::{RightsCheck, RightsQuestion};
+
+use awaited::ConvertedFrom;
 
 /// The parts that all stores of a daemon share.
 #[derive(Clone, Default)]
@@ -144,10 +144,9 @@ impl RegistryStore {
             strategy: Strategy::over(definition.clone(), working, options.policies),
             filters: Filters::of(&definition),
             codec: Codec::new(storages.resource.hub.clone()),
-            base: storages.base.as_ref().map(|base| {
-                let hub = Arc::clone(&base.storages.resource.hub);
-                let storages = base.storages.clone();
-                Arc::new(RegistryStore::new(hub, storages, options.clone()))
+            base: storages.base.as_deref().map(|base| {
+                let hub = Arc::clone(&base.resource.hub);
+                Arc::new(RegistryStore::new(hub, base.clone(), options.clone()))
             }),
             definition,
             storages,
@@ -168,10 +167,19 @@ impl RegistryStore {
         self.base.as_ref().unwrap_or(self)
     }
 
-    /// Returns the stored version and its converter, if objects are converted to this one by
+    /// Returns the stored version and the converter, if objects are converted to this one by
     /// somebody who must be waited for.
-    fn converted_from(&self) -> Option<&ConvertedFrom> {
-        self.storages.base.as_deref()
+    fn converted_from(&self) -> Option<ConvertedFrom<'_>> {
+        let base = self.storages.base.as_deref()?;
+        Some(ConvertedFrom {
+            stored: &base.resource.hub,
+            converter: &**self.storages.converter.as_ref()?,
+        })
+    }
+
+    /// Returns the converter between the versions, if it must be waited for.
+    fn converter(&self) -> Option<&dyn Converter> {
+        self.storages.converter.as_deref()
     }
 
     /// Returns the stored resource, which other versions may share.

@@ -87,6 +87,7 @@ pub(crate) fn stored(engine: &Arc<FaultyEngine>, row: Arc<ResourceDefinition>) -
         storage,
         dry_run,
         obeyed: None,
+        converter: None,
         base: None,
     };
     (row, storages)

@@ -52,7 +52,7 @@ const METADATA: &[u8] = b"\"metadata\":";
 /// Encodes and decodes the objects of one resource.
 #[derive(Clone, Debug)]
 pub struct Codec {
-    definition: Arc<ResourceDefinition>,
+    pub(in crate::storage) definition: Arc<ResourceDefinition>,
     /// How objects are stored, if not in the canonical form of the served version.
     form: Option<Arc<StoredForm>>,
     /// The beginning of every object of this resource, up to and with the brace of `metadata`.

@@ -74,7 +74,7 @@ impl ConvertedEngine {
                 let object = version.object(&one.object).await;
                 objects.push(object.map_err(EngineError::Refused)?);
             }
-            let converted = version.converter.shown(objects, is_list).await;
+            let converted = version.converted(objects, is_list).await;
             let converted = converted.map_err(EngineError::Refused)?;
             if converted.len() != batch.len() {
                 let why = "a conversion returned another number of objects".to_owned();

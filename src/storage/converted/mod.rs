@@ -22,46 +22,24 @@ use super::keys::Keys;
 use super::transformer::Identity;
 use super::underlying::{StoredDecoder, Underlying};
 use super::{
-    ConvertedFrom, DeleteRequest, GetRequest, HistoryRequest, ListRequest, NewObject,
-    ObjectHistory, ObjectList, ResourceStorage, RunningWatch, Stats, Storage, StorageError,
-    StorageErrorKind, StoredResource, UpdateFunction, UpdateRequest, ValidateDeletion, VersionUse,
-    WatchRequest, WriteOutcome,
+    DeleteRequest, GetRequest, HistoryRequest, ListRequest, NewObject, ObjectHistory, ObjectList,
+    ResourceStorage, RunningWatch, Stats, Storage, StorageError, StorageErrorKind, StoredResource,
+    UpdateFunction, UpdateRequest, ValidateDeletion, VersionUse, WatchRequest, WriteOutcome,
 };
 use crate::api::deep;
 use crate::api::object::Object;
-use crate::api::resource::ResourceDefinition;
+use crate::api::resource::{Converter, ResourceDefinition};
 use crate::api::status::Status;
 use engine::ConvertedEngine;
 use writes::{Converting, ConvertingCheck};
 
-/// Converts objects between the version in which they are stored and another one. The result is
-/// pruned by the schema of its version, and canonical.
-pub trait Converter: Send + Sync + 'static {
-    /// Converts stored objects to the other version, in order. `is_list` says that they are part
-    /// of a list or of the events of a watch, whose failures have texts of their own.
-    ///
-    /// # Errors
-    /// The failure, as clients see it.
-    fn shown(
-        &self,
-        objects: Vec<Object>,
-        is_list: bool,
-    ) -> BoxFuture<'_, Result<Vec<Object>, String>>;
-
-    /// Converts objects of the other version to the stored one, in order.
-    ///
-    /// # Errors
-    /// The failure, as clients see it.
-    fn stored(&self, objects: Vec<Object>) -> BoxFuture<'_, Result<Vec<Object>, String>>;
-}
-
-/// Returns the storages of another version of a stored resource. `store` is the one without a
-/// cache below `storages`.
+/// Returns the storages of another version of a stored resource that has a converter. `store` is the
+/// one without a cache below `storages`.
 pub fn converted(
     storages: &ResourceStorage,
+    converter: &Arc<dyn Converter>,
     store: &Arc<Underlying>,
     definition: &Arc<ResourceDefinition>,
-    converter: &Arc<dyn Converter>,
 ) -> ResourceStorage {
     let version = Arc::new(ShownVersion {
         converter: Arc::clone(converter),
@@ -89,10 +67,8 @@ pub fn converted(
         storage: Arc::new(over(&storages.storage)),
         dry_run: Arc::new(over(&storages.dry_run)),
         obeyed: None,
-        base: Some(Arc::new(ConvertedFrom {
-            storages: storages.clone(),
-            converter: Arc::clone(converter),
-        })),
+        converter: Some(Arc::clone(converter)),
+        base: Some(Arc::new(storages.clone())),
     }
 }
 
@@ -115,11 +91,17 @@ impl ShownVersion {
         Ok(object)
     }
 
+    /// Converts stored objects to this version, in order.
+    async fn converted(&self, objects: Vec<Object>, is_list: bool) -> Result<Vec<Object>, String> {
+        let (from, to) = (&self.stored.definition, &self.shown.definition);
+        self.converter.convert(objects, from, to, is_list).await
+    }
+
     /// Converts a stored object to this version.
     async fn show(&self, cached: &CachedObject) -> Result<Arc<CachedObject>, Box<Status>> {
         let failed = |text: String| Box::new(Status::unknown(text));
         let object = self.object(cached).await.map_err(failed)?;
-        let converting = self.converter.shown(vec![object], false);
+        let converting = self.converted(vec![object], false);
         let converted = converting.await.map_err(failed)?.pop();
         let Some(object) = converted else {
             return Err(failed("a conversion returned no object".to_owned()));
@@ -135,7 +117,8 @@ impl ShownVersion {
         let mut object = new.object;
         let version = object.resource_version().to_owned();
         object.set_meta("resourceVersion", "");
-        let converting = self.converter.stored(vec![object]);
+        let (from, to) = (&self.shown.definition, &self.stored.definition);
+        let converting = self.converter.convert(vec![object], from, to, false);
         let failed = |text: String| Box::new(Status::unknown(text));
         let converted = converting.await.map_err(failed)?.pop();
         let Some(mut object) = converted else {

@@ -109,6 +109,7 @@ impl StoragePlan {
             storage,
             dry_run: Arc::new(dry_run),
             obeyed,
+            converter: None,
             base: None,
         }
     }

@@ -44,12 +44,15 @@ pub(super) struct InForm<'a> {
 impl<'a> InForm<'a> {
     /// Returns the objects of a request in the version that a policy asks for. Managed fields are
     /// shown only if they are wanted, because they are a large part of an object (D-117).
-    pub(super) fn new(
+    ///
+    /// # Errors
+    /// The failure of a conversion.
+    pub(super) async fn new(
         attributes: &'a Attributes<'_>,
         object: Option<&'a Object>,
         asked_in: &AskedIn,
         has_managed_fields: bool,
-    ) -> InForm<'a> {
+    ) -> Result<InForm<'a>, String> {
         let form = Form::new(attributes, asked_in);
         let Attributes {
             definition,
@@ -62,15 +65,18 @@ impl<'a> InForm<'a> {
             && definition.group == kind.group
             && definition.version == stored.version
             && definition.group == stored.group;
-        let shown = |object: &'a Object| match is_as_stored && !has_managed_fields {
-            true => Cow::Borrowed(&object.0),
-            false => Cow::Owned(document(form.show(object), has_managed_fields)),
+        let shown = async |object: Option<&'a Object>| {
+            if is_as_stored && !has_managed_fields {
+                return Ok(object.map(|object| Cow::Borrowed(&object.0)));
+            }
+            let shown = form.show_any(object).await?;
+            Ok::<_, String>(shown.map(|shown| Cow::Owned(document(shown, has_managed_fields))))
         };
-        InForm {
-            object: object.map(shown),
-            old_object: attributes.old_object.map(shown),
+        Ok(InForm {
+            object: shown(object).await?,
+            old_object: shown(attributes.old_object).await?,
             request: Json::Object(request(attributes, &form)),
-        }
+        })
     }
 }
 
@@ -99,7 +105,14 @@ impl<'a> Forms<'a> {
     }
 
     /// Returns the form for a policy.
-    pub(super) fn of(&mut self, asked_in: &AskedIn, has_managed_fields: bool) -> Arc<InForm<'a>> {
+    ///
+    /// # Errors
+    /// The failure of a conversion.
+    pub(super) async fn of(
+        &mut self,
+        asked_in: &AskedIn,
+        has_managed_fields: bool,
+    ) -> Result<Arc<InForm<'a>>, String> {
         let version = match asked_in {
             AskedIn::Request => None,
             AskedIn::Other(version) => Some(Arc::from(version.api_version())),
@@ -110,13 +123,13 @@ impl<'a> Forms<'a> {
             .iter()
             .find(|(known, has_fields, _)| *known == version && *has_fields == has_managed_fields);
         if let Some((.., form)) = known {
-            return Arc::clone(form);
+            return Ok(Arc::clone(form));
         }
         let form = InForm::new(self.attributes, self.object, asked_in, has_managed_fields);
-        let form = Arc::new(form);
+        let form = Arc::new(form.await?);
         let kept = (version, has_managed_fields, Arc::clone(&form));
         self.made.push(kept);
-        form
+        Ok(form)
     }
 }
 

@@ -58,6 +58,16 @@ impl Invocation<'_> {
             is_invalid: true,
         }
     }
+
+    /// Returns the error of an object that can't be converted for the policy.
+    fn unconverted(&self, why: &str) -> PolicyError {
+        PolicyError {
+            policy: self.candidate.name.to_string(),
+            binding: None,
+            message: format!("failed to configure policy: {why}"),
+            is_invalid: false,
+        }
+    }
 }
 
 impl MutatingPolicies {
@@ -223,8 +233,12 @@ impl Run<'_> {
         }
         let form = Form::new(attributes, &invocation.asked_in);
         let has_fields = compiled.names_managed_fields;
-        let before = form.show(object);
-        let old_object = attributes.old_object.map(|old| form.show(old));
+        let before = form.show(object).await;
+        let old_object = form.show_any(attributes.old_object).await;
+        let (before, old_object) = match (before, old_object) {
+            (Ok(before), Ok(old_object)) => (before, old_object),
+            (Err(why), _) | (_, Err(why)) => return Ok(vec![invocation.unconverted(&why)]),
+        };
         let old_object = old_object.map(|old| document(old, has_fields));
         let request = Json::Object(request(attributes, &form));
         let whole = has_fields.then(|| before.clone().into_document());
@@ -280,20 +294,26 @@ impl Run<'_> {
             }
         }
         let changed = current.filter(|now| *now != before);
+        self.note(&unique_name, spec.reinvocation_policy, changed.is_some());
+        if let Some(changed) = changed {
+            let taken = form.take(changed, object).await;
+            taken.map_err(|why| Box::new(Status::internal(why)))?;
+        }
+        Ok(errors)
+    }
+
+    /// Notes that an invocation has run, for the second round.
+    fn note(&mut self, unique_name: &str, policy: ReinvocationPolicy, has_changed: bool) {
+        let rounds = &self.attributes.rounds;
         let mut notes = rounds.reinvocations();
-        if changed.is_some() {
+        if has_changed {
             notes.of(NAME).changed();
             rounds.changed();
             self.has_changed = true;
         }
-        if spec.reinvocation_policy == ReinvocationPolicy::IfNeeded {
-            notes.of(NAME).has_run(&unique_name);
+        if policy == ReinvocationPolicy::IfNeeded {
+            notes.of(NAME).has_run(unique_name);
         }
-        drop(notes);
-        if let Some(changed) = changed {
-            form.take(changed, object);
-        }
-        Ok(errors)
     }
 }
 

@@ -161,7 +161,15 @@ impl<'a> Check<'a> {
         if compiled.names_namespace {
             self.common.read_namespace(attributes, namespaces).await?;
         }
-        let form = self.forms.of(bound.asked_in, compiled.names_managed_fields);
+        let fields = compiled.names_managed_fields;
+        let form = match self.forms.of(bound.asked_in, fields).await {
+            Ok(form) => form,
+            Err(why) => {
+                let why = format!("failed to convert object version: {why}");
+                self.misconfigured(candidate, Some(name), &why);
+                return Ok(());
+            }
+        };
         for parameter in &parameters {
             let began = Instant::now();
             let facts = self.common.facts(

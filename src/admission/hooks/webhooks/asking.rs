@@ -104,16 +104,16 @@ impl Asking {
     /// the object in the form of the webhook.
     ///
     /// # Errors
-    /// 403 for conditions that fail.
+    /// 403 for conditions that fail, 500 for a conversion that fails.
     pub(super) async fn facts(
         &self,
-        attributes: &Attributes<'_>,
         webhook: &Webhook,
         form: &Form<'_>,
         shown: Option<&Object>,
         answers: &Arc<Answers>,
     ) -> Result<Option<Facts>, Box<Status>> {
-        let facts = Facts::new(attributes, form, shown);
+        let attributes = form.attributes();
+        let facts = Facts::new(form, shown).await.map_err(unconverted)?;
         let conditions = webhook.conditions();
         if conditions.is_empty() {
             return Ok(Some(facts));
@@ -280,6 +280,11 @@ impl Asking {
             format!("failed-open.{kind}.webhook.admission.k8s.io/round_{round}_index_{place}");
         attributes.annotate(key, || candidate.webhook.name.clone());
     }
+}
+
+/// The Status of a request whose objects can't be converted for a webhook (HK-15).
+pub(super) fn unconverted(why: String) -> Box<Status> {
+    Box::new(Status::internal(why))
 }
 
 /// The Status of a request whose time is over (HK-42).

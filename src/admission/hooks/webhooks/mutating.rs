@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::WebhookSources;
 use super::answer::Answer;
-use super::asking::{Asking, Stopped, has_object};
+use super::asking::{Asking, Stopped, has_object, unconverted};
 use super::candidates::Candidate;
 use crate::admission::hooks::answers::Answers;
 use crate::admission::hooks::settings::ReinvocationPolicy;
@@ -82,10 +82,9 @@ impl MutatingWebhooks {
         answers: &Arc<Answers>,
     ) -> Result<Asked, Box<Status>> {
         let (attributes, webhook) = (form.attributes(), &candidate.webhook);
-        let shown = object.as_deref().map(|object| form.show(object));
-        let facts = self
-            .0
-            .facts(attributes, webhook, form, shown.as_ref(), answers);
+        let shown = form.show_any(object.as_deref()).await;
+        let shown = shown.map_err(unconverted)?;
+        let facts = self.0.facts(webhook, form, shown.as_ref(), answers);
         let Some(facts) = facts.await? else {
             return Ok(Asked::No);
         };
@@ -109,7 +108,7 @@ impl MutatingWebhooks {
         annotate_mutation(attributes, candidate, changed.is_some());
         match (changed, object) {
             (Some(changed), Some(object)) => {
-                form.take(changed, object);
+                form.take(changed, object).await.map_err(unconverted)?;
                 Ok(Asked::Changed)
             }
             _ => Ok(Asked::Unchanged),

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use serde_json::{Map, Value as Json, json};
 
 use super::answer::form;
-use crate::admission::Attributes;
 use crate::admission::hooks::answers::Answers;
 use crate::admission::hooks::client::ReviewVersion;
 use crate::admission::hooks::request::request;
@@ -24,14 +23,18 @@ pub struct Facts {
 
 impl Facts {
     /// Collects the facts of a request. `shown` is its object in this form.
-    pub fn new(attributes: &Attributes<'_>, form: &Form<'_>, shown: Option<&Object>) -> Facts {
+    ///
+    /// # Errors
+    /// The failure of a conversion.
+    pub async fn new(form: &Form<'_>, shown: Option<&Object>) -> Result<Facts, String> {
         let document = |object: Object| Json::Object(object.into_document());
-        let old_object = attributes.old_object.map(|object| form.show(object));
-        Facts {
+        let attributes = form.attributes();
+        let old_object = form.show_any(attributes.old_object).await?;
+        Ok(Facts {
             request: Json::Object(request(attributes, form)),
             object: shown.cloned().map_or(Json::Null, document),
             old_object: old_object.map_or(Json::Null, document),
-        }
+        })
     }
 
     /// Returns the facts for conditions.

@@ -178,6 +178,7 @@ impl World {
             warnings: &warnings,
             annotations: None,
             versions: &[],
+            converter: None,
             deadline: Instant::now() + std::time::Duration::from_secs(30),
             rounds: Rounds::default(),
         };

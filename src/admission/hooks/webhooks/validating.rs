@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use super::WebhookSources;
-use super::asking::{Asking, out_of_time};
+use super::asking::{Asking, out_of_time, unconverted};
 use super::candidates::Candidate;
 use super::review::Facts;
 use crate::admission::hooks::shown::Form;
@@ -44,8 +44,8 @@ impl ValidatingWebhooks {
             {
                 continue;
             }
-            let shown = object.map(|object| form.show(object));
-            let facts = asking.facts(attributes, webhook, &form, shown.as_ref(), &answers);
+            let shown = form.show_any(object).await.map_err(unconverted)?;
+            let facts = asking.facts(webhook, &form, shown.as_ref(), &answers);
             if let Some(facts) = facts.await? {
                 asked.push((candidate, facts));
             }
