@@ -174,53 +174,55 @@ fn compiled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Selection, D::
 }
 
 impl HookSelectors {
-    /// Returns whether a request is selected. `object` is its object, and `form` shows it to the
-    /// hook.
+    /// Returns whether a request with these labels is selected.
     ///
     /// # Errors
     /// The object is selected, and the labels of its namespace are not known.
     pub fn select(
         &self,
-        form: &Form<'_>,
-        object: Option<&Object>,
+        labels: &RequestLabels<'_>,
         namespace: &RequestNamespace,
     ) -> Result<bool, Box<Status>> {
-        Ok(self.select_object(form, object) && self.select_namespace(namespace, object)?)
-    }
-
-    /// Returns whether the object of a request is selected, as it is or as it was (HK-12). The
-    /// objects are those of the request; `form` shows them as Scales, say, which have no labels.
-    fn select_object(&self, form: &Form<'_>, object: Option<&Object>) -> bool {
-        let selector = &self.object_selector;
-        if selector.is_empty() {
-            return true;
+        if !self.object_selector.is_empty() && !labels.are_selected(&self.object_selector) {
+            return Ok(false);
         }
-        let selects = |object: &Object| {
-            // The options of a connection have no metadata.
-            let metadata = object.0.get("metadata").filter(|found| found.is_object());
-            metadata.is_some_and(|metadata| {
-                let labels = metadata.get("labels").filter(|_| !form.is_scale());
-                selector.selects_labels(labels)
-            })
-        };
-        object.is_some_and(selects) || form.old_object().is_some_and(selects)
-    }
-
-    fn select_namespace(
-        &self,
-        namespace: &RequestNamespace,
-        object: Option<&Object>,
-    ) -> Result<bool, Box<Status>> {
         let selector = &self.namespace_selector;
         match namespace {
             _ if selector.is_empty() => Ok(true),
             RequestNamespace::Settled => Ok(true),
-            RequestNamespace::Written => {
-                let labels = object.and_then(|object| object.metadata()?.get("labels"));
-                Ok(selector.selects_labels(labels))
-            }
+            RequestNamespace::Written => Ok(selector.selects_labels(labels.object.flatten())),
             RequestNamespace::Unknown(status) => Err(status.clone()),
         }
+    }
+}
+
+/// The labels by which selectors select the object of a request, as it is or as it was (HK-12).
+#[derive(Clone, Copy, Debug)]
+pub struct RequestLabels<'o> {
+    object: Option<Option<&'o Json>>,
+    old_object: Option<Option<&'o Json>>,
+}
+
+impl<'o> RequestLabels<'o> {
+    /// Returns the labels of a request with this object.
+    pub fn of(attributes: &'o Attributes<'_>, object: Option<&'o Object>) -> RequestLabels<'o> {
+        let own = AskedIn::Request;
+        // Hooks see Scales, which have no labels.
+        let is_scale = Form::new(attributes, &own).is_scale();
+        let labels = |object: &'o Object| {
+            // The options of a connection have no metadata.
+            let metadata = object.0.get("metadata").filter(|found| found.is_object())?;
+            Some(metadata.get("labels").filter(|_| !is_scale))
+        };
+        RequestLabels {
+            object: object.and_then(labels),
+            old_object: attributes.old_object.and_then(labels),
+        }
+    }
+
+    fn are_selected(&self, selector: &Selection) -> bool {
+        let selects = |labels: Option<&Json>| selector.selects_labels(labels);
+        self.object.is_some_and(selects) || self.old_object.is_some_and(selects)
     }
 }
 

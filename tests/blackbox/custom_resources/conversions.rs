@@ -9,6 +9,7 @@ use super::{
     DEFINITIONS, LAMPS, definition, establish, gone, lamp, over_each, over_each_killed, path_of,
     schema, until, version,
 };
+use crate::harness::hook_server::HookServer;
 use crate::harness::webhook::Webhook;
 use crate::harness::{Call, Client, Daemon};
 
@@ -320,4 +321,104 @@ async fn a_failing_conversion_fails_its_version_alone_hk_82() {
         done(&client, Call::get(DEFINITIONS), 200).await;
     })
     .await;
+}
+
+const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// The rules of hooks that know lamps in one version.
+fn lamps_in(version: &str) -> Value {
+    json!([{ "apiGroups": ["example.com"], "apiVersions": [version], "resources": ["lamps"],
+        "operations": ["CREATE", "UPDATE"] }])
+}
+
+/// Installs a webhook of both sorts and a policy that know lamps in this version. The mutating
+/// webhook sets `field` to `seen`, and the policy demands it.
+async fn hooks_in(client: &Client, hooks: &HookServer, version: &str, field: &str) {
+    let patch = json!([{ "op": "replace", "path": format!("/spec/{field}"), "value": "seen" }]);
+    hooks.tell("change", json!({ "patch": patch }));
+    for (kind, name) in [("Mutating", "change"), ("Validating", "check")] {
+        let webhook = json!({
+            "name": "w.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {
+                "url": format!("{}/admit/{name}", hooks.url()), "caBundle": hooks.ca_bundle,
+            },
+            "rules": lamps_in(version),
+        });
+        let body = json!({ "metadata": { "name": name }, "webhooks": [webhook] });
+        let plural = format!("{}webhookconfigurations", kind.to_lowercase());
+        done(client, Call::post(&format!("{HOOKS}/{plural}"), &body), 201).await;
+    }
+    let expression = format!("object.spec.{field} == 'seen' && object.spec.watts > 0");
+    let meta = json!({ "name": "seen" });
+    let policy = json!({ "metadata": meta, "spec": {
+        "matchConstraints": { "resourceRules": lamps_in(version) },
+        "validations": [{ "expression": expression }],
+    } });
+    let binding = json!({ "metadata": meta, "spec": {
+        "policyName": "seen", "validationActions": ["Deny"],
+    } });
+    for (plural, body) in [
+        ("validatingadmissionpolicies", policy),
+        ("validatingadmissionpolicybindings", binding),
+    ] {
+        done(client, Call::post(&format!("{HOOKS}/{plural}"), &body), 201).await;
+    }
+}
+
+/// HK-10, HK-15: hooks see objects in the version that they know, as the webhook of the resource
+/// converts them, whether that is the stored version or another one, and change them there. A
+/// failing conversion refuses the request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hooks_see_objects_as_the_webhook_converts_them_hk_10_hk_15() {
+    for (path, other, own_field, other_version, other_field) in [
+        (LAMPS, SHOWN, "colour", "v2", "shade"),
+        (SHOWN, LAMPS, "shade", "v1", "colour"),
+    ] {
+        over_each(async |daemon: &Daemon| {
+            let (client, hooks) = (daemon.client(), HookServer::start().await);
+            let fails = Arc::new(AtomicBool::new(false));
+            let webhook = renaming(&fails).await;
+            establish(&client, &converted(&webhook, "v1")).await;
+            hooks_in(&client, &hooks, other_version, other_field).await;
+            let mut red = lamp("a", json!({ own_field: "red" }));
+            if path == SHOWN {
+                red["apiVersion"] = json!("example.com/v2");
+            }
+            let made = done(&client, Call::post(path, &red), 201).await;
+            assert_eq!(made["spec"], json!({ own_field: "seen", "watts": 5 }));
+            let shown = done(&client, Call::get(&format!("{other}/a")), 200).await;
+            assert_eq!(shown["spec"][other_field], "seen");
+            let patch = json!({ "spec": { own_field: "blue" } });
+            let patch = Call::merge_patch(&format!("{path}/a"), &patch);
+            done(&client, patch.clone(), 200).await;
+            let reviews = hooks.reviews("change");
+            let api_version = format!("example.com/{other_version}");
+            for (member, values) in [("object", ["red", "blue"]), ("oldObject", ["", "seen"])] {
+                for (review, value) in reviews.iter().zip(values) {
+                    let object = &review["request"][member];
+                    if value.is_empty() {
+                        assert_eq!(object, &Value::Null);
+                        continue;
+                    }
+                    assert_eq!(object["apiVersion"], *api_version);
+                    assert_eq!(object["spec"], json!({ other_field: value, "watts": 5 }));
+                    assert_eq!(object["metadata"]["name"], "a");
+                }
+            }
+            let old = &reviews[1]["request"]["oldObject"]["metadata"]["resourceVersion"];
+            assert_eq!(old, &made["metadata"]["resourceVersion"]);
+            assert_eq!(
+                hooks.reviews("check")[1]["request"]["object"]["spec"][other_field],
+                "seen"
+            );
+            fails.store(true, Ordering::Relaxed);
+            if path == LAMPS {
+                let refused = done(&client, patch, 500).await;
+                let text = "Internal error occurred: conversion webhook for example.com/v1, \
+                            Kind=Lamp failed: broken";
+                assert_eq!(refused["message"], text);
+            }
+        })
+        .await;
+    }
 }

@@ -11,8 +11,8 @@ use super::{PolicySources, may_have_policies};
 use crate::admission::Attributes;
 use crate::admission::hooks::Hooks;
 use crate::admission::hooks::by_request::{self, ByRequest, Candidates};
-use crate::admission::hooks::matching::{AskedAt, RequestNamespace, Rule, asked_in};
-use crate::admission::hooks::shown::{AskedIn, Form};
+use crate::admission::hooks::matching::{AskedAt, RequestLabels, RequestNamespace, Rule, asked_in};
+use crate::admission::hooks::shown::AskedIn;
 use crate::api::object::Object;
 use crate::api::status::Status;
 
@@ -156,7 +156,7 @@ impl Candidate {
     pub(super) fn matched(
         &self,
         attributes: &Attributes<'_>,
-        object: Option<&Object>,
+        labels: &RequestLabels<'_>,
         namespace: &RequestNamespace,
     ) -> Result<Option<AskedIn>, Box<Status>> {
         let resources = &self.policy.spec.match_constraints;
@@ -164,8 +164,13 @@ impl Candidate {
             Asked::At(place) => Some(place.in_request(attributes)),
             Asked::ByName => resources.asked_in(attributes),
         };
-        let is_selected = resources.select(attributes, object, namespace);
-        asked.map_or(Ok(None), |asked| Ok(is_selected?.then_some(asked)))
+        match asked {
+            Some(asked) => {
+                let is_selected = resources.selectors.select(labels, namespace);
+                Ok(is_selected?.then_some(asked))
+            }
+            None => Ok(None),
+        }
     }
 }
 
@@ -219,17 +224,6 @@ impl MatchResources {
         }
     }
 
-    fn select(
-        &self,
-        attributes: &Attributes<'_>,
-        object: Option<&Object>,
-        namespace: &RequestNamespace,
-    ) -> Result<bool, Box<Status>> {
-        let own = AskedIn::Request;
-        let form = Form::new(attributes, &own);
-        self.selectors.select(&form, object, namespace)
-    }
-
     /// Returns whether a binding with these resources is for a request that its policy is for.
     ///
     /// # Errors
@@ -237,9 +231,9 @@ impl MatchResources {
     pub(super) fn are_for(
         &self,
         attributes: &Attributes<'_>,
-        object: Option<&Object>,
+        labels: &RequestLabels<'_>,
         namespace: &RequestNamespace,
     ) -> Result<bool, Box<Status>> {
-        Ok(self.asked_in(attributes).is_some() && self.select(attributes, object, namespace)?)
+        Ok(self.asked_in(attributes).is_some() && self.selectors.select(labels, namespace)?)
     }
 }

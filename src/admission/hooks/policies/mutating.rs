@@ -14,7 +14,7 @@ use super::refusal::{PolicyError, failed};
 use super::{PolicySources, has_object};
 use crate::admission::hooks::answers::OfUser;
 use crate::admission::hooks::conditions::{self, Met};
-use crate::admission::hooks::matching::RequestNamespace;
+use crate::admission::hooks::matching::{RequestLabels, RequestNamespace};
 use crate::admission::hooks::namespace_of;
 use crate::admission::hooks::request::request;
 use crate::admission::hooks::settings::{FailurePolicy, ReinvocationPolicy};
@@ -85,11 +85,12 @@ impl MutatingPolicies {
         if candidates.list.is_empty() {
             return Ok(());
         }
+        let labels = RequestLabels::of(attributes, Some(object));
         let mut errors = Vec::new();
         let mut invocations = Vec::new();
         for candidate in &*candidates.list {
             let namespace = &candidates.namespace;
-            let found = self.invocations(attributes, object, namespace, candidate, &mut errors);
+            let found = self.invocations(attributes, &labels, namespace, candidate, &mut errors);
             invocations.extend(found.await);
         }
         if attributes.rounds.is_again() {
@@ -130,7 +131,7 @@ impl MutatingPolicies {
     async fn invocations<'i>(
         &self,
         attributes: &Attributes<'_>,
-        object: &Object,
+        labels: &RequestLabels<'_>,
         namespace: &RequestNamespace,
         candidate: &'i Candidate,
         errors: &mut Vec<PolicyError>,
@@ -158,8 +159,7 @@ impl MutatingPolicies {
             });
         };
         let mut invocations = Vec::new();
-        let object = Some(object);
-        let asked_in = match candidate.matched(attributes, object, namespace) {
+        let asked_in = match candidate.matched(attributes, labels, namespace) {
             Ok(Some(asked_in)) => asked_in,
             Ok(None) => return invocations,
             Err(status) => {
@@ -177,7 +177,7 @@ impl MutatingPolicies {
         };
         for (name, binding) in &candidate.bindings {
             if let Some(resources) = &binding.spec.match_resources {
-                match resources.are_for(attributes, object, namespace) {
+                match resources.are_for(attributes, labels, namespace) {
                     Ok(true) => {}
                     Ok(false) => continue,
                     Err(status) => {

@@ -15,7 +15,7 @@ use super::refusal::Refusal;
 use super::validation::{Annotation, Decision, Validated, validate};
 use super::{Binding, PolicySources};
 use crate::admission::hooks::answers::OfUser;
-use crate::admission::hooks::matching::RequestNamespace;
+use crate::admission::hooks::matching::{RequestLabels, RequestNamespace};
 use crate::admission::hooks::namespace_of;
 use crate::admission::hooks::settings::FailurePolicy;
 use crate::admission::hooks::shown::AskedIn;
@@ -52,6 +52,7 @@ impl ValidatingPolicies {
             sources: &self.0.sources,
             attributes,
             object,
+            labels: RequestLabels::of(attributes, object),
             namespace: &candidates.namespace,
             forms: Forms::new(attributes, object),
             common: Common::new(attributes),
@@ -77,6 +78,7 @@ struct Check<'a> {
     sources: &'a PolicySources,
     attributes: &'a Attributes<'a>,
     object: Option<&'a Object>,
+    labels: RequestLabels<'a>,
     namespace: &'a RequestNamespace,
     forms: Forms<'a>,
     common: Common,
@@ -93,7 +95,7 @@ type Values = BTreeMap<String, Vec<String>>;
 impl<'a> Check<'a> {
     async fn policy(&mut self, candidate: &Candidate) -> Result<(), Box<Status>> {
         let spec = &candidate.policy.spec;
-        let matched = candidate.matched(self.attributes, self.object, self.namespace);
+        let matched = candidate.matched(self.attributes, &self.labels, self.namespace);
         let asked_in = match matched {
             Ok(Some(asked_in)) => asked_in,
             Ok(None) => return Ok(()),
@@ -139,7 +141,7 @@ impl<'a> Check<'a> {
         } = *bound;
         let (attributes, namespaces) = (self.attributes, &*self.sources.namespaces);
         if let Some(resources) = &binding.spec.match_resources {
-            match resources.are_for(attributes, self.object, self.namespace) {
+            match resources.are_for(attributes, &self.labels, self.namespace) {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
                 Err(status) => {

@@ -11,6 +11,7 @@ use super::answer::Answer;
 use super::asking::{Asking, Stopped, has_object, unconverted};
 use super::candidates::Candidate;
 use crate::admission::hooks::answers::Answers;
+use crate::admission::hooks::matching::RequestLabels;
 use crate::admission::hooks::settings::ReinvocationPolicy;
 use crate::admission::hooks::shown::Form;
 use crate::admission::{Admitted, Attributes, MutatingPlugin, Plugin};
@@ -46,12 +47,13 @@ impl MutatingWebhooks {
         }
         let answers = Arc::default();
         for candidate in &*candidates.list {
-            let asked_in = candidate.asked.in_request(attributes);
-            let form = Form::new(attributes, &asked_in);
+            let labels = RequestLabels::of(attributes, object.as_deref());
             let selectors = &candidate.webhook.selectors;
-            if !selectors.select(&form, object.as_deref(), &candidates.namespace)? {
+            if !selectors.select(&labels, &candidates.namespace)? {
                 continue;
             }
+            let asked_in = candidate.asked.in_request(attributes);
+            let form = Form::new(attributes, &asked_in);
             let name = candidate.unique_name();
             if is_again && !attributes.rounds.reinvocations().of(NAME).runs_again(&name) {
                 continue;

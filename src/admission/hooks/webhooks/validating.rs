@@ -11,6 +11,7 @@ use super::WebhookSources;
 use super::asking::{Asking, out_of_time, unconverted};
 use super::candidates::Candidate;
 use super::review::Facts;
+use crate::admission::hooks::matching::RequestLabels;
 use crate::admission::hooks::shown::Form;
 use crate::admission::{Admitted, Attributes, Plugin, ValidatingPlugin};
 use crate::api::object::Object;
@@ -32,18 +33,16 @@ impl ValidatingWebhooks {
     ) -> Result<(), Box<Status>> {
         let asking = &self.0;
         let candidates = asking.candidates(attributes, object).await?;
+        let labels = RequestLabels::of(attributes, object);
         let answers = Arc::default();
         let mut asked = Vec::new();
         for candidate in &*candidates.list {
-            let asked_in = candidate.asked.in_request(attributes);
-            let form = Form::new(attributes, &asked_in);
             let webhook = &candidate.webhook;
-            if !webhook
-                .selectors
-                .select(&form, object, &candidates.namespace)?
-            {
+            if !webhook.selectors.select(&labels, &candidates.namespace)? {
                 continue;
             }
+            let asked_in = candidate.asked.in_request(attributes);
+            let form = Form::new(attributes, &asked_in);
             let shown = form.show_any(object).await.map_err(unconverted)?;
             let facts = asking.facts(webhook, &form, shown.as_ref(), &answers);
             if let Some(facts) = facts.await? {
