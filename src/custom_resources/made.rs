@@ -331,8 +331,8 @@ impl<'d> Maker<'d> {
         }
     }
 
-    /// Returns the versions that stored objects may have. A webhook would have to convert those
-    /// that are not stored today.
+    /// Returns the versions that stored objects may have. A webhook converts those that are not
+    /// stored today before they are decoded.
     fn former(&self) -> (Vec<FormerVersion>, Vec<Arc<Form>>) {
         let spec = &self.definition.spec;
         let versions = spec.versions.iter();

@@ -12,7 +12,8 @@ use tokio::task::JoinHandle;
 
 use super::readiness;
 use super::resources::{Parts, Resources};
-use crate::api::resource::ResourceDefinition;
+use crate::api::resource::{Converter, ResourceDefinition};
+use crate::custom_resources::conversion::WebhookConverter;
 use crate::custom_resources::{CustomResources, Made, Serving, Setup, ToServe};
 use crate::registry::{Completeness, RegistryStore};
 use crate::server::health::Health;
@@ -68,6 +69,8 @@ struct Known {
     storages: ResourceStorage,
     /// The store below them, without a cache.
     store: Arc<Underlying>,
+    /// Calls the webhook that converts its versions.
+    webhook: Option<Arc<WebhookConverter>>,
     stores: Vec<Arc<RegistryStore>>,
     /// The end of the cache that the current one has replaced.
     retiring: Option<JoinHandle<()>>,
@@ -78,6 +81,8 @@ struct Filled {
     storages: ResourceStorage,
     /// The store below them, without a cache.
     store: Arc<Underlying>,
+    /// Calls the webhook that converts its versions.
+    webhook: Option<Arc<WebhookConverter>>,
     /// The plan of a storage that did not exist before.
     plan: Option<StoragePlan>,
     /// The cache that replaces that of the former state.
@@ -133,12 +138,7 @@ impl CustomServing {
                 removed.extend(known.stores.iter().cloned());
             }
             let served = one.made.served.iter();
-            let of = |version| {
-                (
-                    Arc::clone(version),
-                    self.storages_of(version, &one.made, &filled),
-                )
-            };
+            let of = |version| (Arc::clone(version), storages_of(version, &filled));
             added.extend(served.map(of));
             done.push((one, filled));
         }
@@ -165,28 +165,6 @@ impl CustomServing {
         outcomes
     }
 
-    /// Returns the storages of a version. If a webhook makes its objects from stored ones, it has
-    /// its own, over those of the stored version.
-    fn storages_of(
-        &self,
-        version: &Arc<ResourceDefinition>,
-        made: &Made,
-        filled: &Filled,
-    ) -> ResourceStorage {
-        let conversion = made.conversion.as_ref();
-        let Some((conversion, webhooks)) = conversion.zip(self.parts().registry.webhooks()) else {
-            return filled.storages.clone();
-        };
-        let converter = conversion.over(webhooks);
-        match version.is_version_of(&filled.storages.resource.hub) {
-            true => ResourceStorage {
-                converter: Some(converter),
-                ..filled.storages.clone()
-            },
-            false => converted(&filled.storages, &converter, &filled.store, version),
-        }
-    }
-
     /// Returns the storage of a resource: that of its former state if its cache holds the same
     /// texts, else a new one whose cache is full, or will be filled when somebody uses it.
     async fn fill(&self, made: &Made) -> Result<Filled, String> {
@@ -197,14 +175,20 @@ impl CustomServing {
             let same = known
                 .as_ref()
                 .filter(|known| known.form == made.form)
-                .map(|known| (known.storages.clone(), Arc::clone(&known.store)));
+                .map(|known| {
+                    let webhook = known.webhook.clone();
+                    (known.storages.clone(), Arc::clone(&known.store), webhook)
+                });
             let is_other = same.is_none();
             let retiring = known
                 .filter(|_| is_other)
                 .map(|known| known.retiring.take());
             (same, retiring)
         };
-        if let Some((storages, store)) = same {
+        if let Some((storages, store, webhook)) = same {
+            if let Some((webhook, conversion)) = webhook.as_ref().zip(made.conversion.as_ref()) {
+                webhook.follow(Arc::clone(conversion));
+            }
             let storages = ResourceStorage {
                 // The former hub, which has the same form, decoded the objects in the cache.
                 resource: Arc::new(StoredResource {
@@ -216,6 +200,7 @@ impl CustomServing {
             return Ok(Filled {
                 storages,
                 store,
+                webhook,
                 plan: None,
                 replacement: None,
             });
@@ -240,7 +225,21 @@ impl CustomServing {
         }
         let resource = StoredResource::clone(&made.resource);
         let plan = factory.plan_custom(resource, engines, encryption);
-        let plan = plan.map_err(|error| error.to_string())?;
+        let mut plan = plan.map_err(|error| error.to_string())?;
+        let webhooks = self.parts().registry.webhooks();
+        let webhook = made.conversion.as_ref().zip(webhooks);
+        let webhook = webhook.map(|(conversion, transport)| {
+            let (conversion, transport) = (Arc::clone(conversion), Arc::clone(transport));
+            Arc::new(WebhookConverter::new(conversion, transport))
+        });
+        let converter = webhook.clone().map(|webhook| webhook as Arc<dyn Converter>);
+        if let Some(converter) = &converter {
+            plan = plan.converting(converter);
+        }
+        let storages = |plan: &StoragePlan, cacher| ResourceStorage {
+            converter: converter.clone(),
+            ..plan.build_over(actor_system, cacher)
+        };
         let mut replacement = None;
         if plan.destination().is_cached {
             let spec = plan.cacher_spec();
@@ -262,15 +261,17 @@ impl CustomServing {
                 let _ = tokio::time::timeout(FILL_PATIENCE, cacher.settled()).await;
             }
             return Ok(Filled {
-                storages: plan.build_over(actor_system, Some(cacher)),
+                storages: storages(&plan, Some(cacher)),
                 store: plan.rewritten(actor_system).store,
+                webhook,
                 plan: Some(plan),
                 replacement,
             });
         }
         Ok(Filled {
-            storages: plan.build_over(actor_system, None),
+            storages: storages(&plan, None),
             store: plan.rewritten(actor_system).store,
+            webhook,
             plan: Some(plan),
             replacement: None,
         })
@@ -324,6 +325,7 @@ impl CustomServing {
             form: one.made.form,
             storages: filled.storages,
             store: filled.store,
+            webhook: filled.webhook,
             stores: stores.unwrap_or_default(),
             retiring,
         };
@@ -400,6 +402,18 @@ enum End {
     Watches,
     /// Its cache ends after a while, and its watches with it.
     Retire(actors::supervisor::Replaced),
+}
+
+/// Returns the storages of a version. If a webhook makes its objects from stored ones, it has its
+/// own, over those of the stored version.
+fn storages_of(version: &Arc<ResourceDefinition>, filled: &Filled) -> ResourceStorage {
+    let storages = &filled.storages;
+    match &storages.converter {
+        Some(converter) if !version.is_version_of(&storages.resource.hub) => {
+            converted(storages, converter, &filled.store, version)
+        }
+        _ => storages.clone(),
+    }
 }
 
 impl Serving for CustomServing {

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant as Clock};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use futures_util::future::FutureExt;
+use parking_lot::RwLock;
 use tokio::time::Instant;
 
 use super::definition::Webhook;
@@ -48,23 +49,31 @@ impl Conversion {
             review: ReviewVersion::first_known(&webhook.conversion_review_versions),
         }
     }
-
-    /// Returns the converter between the versions of the resource.
-    pub fn over(&self, transport: &Arc<dyn WebhookTransport>) -> Arc<dyn Converter> {
-        Arc::new(WebhookConverter {
-            conversion: self.clone(),
-            transport: Arc::clone(transport),
-        })
-    }
 }
 
-/// Converts by a webhook.
-struct WebhookConverter {
-    conversion: Conversion,
+/// Converts between the versions of a resource by the webhook that its definition names now.
+pub struct WebhookConverter {
+    conversion: RwLock<Arc<Conversion>>,
     transport: Arc<dyn WebhookTransport>,
 }
 
 impl WebhookConverter {
+    /// Creates a converter that calls a webhook over this transport.
+    pub fn new(
+        conversion: Arc<Conversion>,
+        transport: Arc<dyn WebhookTransport>,
+    ) -> WebhookConverter {
+        WebhookConverter {
+            conversion: RwLock::new(conversion),
+            transport,
+        }
+    }
+
+    /// Calls this webhook from now on, because the definition has changed.
+    pub fn follow(&self, conversion: Arc<Conversion>) {
+        *self.conversion.write() = conversion;
+    }
+
     async fn measured(
         &self,
         objects: Vec<Object>,
@@ -75,15 +84,17 @@ impl WebhookConverter {
         if objects.is_empty() {
             return Ok(objects);
         }
-        let Some(version) = self.conversion.review else {
+        let conversion = Arc::clone(&self.conversion.read());
+        let Some(version) = conversion.review else {
             return Err("no supported conversion review versions".to_owned());
         };
         let begun = Clock::now();
-        let asked = self.ask(version, objects, to, is_list).await;
+        let asked = self.ask(&conversion.client, version, objects, to, is_list);
+        let asked = asked.await;
         let took = begun.elapsed();
         metrics::called(asked.as_ref().err().map(Fault::label), took);
         metrics::converted(
-            &self.conversion.definition,
+            &conversion.definition,
             &from.version,
             &to.version,
             asked.is_ok(),
@@ -101,6 +112,7 @@ impl WebhookConverter {
 
     async fn ask(
         &self,
+        client: &ClientConfig,
         version: ReviewVersion,
         objects: Vec<Object>,
         to: &ResourceDefinition,
@@ -109,7 +121,6 @@ impl WebhookConverter {
         let uid = uuid::Uuid::new_v4().to_string();
         let desired = to.api_version();
         let body = review::review(version, &uid, &desired, &objects);
-        let client = &self.conversion.client;
         let deadline = Instant::now() + TIME;
         let answer = self.transport.post(client, body, deadline).await;
         let answer = answer.map_err(|error| match error {

@@ -43,6 +43,10 @@ pub use form::{StoredForm, TypeName};
 pub use media_type::MediaType;
 pub(in crate::storage) use recognise::is_stored_form;
 
+/// The beginning of a value that was converted from a former version on its way up, complete and in
+/// the version of today. No stored value begins like this.
+pub(in crate::storage) const CONVERTED: &[u8] = b" ";
+
 /// Members of `metadata` that are never stored.
 const NEVER_STORED: [&str; 2] = ["resourceVersion", "selfLink"];
 
@@ -52,7 +56,7 @@ const METADATA: &[u8] = b"\"metadata\":";
 /// Encodes and decodes the objects of one resource.
 #[derive(Clone, Debug)]
 pub struct Codec {
-    pub(in crate::storage) definition: Arc<ResourceDefinition>,
+    definition: Arc<ResourceDefinition>,
     /// How objects are stored, if not in the canonical form of the served version.
     form: Option<Arc<StoredForm>>,
     /// The beginning of every object of this resource, up to and with the brace of `metadata`.
@@ -231,7 +235,8 @@ impl Codec {
         value: &[u8],
         now: Timestamp,
     ) -> Result<Option<Vec<u8>>, DecodeError> {
-        let is_other = !value.starts_with(&self.head) && self.is_of_other_version(value);
+        let is_other = value.starts_with(CONVERTED)
+            || !value.starts_with(&self.head) && self.is_of_other_version(value);
         if !is_other && !self.definition.behaviour.has_defaults() {
             return Ok(None);
         }
@@ -248,6 +253,18 @@ impl Codec {
         let filled = lacks.then(|| self.filled_in(key, &object, now).ok());
         let filled = filled.flatten().flatten();
         Ok(filled.map(|object| self.stored_form(&object)))
+    }
+
+    /// Returns the object in a value of another version of its kind, with its `apiVersion`.
+    pub(in crate::storage) fn other_version(&self, value: &[u8]) -> Option<(String, Object)> {
+        if value.starts_with(&self.head) {
+            return None;
+        }
+        let found = serde_json::from_slice::<Typed>(value).ok()?;
+        let is_other = found.kind == self.definition.kind
+            && found.api_version != self.definition.api_version();
+        let object = Object::read(value).ok().filter(|_| is_other)?;
+        Some((found.api_version, object))
     }
 
     /// Returns whether a value has a former version of its kind that is not the configured one.
@@ -306,6 +323,9 @@ impl Codec {
         let media_type = form.map_or(MediaType::Json, |form| form.media_type);
         let members = recognise::recognise(value, media_type)?;
         let found = TypeName::said(&members);
+        if value.starts_with(CONVERTED) {
+            return Ok((Object::of(members), true));
+        }
         if let Some(former) = self.former(&found) {
             let mut object = former.read(members, &self.definition)?;
             keep_texts(&mut object, value, self.definition.object_type());
@@ -465,6 +485,14 @@ fn fault(key: &Key, revision: Revision, reason: String) -> DecodeError {
         revision,
         reason,
     }
+}
+
+/// The type of a value.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Typed {
+    kind: String,
+    api_version: String,
 }
 
 /// A cached object as a tree for reading, including its `resourceVersion`. To write an object

@@ -1,5 +1,5 @@
-//! An engine whose values have another version than the stored one: each is decoded, converted and
-//! encoded again on its way up. It is for reads alone.
+//! An engine whose values are converted on their way up: those that are stored in another version
+//! than the one that its reader knows. Events and lists are converted by one call for each batch.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,90 +7,126 @@ use std::time::Instant;
 
 use actors::engine::{
     At, DataEngine, EngineError, Event, EventKind, Feed, FeedItem, FeedProgress, GetResponse,
-    Health, HistoryChunk, HistoryRequest, KeyValue, Mutation, Outcome, Position, Prefix, Prepared,
-    RangeRequest, RangeResponse, Revision,
+    Health, HistoryChunk, HistoryRequest, Key, KeyValue, Mutation, Outcome, Position, Prefix,
+    Prepared, RangeRequest, RangeResponse, Revision,
 };
-use actors::object::{CachedObject, Decode, DecodeError};
+use actors::object::DecodeError;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use parking_lot::Mutex;
 
-use super::ShownVersion;
 use super::memo::{Memo, ValueId};
-use crate::storage::underlying::Underlying;
 
 /// The most objects of one call.
 const BATCH: usize = 500;
 
-/// Reads the values of a resource in another version.
-#[derive(Clone)]
-pub(super) struct ConvertedEngine(Arc<Inner>);
+/// Which values are converted, and how.
+pub(super) trait ValueConversion: Send + Sync + 'static {
+    /// A decoded value that is to be converted.
+    type Pending: Send + Sync + 'static;
 
-struct Inner {
-    store: Arc<Underlying>,
-    version: Arc<ShownVersion>,
+    /// Whether writes pass through the engine.
+    const WRITES: bool;
+
+    /// Decodes a value, or returns `None` if it is read as it is stored.
+    ///
+    /// # Errors
+    /// The value can't be read.
+    fn pending(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &Bytes,
+    ) -> Result<Option<Self::Pending>, DecodeError>;
+
+    /// Does the same for the value of an event.
+    ///
+    /// # Errors
+    /// The value can't be read.
+    fn pending_event(&self, event: &Event) -> Result<Option<Self::Pending>, DecodeError> {
+        self.pending(&event.key, event.revision, &event.value)
+    }
+
+    /// Converts values, in order. `is_list` says that they are part of a list or of events.
+    ///
+    /// # Errors
+    /// The failure, as clients see it.
+    fn convert<'c>(
+        &'c self,
+        pending: &'c [Self::Pending],
+        is_list: bool,
+    ) -> BoxFuture<'c, Result<Vec<Bytes>, String>>;
+}
+
+/// Reads the values of a resource as a conversion shows them.
+pub(super) struct ConvertedEngine<C>(Arc<Inner<C>>);
+
+impl<C> Clone for ConvertedEngine<C> {
+    fn clone(&self) -> ConvertedEngine<C> {
+        ConvertedEngine(Arc::clone(&self.0))
+    }
+}
+
+struct Inner<C> {
+    below: Arc<dyn DataEngine>,
+    conversion: C,
     memo: Mutex<Memo>,
     /// Held while events are converted, so that each is converted once.
     turn: tokio::sync::Mutex<()>,
 }
 
-/// A stored value to be shown.
-struct Stored {
-    id: ValueId,
-    object: Arc<CachedObject>,
-}
-
-impl ConvertedEngine {
-    /// Creates an engine over that of a store.
-    pub fn new(store: Arc<Underlying>, version: Arc<ShownVersion>) -> ConvertedEngine {
+impl<C: ValueConversion> ConvertedEngine<C> {
+    /// Creates an engine over another one.
+    pub fn new(below: Arc<dyn DataEngine>, conversion: C) -> ConvertedEngine<C> {
         ConvertedEngine(Arc::new(Inner {
-            store,
-            version,
+            below,
+            conversion,
             memo: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
         }))
     }
 
     fn below(&self) -> &Arc<dyn DataEngine> {
-        &self.0.store.engine
+        &self.0.below
     }
 
-    fn decoded(&self, item: &KeyValue) -> Result<Stored, EngineError> {
-        let decoder = &self.0.store.decoder;
-        let object = decoder.decode(&item.key, item.revision, &item.value);
-        Ok(Stored {
-            id: (item.key.clone(), item.revision),
-            object: Arc::new(object.map_err(unreadable)?),
-        })
+    fn pending(&self, item: &KeyValue) -> Result<Option<C::Pending>, EngineError> {
+        let pending = self
+            .0
+            .conversion
+            .pending(&item.key, item.revision, &item.value);
+        pending.map_err(unreadable)
     }
 
     /// Converts values, in batches. The result has them in order.
-    async fn shown(&self, stored: &[Stored], is_list: bool) -> Result<Vec<Bytes>, EngineError> {
-        let Inner { version, .. } = &*self.0;
-        let mut shown = Vec::with_capacity(stored.len());
-        for batch in stored.chunks(BATCH) {
-            let mut objects = Vec::with_capacity(batch.len());
-            for one in batch {
-                let object = version.object(&one.object).await;
-                objects.push(object.map_err(EngineError::Refused)?);
-            }
-            let converted = version.converted(objects, is_list).await;
+    async fn shown(
+        &self,
+        pending: &[C::Pending],
+        is_list: bool,
+    ) -> Result<Vec<Bytes>, EngineError> {
+        let mut shown = Vec::with_capacity(pending.len());
+        for batch in pending.chunks(BATCH) {
+            let converted = self.0.conversion.convert(batch, is_list).await;
             let converted = converted.map_err(EngineError::Refused)?;
             if converted.len() != batch.len() {
                 let why = "a conversion returned another number of objects".to_owned();
                 return Err(EngineError::Refused(why));
             }
-            let encoded = converted.iter().map(|object| version.shown.encode(object));
-            shown.extend(encoded.map(Bytes::from));
+            shown.extend(converted);
         }
         Ok(shown)
     }
 
-    async fn show_one(&self, item: KeyValue, is_list: bool) -> Result<KeyValue, EngineError> {
-        let stored = self.decoded(&item)?;
-        let value = self.shown(&[stored], is_list).await?.pop();
+    async fn show_one(&self, item: Option<KeyValue>) -> Result<Option<KeyValue>, EngineError> {
+        let Some(item) = item else {
+            return Ok(None);
+        };
+        let Some(pending) = self.pending(&item)? else {
+            return Ok(Some(item));
+        };
+        let value = self.shown(&[pending], false).await?.pop();
         let value = value.unwrap_or_default();
-        Ok(KeyValue { value, ..item })
+        Ok(Some(KeyValue { value, ..item }))
     }
 
     /// Converts the items of a list, except those that a watch has converted.
@@ -99,12 +135,11 @@ impl ConvertedEngine {
         let mut missing = Vec::new();
         for (place, item) in items.iter_mut().enumerate() {
             let known = self.0.memo.lock().get(&(item.key.clone(), item.revision));
-            match known {
-                Some(value) => item.value = value,
-                None => {
-                    missing.push(self.decoded(item)?);
-                    places.push(place);
-                }
+            if let Some(value) = known {
+                item.value = value;
+            } else if let Some(pending) = self.pending(item)? {
+                missing.push(pending);
+                places.push(place);
             }
         }
         let shown = self.shown(&missing, true).await?;
@@ -120,25 +155,30 @@ impl ConvertedEngine {
     async fn show_events(&self, events: &[Event]) -> Result<Vec<Event>, EngineError> {
         let _turn = self.0.turn.lock().await;
         let now = Instant::now();
+        let conversion = &self.0.conversion;
         let mut known: HashMap<ValueId, Bytes> = HashMap::new();
         let mut asked: HashSet<ValueId> = HashSet::new();
-        let mut missing = Vec::new();
+        let (mut ids, mut missing) = (Vec::new(), Vec::new());
         for event in events {
-            let decoder = &self.0.store.decoder;
+            let mut add =
+                |id: ValueId, pending: &dyn Fn() -> Result<Option<C::Pending>, DecodeError>| {
+                    if !self.knows(&id, &mut known)
+                        && asked.insert(id.clone())
+                        && let Some(pending) = pending().map_err(unreadable)?
+                    {
+                        ids.push(id);
+                        missing.push(pending);
+                    }
+                    Ok::<(), EngineError>(())
+                };
             if event.kind == EventKind::Put {
                 let id = (event.key.clone(), event.revision);
-                if !self.knows(&id, &mut known) && asked.insert(id.clone()) {
-                    let object = decoder.decode_event(event).map_err(unreadable)?;
-                    missing.push(Stored { id, object });
-                }
+                add(id, &|| conversion.pending_event(event))?;
             }
             if let Some(value) = &event.previous {
-                let id = (event.key.clone(), event.prev_revision);
-                if !self.knows(&id, &mut known) && asked.insert(id.clone()) {
-                    let object = decoder.decode(&id.0, id.1, value);
-                    let object = Arc::new(object.map_err(unreadable)?);
-                    missing.push(Stored { id, object });
-                }
+                let (key, revision) = (&event.key, event.prev_revision);
+                let id = (key.clone(), revision);
+                add(id, &|| conversion.pending(key, revision, value))?;
             }
         }
         if !missing.is_empty() {
@@ -148,26 +188,29 @@ impl ConvertedEngine {
             let shown = self.shown(&missing, true).await;
             let mut memo = self.0.memo.lock();
             let shown = shown.inspect_err(|error| memo.fail(&error.to_string(), Instant::now()))?;
-            for (Stored { id, .. }, value) in missing.into_iter().zip(shown) {
+            for (id, value) in ids.into_iter().zip(shown) {
                 memo.add(id.clone(), value.clone());
                 known.insert(id, value);
             }
         }
-        let value = |event: &Event, revision| {
+        let converted = |event: &Event, revision| {
             let id = (event.key.clone(), revision);
-            known.get(&id).cloned().unwrap_or_default()
+            known.get(&id).cloned()
         };
-        let shown = events.iter().map(|event| Event {
-            value: match event.kind {
-                EventKind::Put => value(event, event.revision),
-                EventKind::Delete => Bytes::new(),
-            },
-            previous: event
-                .previous
-                .as_ref()
-                .map(|_| value(event, event.prev_revision)),
-            prepared: Prepared::default(),
-            ..event.clone()
+        let shown = events.iter().map(|event| {
+            let mut shown = event.clone();
+            if event.kind == EventKind::Put
+                && let Some(value) = converted(event, event.revision)
+            {
+                shown.value = value;
+                shown.prepared = Prepared::default();
+            }
+            if event.previous.is_some()
+                && let Some(value) = converted(event, event.prev_revision)
+            {
+                shown.previous = Some(value);
+            }
+            shown
         });
         Ok(shown.collect())
     }
@@ -188,18 +231,11 @@ fn unreadable(error: DecodeError) -> EngineError {
     EngineError::Corrupt(error.to_string())
 }
 
-impl DataEngine for ConvertedEngine {
-    fn get(
-        &self,
-        key: actors::engine::Key,
-        at: At,
-    ) -> BoxFuture<'_, Result<GetResponse, EngineError>> {
+impl<C: ValueConversion> DataEngine for ConvertedEngine<C> {
+    fn get(&self, key: Key, at: At) -> BoxFuture<'_, Result<GetResponse, EngineError>> {
         async move {
             let GetResponse { revision, item } = self.below().get(key, at).await?;
-            let item = match item {
-                Some(item) => Some(self.show_one(item, false).await?),
-                None => None,
-            };
+            let item = self.show_one(item).await?;
             Ok(GetResponse { revision, item })
         }
         .boxed()
@@ -214,10 +250,21 @@ impl DataEngine for ConvertedEngine {
         .boxed()
     }
 
-    /// Refuses: writes go to the stored version.
-    fn commit(&self, _mutation: Mutation) -> BoxFuture<'_, Result<Outcome, EngineError>> {
-        let why = "values of a converted version cannot be written".to_owned();
-        ready(Err(EngineError::Refused(why))).boxed()
+    fn commit(&self, mutation: Mutation) -> BoxFuture<'_, Result<Outcome, EngineError>> {
+        if !C::WRITES {
+            let why = "values of a converted version cannot be written".to_owned();
+            return ready(Err(EngineError::Refused(why))).boxed();
+        }
+        async move {
+            Ok(match self.below().commit(mutation).await? {
+                Outcome::Refused { current, revision } => Outcome::Refused {
+                    current: self.show_one(current).await?,
+                    revision,
+                },
+                committed => committed,
+            })
+        }
+        .boxed()
     }
 
     fn feed(
@@ -280,12 +327,12 @@ impl DataEngine for ConvertedEngine {
 }
 
 /// The events of a prefix, converted. The memo lasts as long as one of them.
-struct ConvertedFeed {
-    engine: ConvertedEngine,
+struct ConvertedFeed<C: ValueConversion> {
+    engine: ConvertedEngine<C>,
     below: Box<dyn Feed>,
 }
 
-impl Feed for ConvertedFeed {
+impl<C: ValueConversion> Feed for ConvertedFeed<C> {
     fn next(&mut self) -> BoxFuture<'_, Result<FeedItem, EngineError>> {
         async move {
             Ok(match self.below.next().await? {
@@ -299,7 +346,7 @@ impl Feed for ConvertedFeed {
     }
 }
 
-impl Drop for ConvertedFeed {
+impl<C: ValueConversion> Drop for ConvertedFeed<C> {
     fn drop(&mut self) {
         self.engine.0.memo.lock().end();
     }

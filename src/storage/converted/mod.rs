@@ -8,13 +8,17 @@
 //! it: nobody is asked before a client asks for the other version.
 
 mod engine;
+mod former;
 mod memo;
 mod writes;
 
+pub use former::over_former_versions;
+
 use std::sync::Arc;
 
-use actors::engine::{Origin, Revision};
-use actors::object::CachedObject;
+use actors::engine::{Event, Key, Origin, Revision};
+use actors::object::{CachedObject, Decode, DecodeError};
+use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, LocalBoxFuture};
 
 use super::codec::{Codec, TypeName};
@@ -30,7 +34,7 @@ use crate::api::deep;
 use crate::api::object::Object;
 use crate::api::resource::{Converter, ResourceDefinition};
 use crate::api::status::Status;
-use engine::ConvertedEngine;
+use engine::{ConvertedEngine, ValueConversion};
 use writes::{Converting, ConvertingCheck};
 
 /// Returns the storages of another version of a stored resource that has a converter. `store` is the
@@ -47,7 +51,11 @@ pub fn converted(
         shown: Codec::new(Arc::clone(definition)),
         keys: store.keys.clone(),
     });
-    let engine = ConvertedEngine::new(Arc::clone(store), Arc::clone(&version));
+    let shown = Shown {
+        version: Arc::clone(&version),
+        decoder: Arc::clone(&store.decoder),
+    };
+    let engine = ConvertedEngine::new(Arc::clone(&store.engine), shown);
     let resource = &storages.resource;
     let codec = version.shown.clone();
     let decoder =
@@ -72,6 +80,52 @@ pub fn converted(
     }
 }
 
+/// Converts each stored value to another version.
+struct Shown {
+    version: Arc<ShownVersion>,
+    /// Decodes the stored version.
+    decoder: Arc<StoredDecoder>,
+}
+
+impl ValueConversion for Shown {
+    type Pending = Arc<CachedObject>;
+
+    /// Writes go to the stored version.
+    const WRITES: bool = false;
+
+    fn pending(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &Bytes,
+    ) -> Result<Option<Arc<CachedObject>>, DecodeError> {
+        let object = self.decoder.decode(key, revision, value)?;
+        Ok(Some(Arc::new(object)))
+    }
+
+    fn pending_event(&self, event: &Event) -> Result<Option<Arc<CachedObject>>, DecodeError> {
+        self.decoder.decode_event(event).map(Some)
+    }
+
+    fn convert<'c>(
+        &'c self,
+        pending: &'c [Arc<CachedObject>],
+        is_list: bool,
+    ) -> BoxFuture<'c, Result<Vec<Bytes>, String>> {
+        async move {
+            let version = &self.version;
+            let mut objects = Vec::with_capacity(pending.len());
+            for object in pending {
+                objects.push(version.object(object).await?);
+            }
+            let converted = version.converted(objects, is_list).await?;
+            let encoded = converted.iter().map(|object| version.shown.encode(object));
+            Ok(encoded.map(Bytes::from).collect())
+        }
+        .boxed()
+    }
+}
+
 /// A version of a resource that is stored in another one.
 struct ShownVersion {
     converter: Arc<dyn Converter>,
@@ -93,7 +147,7 @@ impl ShownVersion {
 
     /// Converts stored objects to this version, in order.
     async fn converted(&self, objects: Vec<Object>, is_list: bool) -> Result<Vec<Object>, String> {
-        let (from, to) = (&self.stored.definition, &self.shown.definition);
+        let (from, to) = (self.stored.definition(), self.shown.definition());
         self.converter.convert(objects, from, to, is_list).await
     }
 
@@ -117,7 +171,7 @@ impl ShownVersion {
         let mut object = new.object;
         let version = object.resource_version().to_owned();
         object.set_meta("resourceVersion", "");
-        let (from, to) = (&self.shown.definition, &self.stored.definition);
+        let (from, to) = (self.shown.definition(), self.stored.definition());
         let converting = self.converter.convert(vec![object], from, to, false);
         let failed = |text: String| Box::new(Status::unknown(text));
         let converted = converting.await.map_err(failed)?.pop();

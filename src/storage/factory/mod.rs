@@ -123,6 +123,7 @@ fn made(
     Ok(StoragePlan {
         resource: Arc::new(resource),
         versions: Vec::new(),
+        values: engine.clone(),
         engine,
         decoder: Arc::new(decoder),
         destination,

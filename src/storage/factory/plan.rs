@@ -3,13 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use actors::cacher::CacherHandle;
-use actors::engine::{Engine, FeedProgress};
+use actors::engine::{DataEngine, Engine, FeedProgress};
 use actors::lessor::{LeaseReuse, LessorHandle};
 use actors::supervisor::{ActorSystem, CacherSpec};
 
 use super::destination::Destination;
-use crate::api::resource::{Effect, ResourceDefinition};
+use crate::api::resource::{Converter, Effect, ResourceDefinition};
 use crate::storage::cached::Cached;
+use crate::storage::converted::over_former_versions;
 use crate::storage::dry_run::DryRun;
 use crate::storage::rewrite::RewrittenStore;
 use crate::storage::underlying::{StoredDecoder, Underlying};
@@ -21,12 +22,22 @@ pub struct StoragePlan {
     pub(super) versions: Vec<Arc<ResourceDefinition>>,
     pub(super) destination: Destination,
     pub(super) engine: Arc<dyn Engine>,
+    /// The values of the engine, as the decoder reads them.
+    pub(super) values: Arc<dyn DataEngine>,
     pub(super) decoder: Arc<StoredDecoder>,
     /// The store without its cache, once it was made.
     pub(super) store: OnceLock<Arc<Underlying>>,
 }
 
 impl StoragePlan {
+    /// Has a converter convert the values that are stored in former versions.
+    #[must_use]
+    pub fn converting(self, converter: &Arc<dyn Converter>) -> StoragePlan {
+        let (resource, converter) = (&self.resource, Arc::clone(converter));
+        let values = over_former_versions(self.values, resource, &self.decoder, converter);
+        StoragePlan { values, ..self }
+    }
+
     /// The stored resource.
     pub fn resource(&self) -> &Arc<StoredResource> {
         &self.resource
@@ -56,7 +67,7 @@ impl StoragePlan {
     pub fn cacher_spec(&self) -> CacherSpec {
         CacherSpec {
             resource: self.resource.name.clone(),
-            engine: self.engine.clone(),
+            engine: self.values.clone(),
             prefix: self.destination.keys.resource_prefix().clone(),
             decode: self.decoder.clone(),
             indexed_fields: self.decoder.codec.definition().indexed_fields(),
@@ -138,7 +149,7 @@ impl StoragePlan {
     fn new_store(&self, actor_system: &ActorSystem) -> Underlying {
         let lessor = actor_system.lessor(&self.destination.back_end);
         Underlying::new(
-            self.engine.clone(),
+            self.values.clone(),
             self.destination.keys.clone(),
             self.decoder.clone(),
             lessor.unwrap_or_else(|| {

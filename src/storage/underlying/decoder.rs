@@ -8,6 +8,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::prepared::prepared_object;
+use crate::api::object::Object;
 use crate::storage::codec::Codec;
 use crate::storage::metrics::Metrics;
 use crate::storage::transformer::Transformer;
@@ -23,7 +24,7 @@ pub struct StoredDecoder {
     /// Whether a value of this revision may lack defaults.
     lacks_defaults: Arc<dyn Fn(Revision) -> bool + Send + Sync>,
     /// Returns the time for objects that lack one.
-    pub(super) clock: fn() -> Timestamp,
+    pub(in crate::storage) clock: fn() -> Timestamp,
     pub(super) metrics: Metrics,
 }
 
@@ -90,6 +91,20 @@ impl StoredDecoder {
                 revision,
                 reason: error.reason,
             })
+    }
+
+    /// Returns the object in a value of another version of its kind, with its `apiVersion`.
+    ///
+    /// # Errors
+    /// The value can't be decrypted.
+    pub(in crate::storage) fn other_version(
+        &self,
+        key: &Key,
+        revision: Revision,
+        value: &Bytes,
+    ) -> Result<Option<(String, Object)>, DecodeError> {
+        let plain = self.transformed(key, revision, value)?;
+        Ok(self.codec.other_version(&plain))
     }
 
     /// Decodes the object in a value's plain bytes. Counts failures.

@@ -51,7 +51,6 @@ impl ValidatingPolicies {
         let mut check = Check {
             sources: &self.0.sources,
             attributes,
-            object,
             labels: RequestLabels::of(attributes, object),
             namespace: &candidates.namespace,
             forms: Forms::new(attributes, object),
@@ -77,7 +76,6 @@ impl ValidatingPolicies {
 struct Check<'a> {
     sources: &'a PolicySources,
     attributes: &'a Attributes<'a>,
-    object: Option<&'a Object>,
     labels: RequestLabels<'a>,
     namespace: &'a RequestNamespace,
     forms: Forms<'a>,
