@@ -6,6 +6,7 @@
 //! the contents of requests or objects.
 
 mod addition_pace;
+mod admission_configuration;
 mod authorization;
 mod authorization_chain;
 mod credentials;
@@ -38,6 +39,7 @@ use actors::supervisor::{ActorSystem, CacherSpec};
 use actors::watchdog::Watchdog;
 
 use crate::admission::HookSources;
+use crate::admission::configuration::PluginSettings;
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
 use crate::auth::Token;
@@ -149,7 +151,11 @@ impl Daemon {
         let authorization = Authorization::new(&config, &actor_system, &plans, opened.egress)?;
         let (served, unserved) = (&*plans, &unserved);
         let planned = Planned { served, unserved };
-        let registry = assemble(&config, &planned, &actor_system, &authorization, hooks);
+        let outside = Outside {
+            hooks,
+            plugin_settings: opened.plugin_settings,
+        };
+        let registry = assemble(&config, &planned, &actor_system, &authorization, outside);
         add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
@@ -347,13 +353,19 @@ struct Planned<'p> {
     unserved: &'p UnservedPlans,
 }
 
+/// What admission asks outside of the registry, and its configuration.
+struct Outside {
+    hooks: Option<HookSources>,
+    plugin_settings: PluginSettings,
+}
+
 /// Creates the registry of the planned resources.
 fn assemble(
     config: &Config,
     planned: &Planned<'_>,
     actor_system: &ActorSystem,
     authorization: &Authorization,
-    hooks: Option<HookSources>,
+    outside: Outside,
 ) -> Registry {
     let allocations = &planned.unserved.range_allocations;
     let network = service_network::of(config, allocations, actor_system);
@@ -372,12 +384,13 @@ fn assemble(
             &config.enable_admission_plugins,
             &config.disable_admission_plugins,
         ),
+        plugin_settings: outside.plugin_settings,
         // The registry raises a value below one to one (SF-15).
         delete_collection_workers: usize::try_from(config.delete_collection_workers)
             .unwrap_or_default(),
         authorizer: Some(Arc::clone(&authorization.all)),
         rbac: authorization.rbac.clone(),
-        hooks,
+        hooks: outside.hooks,
         policies: if config.allow_privileged.0 {
             ClusterPolicies::default()
         } else {
@@ -530,5 +543,6 @@ fn describe_metrics(config: &Config) {
     at_rest::describe();
     health::describe_metrics();
     discovery::describe();
+    crate::admission::hooks::client::describe_metrics();
     version::measure();
 }

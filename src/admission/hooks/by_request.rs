@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use super::operation_name;
 use crate::admission::Attributes;
 
 /// The most kinds of requests that are remembered. When there are more, all are forgotten.
@@ -63,7 +62,7 @@ fn kind_of_request(attributes: &Attributes<'_>) -> String {
         "C"
     };
     for part in [
-        operation_name(&attributes.operation),
+        attributes.operation.name(),
         scope,
         &definition.group,
         &definition.version,
