@@ -221,10 +221,10 @@ fn faults_of_plugins_are_named_with_their_place_hk_98_hk_99() {
         (
             &format!(
                 "{{name: PodSecurity, configuration: {{{OF_PODS}, defaults: {{enforce: x, warn: \
-                 y}}}}}}"
+                 z}}}}}}"
             ),
             "plugins[0] (PodSecurity): configuration: [defaults.enforce: Invalid value: \"x\": \
-             must be one of privileged, baseline, restricted, defaults.warn: Invalid value: \"y\": \
+             must be one of privileged, baseline, restricted, defaults.warn: Invalid value: \"z\": \
              must be one of privileged, baseline, restricted]",
         ),
         (

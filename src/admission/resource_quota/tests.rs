@@ -79,9 +79,11 @@ fn what_is_limited_by_default_needs_a_quota_that_counts_it_hk_98() {
     assert_eq!(asked(plain, None, vec![]), Ok(0));
     assert_eq!(asked(wants.clone(), None, vec![]), Err(refused.to_owned()));
     let quota = |names: &[&str]| {
-        let numbers = |number: &str| names.iter().map(|name| ((*name).to_owned(), number.into()));
-        let (hard, used) = (numbers("9").collect(), numbers("0").collect());
-        quota(Value::Object(hard), Value::Object(used), json!({}))
+        let numbers = |number: &str| {
+            let numbers = names.iter().map(|name| ((*name).to_owned(), number.into()));
+            Value::Object(numbers.collect())
+        };
+        quota(numbers("9"), numbers("0"), json!({}))
     };
     let some = vec![quota(&["requests.cpu"]), quota(&["limits.cpu", "pods"])];
     let refused = "insufficient quota to consume: cpu";

@@ -286,12 +286,12 @@ mod tests {
 
     #[test]
     fn the_user_of_the_context_is_the_last_one_hk_98() {
-        let text = "users:\n- name: u\n  user: {username: n, password: p}\n- name: h:1\n  user: \
+        let text = "users:\n- name: u\n  user: {username: me, password: p}\n- name: h:1\n  user: \
                     {token: t}\ncontexts:\n- name: x\n  context: {user: u, cluster: \
                     none}\ncurrent-context: x\n";
         let of_context = users(text).unwrap();
         assert_eq!(token(&of_context, "h:1"), "t");
-        assert_eq!(token(&of_context, "h:2"), "n:p");
+        assert_eq!(token(&of_context, "h:2"), "me:p");
         let other = users(&text.replace("current-context: x", "current-context: y")).unwrap();
         assert_eq!(token(&other, "h:2"), "nothing");
         assert_eq!(token(&users("").unwrap(), "h:2"), "nothing");
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn a_user_may_impersonate_hk_98() {
         let text = "users:\n- name: '*'\n  user: {token: t, as: jane, as-uid: '1', as-groups: [a, \
-                    b], as-user-extra: {'a/B c': [x, y]}}\n";
+                    b], as-user-extra: {'a/B c': [x, z]}}\n";
         let all = users(text).unwrap();
         let presented = all.presented_to("h:1").now_or_never().unwrap().unwrap();
         let headers = presented.headers.iter();
@@ -313,7 +313,7 @@ mod tests {
                 "impersonate-group: a",
                 "impersonate-group: b",
                 "impersonate-extra-a%2fb%20c: x",
-                "impersonate-extra-a%2fb%20c: y",
+                "impersonate-extra-a%2fb%20c: z",
             ]
         );
     }
@@ -330,7 +330,7 @@ mod tests {
                 "auth-provider of user \"h\" is not supported",
             ),
             (
-                "{token: schluessel, username: n}",
+                "{token: schluessel, username: me}",
                 "more than one authentication method found for h",
             ),
             (
