@@ -195,18 +195,17 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
             |all| &all.validating_webhooks,
             &settings.users_for_validating,
         )?)),
-        "ResourceQuota" => {
-            let of_devices = |plural| clients("resource.k8s.io", plural);
-            let devices = of_devices("deviceclasses").zip(of_devices("resourceclaims"));
-            let devices = devices.zip(clients("", "pods"));
-            let devices = devices.map(|((classes, claims), pods)| [classes, claims, pods]);
-            let quotas = clients("", "resourcequotas")?;
-            Arc::new(ResourceQuota::new(
-                quotas,
-                devices,
-                Arc::clone(&settings.limited),
-            ))
-        }
+        "ResourceQuota" => Arc::new(resource_quota(clients, settings)?),
         _ => return None,
     })
+}
+
+fn resource_quota(clients: Clients<'_>, settings: &PluginSettings) -> Option<ResourceQuota> {
+    let of_devices = |plural| clients("resource.k8s.io", plural);
+    let devices = of_devices("deviceclasses").zip(of_devices("resourceclaims"));
+    let devices = devices.zip(clients("", "pods"));
+    let devices = devices.map(|((classes, claims), pods)| [classes, claims, pods]);
+    let quotas = clients("", "resourcequotas")?;
+    let limited = Arc::clone(&settings.limited);
+    Some(ResourceQuota::new(quotas, devices, limited))
 }

@@ -149,18 +149,13 @@ impl Daemon {
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
         let hooks = hooks::of(&config, &actor_system, address, &opened.egress);
         let authorization = Authorization::new(&config, &actor_system, &plans, opened.egress)?;
-        let (served, unserved) = (&*plans, &unserved);
-        let planned = Planned { served, unserved };
-        let outside = Outside {
-            hooks,
-            plugin_settings: opened.plugin_settings,
-        };
-        let registry = assemble(&config, &planned, &actor_system, &authorization, outside);
+        let planned = Planned::new(&plans, &unserved, opened.plugin_settings);
+        let registry = assemble(&config, planned, &actor_system, &authorization, hooks);
         add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         describe_metrics(&config);
-        let leases = service_network::leases(unserved, &sharing, &actor_system);
+        let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
         let start = readiness::Start {
             actor_system: actor_system.clone(),
@@ -347,25 +342,34 @@ impl Daemon {
     }
 }
 
-/// The storages of all resources.
+/// The storages of all resources, and the configuration of the plugins that admit their objects.
 struct Planned<'p> {
     served: &'p [StoragePlan],
     unserved: &'p UnservedPlans,
+    plugin_settings: PluginSettings,
 }
 
-/// What admission asks outside of the registry, and its configuration.
-struct Outside {
-    hooks: Option<HookSources>,
-    plugin_settings: PluginSettings,
+impl<'p> Planned<'p> {
+    fn new(
+        served: &'p [StoragePlan],
+        unserved: &'p UnservedPlans,
+        plugin_settings: PluginSettings,
+    ) -> Planned<'p> {
+        Planned {
+            served,
+            unserved,
+            plugin_settings,
+        }
+    }
 }
 
 /// Creates the registry of the planned resources.
 fn assemble(
     config: &Config,
-    planned: &Planned<'_>,
+    planned: Planned<'_>,
     actor_system: &ActorSystem,
     authorization: &Authorization,
-    outside: Outside,
+    hooks: Option<HookSources>,
 ) -> Registry {
     let allocations = &planned.unserved.range_allocations;
     let network = service_network::of(config, allocations, actor_system);
@@ -384,13 +388,13 @@ fn assemble(
             &config.enable_admission_plugins,
             &config.disable_admission_plugins,
         ),
-        plugin_settings: outside.plugin_settings,
+        plugin_settings: planned.plugin_settings,
         // The registry raises a value below one to one (SF-15).
         delete_collection_workers: usize::try_from(config.delete_collection_workers)
             .unwrap_or_default(),
         authorizer: Some(Arc::clone(&authorization.all)),
         rbac: authorization.rbac.clone(),
-        hooks: outside.hooks,
+        hooks,
         policies: if config.allow_privileged.0 {
             ClusterPolicies::default()
         } else {

@@ -27,7 +27,7 @@ use document::{
 /// More than any of the files needs.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// What plugins are configured with.
+/// The settings of plugins.
 #[derive(Clone, Default)]
 pub struct PluginSettings {
     /// The policy of namespaces without labels, and what is exempt.
@@ -45,7 +45,7 @@ pub struct PluginSettings {
 pub struct Loaded {
     /// The settings.
     pub settings: PluginSettings,
-    /// What the file says and nothing obeys.
+    /// Parts of the file that nothing obeys.
     pub warnings: Vec<String>,
 }
 

@@ -159,6 +159,21 @@ fn faults_of_the_file_itself_are_named_with_their_place_hk_98() {
             "{found}"
         );
     }
+    // Files that would be deep, or large when their aliases are followed.
+    for text in [
+        "[".repeat(200_000),
+        "{\"a\":".repeat(200_000),
+        "a: ".repeat(50_000),
+        "- ".repeat(200_000),
+        format!(
+            "a: &a [{}]\nb: &b [{}]\nc: [{}]",
+            "x,".repeat(999),
+            "*a,".repeat(999),
+            "*b,".repeat(999)
+        ),
+    ] {
+        assert!(!fault(&text).is_empty());
+    }
     let (folder, file) = written("");
     let missing = load(&folder.path().join("none"), &is_built).err().unwrap();
     assert_eq!(missing.problem, UNREADABLE);

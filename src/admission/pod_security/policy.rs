@@ -134,9 +134,9 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The policy of a namespace with these labels, and the faults of the labels. What no label
-    /// sets is that of `defaults`. If a namespace sets a level to enforce and none to warn, the
-    /// enforced level applies to warnings, too, if it is stricter.
+    /// The policy of a namespace with these labels, and the faults of the labels. Levels and
+    /// versions without a label are those of `defaults`. If a namespace sets a level to enforce and
+    /// none to warn, the enforced level applies to warnings, too, if it is stricter.
     pub(super) fn of(
         labels: Option<&Map<String, Value>>,
         defaults: &Policy,
@@ -212,7 +212,7 @@ fn label<'l>(labels: Option<&'l Map<String, Value>>, name: &str) -> Option<&'l s
     labels?.get(&format!("{PREFIX}{name}"))?.as_str()
 }
 
-/// Sets what the labels of a mode say. An invalid version counts as the newest. Returns whether
+/// Sets the level and the version that labels give to a mode. An invalid version counts as the newest. Returns whether
 /// the level is valid, if there is one.
 fn set(
     labels: Option<&Map<String, Value>>,

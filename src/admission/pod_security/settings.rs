@@ -9,7 +9,7 @@ use super::policy::{LevelVersion, Policy};
 use crate::api::field_error::{FieldError, FieldErrorKind};
 use crate::api::names::{dns_label, dns_subdomain};
 
-/// What a configuration says.
+/// The content of a configuration.
 #[derive(Debug, Default)]
 pub struct Settings {
     /// The policy of namespaces without labels.

@@ -81,7 +81,8 @@ impl<'l> Demand<'l> {
         limited: &'l [LimitedResource],
         definition: &ResourceDefinition,
         evaluator: &Evaluator,
-        (object, usage): (&Object, &Quantities),
+        object: &Object,
+        usage: &Quantities,
     ) -> Demand<'l> {
         let mut demand = Demand::default();
         for one in limited {

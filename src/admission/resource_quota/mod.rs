@@ -288,7 +288,7 @@ impl Write<'_> {
                 [] => usage::has_positive(more.as_ref().unwrap_or(&usage)),
                 some => some.iter().any(|quota| usage::has_positive(charged(quota))),
             };
-            let demand = Demand::of(limited, self.definition, evaluator, (object, &usage));
+            let demand = Demand::of(limited, self.definition, evaluator, object, &usage);
             let uncovered = demand.uncovered(&all_counted, &met).filter(|_| uses_more);
             if let Some(uncovered) = uncovered {
                 return Err(refused(uncovered));

@@ -25,20 +25,21 @@ fn charges(
     object: &Object,
     quotas: Vec<Object>,
 ) -> Result<Vec<Charge>, String> {
-    charges_with(evaluator, (stored, object), quotas, ("pods", &[]))
+    charges_with(evaluator, stored, object, quotas, &[])
 }
 
-/// The charges where resources are limited by default, for a resource of this name.
+/// The charges where resources are limited by default.
 fn charges_with(
     evaluator: &Evaluator,
-    (stored, object): (Option<&Object>, &Object),
+    stored: Option<&Object>,
+    object: &Object,
     quotas: Vec<Object>,
-    (plural, limited): (&str, &[LimitedResource]),
+    limited: &[LimitedResource],
 ) -> Result<Vec<Charge>, String> {
     let all = built_in();
     let write = Write {
         evaluator,
-        definition: all.iter().find(|row| row.plural == plural).unwrap(),
+        definition: all.iter().find(|row| row.plural == "pods").unwrap(),
         stored,
         object,
     };
@@ -70,8 +71,8 @@ fn what_is_limited_by_default_needs_a_quota_that_counts_it_hk_98() {
     ]));
     let asked = |pod: Value, stored: Option<Value>, quotas: Vec<Object>| {
         let (stored, pod) = (stored.map(object), object(pod));
-        let both = (stored.as_ref(), &pod);
-        charges_with(&evaluator("pods"), both, quotas, ("pods", &all)).map(|all| all.len())
+        let charges = charges_with(&evaluator("pods"), stored.as_ref(), &pod, quotas, &all);
+        charges.map(|all| all.len())
     };
     let plain = pod(json!({"requests": {"memory": "1Gi"}}));
     let wants = pod(json!({"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}));
@@ -90,7 +91,7 @@ fn what_is_limited_by_default_needs_a_quota_that_counts_it_hk_98() {
     assert_eq!(asked(wants.clone(), None, some), Err(refused.to_owned()));
     let every = vec![quota(&["requests.cpu", "cpu"]), quota(&["limits.cpu"])];
     assert_eq!(asked(wants.clone(), None, every), Ok(2));
-    // Whoever uses no more than before needs none.
+    // A write that uses no more than before needs none.
     assert_eq!(asked(wants.clone(), Some(wants), vec![]), Ok(0));
 }
 
@@ -106,8 +107,8 @@ fn a_limited_scope_needs_a_quota_with_that_scope_hk_98() {
         let mut pod = pod(resources);
         pod["spec"]["priorityClassName"] = class.into();
         let pod = object(pod);
-        let all = charges_with(&evaluator("pods"), (None, &pod), quotas, ("pods", &all));
-        all.map(|all| all.len())
+        let charges = charges_with(&evaluator("pods"), None, &pod, quotas, &all);
+        charges.map(|all| all.len())
     };
     let some = json!({"requests": {"cpu": "1"}});
     assert_eq!(asked("low", some.clone(), vec![]), Ok(0));

@@ -208,7 +208,7 @@ fn texts<'v>(value: Option<&'v Value>, of: &str) -> Result<Vec<&'v str>, String>
             .iter()
             .map(|item| {
                 item.as_str()
-                    .ok_or_else(|| format!("{of} has an item that is no text"))
+                    .ok_or_else(|| format!("{of} has an item that is not a text"))
             })
             .collect(),
         Some(_) => Err(format!("{of} is not a list")),

@@ -100,7 +100,8 @@ impl User {
         }))
     }
 
-    /// The token or the password, if one is given. A file counts before a token beside it.
+    /// The token or the password, if one is given. If both a file and a token are
+    /// given, the file counts.
     ///
     /// # Errors
     /// The file that cannot be read.

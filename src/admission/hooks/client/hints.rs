@@ -1,4 +1,4 @@
-//! Hints for operators whose webhooks are behind cluster IPs that nothing makes reachable (HK-43).
+//! Hints for operators whose webhooks have cluster IPs that nothing makes reachable (HK-43).
 //! Pure.
 
 use std::collections::HashMap;

@@ -93,7 +93,7 @@ pub(super) fn mutated_with(of: Checked<'_>, error: ErrorType, took: Duration) {
 pub(super) fn compiled(took: Duration) {
     describe_histogram!(
         COMPILATION,
-        "Time that compiling the expressions of a policy takes"
+        "Time that compiling the expressions of a policy or a schema takes"
     );
     histogram!(COMPILATION).record(took.as_secs_f64());
 }
@@ -102,7 +102,7 @@ pub(super) fn compiled(took: Duration) {
 pub(super) fn evaluated(took: Duration) {
     describe_histogram!(
         EVALUATION,
-        "Time that evaluating the expressions of a policy takes"
+        "Time that evaluating the expressions of a policy or a schema takes"
     );
     histogram!(EVALUATION).record(took.as_secs_f64());
 }
