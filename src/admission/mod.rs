@@ -26,6 +26,7 @@ use crate::api::warnings::Warnings;
 pub mod admin_access;
 mod certificates;
 pub mod client;
+pub mod configuration;
 mod default_classes;
 mod default_toleration_seconds;
 pub mod hooks;
@@ -50,8 +51,10 @@ mod taint_nodes_by_condition;
 mod tests;
 mod volume_resize;
 
-use measured::{Measured, Stage};
+use measured::{Ended, Measured, MeasuredStages, Stage};
 pub use plugins::{HookSources, PolicyHooks, Sources, built};
+pub use pod_security::Settings as PodSecuritySettings;
+pub use resource_quota::LimitedResource;
 pub use rounds::Rounds;
 
 /// The action of a request, with its options.
@@ -67,7 +70,25 @@ pub enum Operation<'w> {
     Connect,
 }
 
+/// The names of operations in rules, reviews and metrics.
+const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
+
 impl Operation<'_> {
+    /// Its place among all operations.
+    fn place(&self) -> usize {
+        match self {
+            Operation::Create(_) => 0,
+            Operation::Update(_) => 1,
+            Operation::Delete(_) => 2,
+            Operation::Connect => 3,
+        }
+    }
+
+    /// Its name in rules, reviews and metrics.
+    pub fn name(&self) -> &'static str {
+        OPERATIONS.get(self.place()).copied().unwrap_or_default()
+    }
+
     /// Whether the request stores nothing.
     pub fn is_dry_run(&self) -> bool {
         match self {
@@ -235,6 +256,7 @@ pub trait Plugin: Send + Sync + 'static {
 #[derive(Clone, Default)]
 pub struct Admission {
     plugins: Arc<[(Arc<dyn Plugin>, Measured)]>,
+    stages: Arc<MeasuredStages>,
 }
 
 impl Admission {
@@ -245,6 +267,7 @@ impl Admission {
                 .into_iter()
                 .map(|plugin| (plugin, Measured::default()))
                 .collect(),
+            stages: Arc::default(),
         }
     }
 
@@ -268,6 +291,29 @@ impl Admission {
     pub async fn admit(
         &self,
         attributes: &Attributes<'_>,
+        object: Option<&mut Object>,
+    ) -> Result<bool, Box<Status>> {
+        let began = Instant::now();
+        let admitted = self.admit_in_rounds(attributes, object).await;
+        self.ended(attributes, Stage::Admit, &admitted, began);
+        admitted
+    }
+
+    fn ended<T>(
+        &self,
+        attributes: &Attributes<'_>,
+        stage: Stage,
+        outcome: &Result<T, Box<Status>>,
+        began: Instant,
+    ) {
+        let (operation, is_rejected) = (&attributes.operation, outcome.is_err());
+        let ended = Ended::new(stage, operation, is_rejected, began.elapsed());
+        self.stages.record(ended);
+    }
+
+    async fn admit_in_rounds(
+        &self,
+        attributes: &Attributes<'_>,
         mut object: Option<&mut Object>,
     ) -> Result<bool, Box<Status>> {
         let mut may_have_changed = self.admit_once(attributes, object.as_deref_mut()).await?;
@@ -287,15 +333,9 @@ impl Admission {
             if let Some(mutating) = plugin.mutating() {
                 let began = Instant::now();
                 let admitted = mutating.admit(attributes, object.as_deref_mut()).await;
-                let operation = &attributes.operation;
-                let stage = Stage::Admit;
-                measured.record(
-                    plugin.name(),
-                    stage,
-                    operation,
-                    admitted.is_err(),
-                    began.elapsed(),
-                );
+                let (operation, is_rejected) = (&attributes.operation, admitted.is_err());
+                let ended = Ended::new(Stage::Admit, operation, is_rejected, began.elapsed());
+                measured.record(plugin.name(), ended);
                 log_refusal(&**plugin, admitted)?;
                 may_have_changed |= mutating.changes();
             }
@@ -320,19 +360,24 @@ impl Admission {
         attributes: &Attributes<'_>,
         object: Option<&Object>,
     ) -> Result<(), Box<Status>> {
+        let began = Instant::now();
+        let validated = self.validate_once(attributes, object).await;
+        self.ended(attributes, Stage::Validate, &validated, began);
+        validated
+    }
+
+    async fn validate_once(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Object>,
+    ) -> Result<(), Box<Status>> {
         for (plugin, measured) in self.asked(attributes) {
             if let Some(validating) = plugin.validating() {
                 let began = Instant::now();
                 let validated = validating.validate(attributes, object).await;
-                let operation = &attributes.operation;
-                let stage = Stage::Validate;
-                measured.record(
-                    plugin.name(),
-                    stage,
-                    operation,
-                    validated.is_err(),
-                    began.elapsed(),
-                );
+                let (operation, is_rejected) = (&attributes.operation, validated.is_err());
+                let ended = Ended::new(Stage::Validate, operation, is_rejected, began.elapsed());
+                measured.record(plugin.name(), ended);
                 log_refusal(&**plugin, validated)?;
             }
         }

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use super::Plugin;
 use super::certificates::{CertificateSubjectRestriction, SignerPermission};
 use super::client::ResourceClient;
+use super::configuration::PluginSettings;
 use super::default_classes::{DefaultIngressClass, DefaultStorageClass};
 use super::default_toleration_seconds::DefaultTolerationSeconds;
 use super::hooks::HookSource;
@@ -29,6 +30,7 @@ use super::service_account::ServiceAccount;
 use super::taint_nodes_by_condition::TaintNodesByCondition;
 use super::volume_resize::PersistentVolumeClaimResize;
 use crate::auth::Authorizer;
+use crate::auth::kubeconfigs::UsersByServer;
 use crate::egress::EgressClient;
 
 /// A lookup of other resources. `None` for a resource that is not served.
@@ -47,6 +49,8 @@ pub struct Sources<'s> {
     pub hooks: Option<&'s HookSources>,
     /// The objects that bindings of policies refer to.
     pub parameters: &'s Arc<dyn Parameters>,
+    /// The configuration of plugins.
+    pub settings: &'s PluginSettings,
 }
 
 /// The hooks of users.
@@ -78,8 +82,13 @@ pub struct PolicyHooks {
 }
 
 impl HookSources {
-    /// Returns the client that sends reviews. `None` if Services are not served.
-    pub fn transport(&self, clients: Clients<'_>) -> Option<Arc<dyn WebhookTransport>> {
+    /// Returns the client that sends reviews and authenticates by these users. `None` if Services
+    /// are not served.
+    pub fn transport(
+        &self,
+        clients: Clients<'_>,
+        users: Option<&Arc<UsersByServer>>,
+    ) -> Option<Arc<dyn WebhookTransport>> {
         let services = ClusterServices {
             services: clients("", "services")?,
             slices: clients("discovery.k8s.io", "endpointslices")?,
@@ -88,7 +97,8 @@ impl HookSources {
             turn: AtomicUsize::default(),
         };
         let client = Arc::clone(&self.client);
-        Some(Arc::new(WebhookClient::new(client, Arc::new(services))))
+        let client = WebhookClient::new(client, Arc::new(services), users.cloned());
+        Some(Arc::new(client))
     }
 }
 
@@ -106,13 +116,15 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
         authorizer,
         hooks,
         parameters,
+        settings,
     } = sources;
-    let webhooks = |configurations: fn(&HookSources) -> &Arc<dyn HookSource<Configuration>>| {
+    let webhooks = |configurations: fn(&HookSources) -> &Arc<dyn HookSource<Configuration>>,
+                    users: &Option<Arc<UsersByServer>>| {
         Some(WebhookSources {
             configurations: Arc::clone(configurations(hooks?)),
             namespaces: clients("", "namespaces")?,
             authorizer: authorizer?.clone(),
-            transport: hooks?.transport(clients)?,
+            transport: hooks?.transport(clients, users.as_ref())?,
         })
     };
     let policies = |of: fn(&HookSources) -> &PolicyHooks| {
@@ -144,6 +156,7 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
         "PodSecurity" => Arc::new(PodSecurity::new(
             clients("", "namespaces")?,
             clients("", "pods")?,
+            Arc::clone(&settings.pod_security),
         )),
         "Priority" => Arc::new(Priority::new(clients(
             "scheduling.k8s.io",
@@ -174,19 +187,25 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
         "ValidatingAdmissionPolicy" => Arc::new(ValidatingPolicies::new(policies(|all| {
             &all.validating_policies
         })?)),
-        "MutatingAdmissionWebhook" => Arc::new(MutatingWebhooks::new(webhooks(|all| {
-            &all.mutating_webhooks
-        })?)),
-        "ValidatingAdmissionWebhook" => Arc::new(ValidatingWebhooks::new(webhooks(|all| {
-            &all.validating_webhooks
-        })?)),
-        "ResourceQuota" => {
-            let of_devices = |plural| clients("resource.k8s.io", plural);
-            let devices = of_devices("deviceclasses").zip(of_devices("resourceclaims"));
-            let devices = devices.zip(clients("", "pods"));
-            let devices = devices.map(|((classes, claims), pods)| [classes, claims, pods]);
-            Arc::new(ResourceQuota::new(clients("", "resourcequotas")?, devices))
-        }
+        "MutatingAdmissionWebhook" => Arc::new(MutatingWebhooks::new(webhooks(
+            |all| &all.mutating_webhooks,
+            &settings.users_for_mutating,
+        )?)),
+        "ValidatingAdmissionWebhook" => Arc::new(ValidatingWebhooks::new(webhooks(
+            |all| &all.validating_webhooks,
+            &settings.users_for_validating,
+        )?)),
+        "ResourceQuota" => Arc::new(resource_quota(clients, settings)?),
         _ => return None,
     })
+}
+
+fn resource_quota(clients: Clients<'_>, settings: &PluginSettings) -> Option<ResourceQuota> {
+    let of_devices = |plural| clients("resource.k8s.io", plural);
+    let devices = of_devices("deviceclasses").zip(of_devices("resourceclaims"));
+    let devices = devices.zip(clients("", "pods"));
+    let devices = devices.map(|((classes, claims), pods)| [classes, claims, pods]);
+    let quotas = clients("", "resourcequotas")?;
+    let limited = Arc::clone(&settings.limited);
+    Some(ResourceQuota::new(quotas, devices, limited))
 }

@@ -31,6 +31,14 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// Takes a tree that was read as a part of another document.
+    pub fn of(value: Value) -> Tree {
+        Tree {
+            value,
+            repeated: Vec::new(),
+        }
+    }
+
     /// Reads JSON, or else YAML.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ mod front_proxy;
 pub mod impersonation;
 pub mod jwt;
 mod kept;
+pub mod kubeconfigs;
 pub mod node;
 mod prehashed;
 pub mod rbac;

@@ -8,6 +8,9 @@ use http::Uri;
 use super::settings::Entry;
 use super::{Config, ConfigError, Period, StorageBackend};
 
+/// A plugin whose effect nobody may take for granted: it decides which images run (HK-99).
+const IMAGE_POLICY: &str = "ImagePolicyWebhook";
+
 impl Config {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let mut refusals = self.unprintable();
@@ -59,6 +62,12 @@ impl Config {
                 overlap.join(" ")
             );
             let refusal = ConfigError::of_setting("disable-admission-plugins", &problem);
+            refusals.push(refusal);
+        }
+        if self.enable_admission_plugins.names(IMAGE_POLICY) {
+            let problem =
+                format!("{IMAGE_POLICY} is not built, so no image would be checked; leave it out");
+            let refusal = ConfigError::of_setting("enable-admission-plugins", &problem);
             refusals.push(refusal);
         }
         let reloads = self.encryption_provider_config_automatic_reload.0;

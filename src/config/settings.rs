@@ -537,16 +537,24 @@ settings! {
             {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
 
         /// Admission plugins to run in addition to the default ones, separated by commas. The order
-        /// doesn't matter. Names that kube-apiserver 1.36 has are accepted; the daemon lists those
-        /// that are not built yet at the start. For ServiceAccount the daemon creates the account
-        /// default and the ConfigMap kube-root-ca.crt in each namespace, unless controllers says
-        /// otherwise.
+        /// doesn't matter. Names that kube-apiserver 1.36 has are accepted, except
+        /// ImagePolicyWebhook; the daemon lists those that are not built yet at the start. For
+        /// ServiceAccount the daemon creates the account default and the ConfigMap
+        /// kube-root-ca.crt in each namespace, unless controllers says otherwise.
         /// [default: none]
         enable_admission_plugins: AdmissionPlugins ["NAMES"] = AdmissionPlugins::default();
 
         /// Default admission plugins to disable, separated by commas.
         /// [default: none]
         disable_admission_plugins: AdmissionPlugins ["NAMES"] = AdmissionPlugins::default();
+
+        /// File with the configuration of admission plugins, in the format of Kubernetes'
+        /// AdmissionConfiguration: the defaults and exemptions of PodSecurity, the resources that
+        /// need a quota, and kubeconfigs with the credentials for webhooks. Read once, at the
+        /// start. It and the files that it names are refused if others than their owner, the
+        /// daemon's user and root can write them.
+        /// [default: none]
+        admission_control_config_file: FilePath ["FILE"] = FilePath::unset();
 
         /// Whether requests to Services, such as those of webhooks, go to their endpoints instead
         /// of their cluster IPs. Switch it on where no kube-proxy makes cluster IPs reachable.

@@ -1,12 +1,14 @@
 //! The schema of a version of a custom resource, compiled when it is first used. Pure.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use actors::object::CachedObject;
 use parking_lot::RwLock;
 use serde_json::{Value, json};
 
 use super::definition::schema_of;
+use super::rule_metrics;
 use crate::api::cel::rules::{Checking, Rules};
 use crate::api::custom::{CustomSchema, ScalePaths, Structure, prevents_rules, rules_not_checked};
 use crate::api::deep;
@@ -89,7 +91,11 @@ impl Form {
             let schema = schema_of(&definition, &self.version).unwrap_or_else(
                 || json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
             );
+            let began = Instant::now();
             let rules = Rules::of(&schema, true, &Budget::of(&schema));
+            if rules.is_some() {
+                rule_metrics::compiled(began.elapsed());
+            }
             let compiled = Arc::new(StructuralSchema::compile(&schema));
             Compiled {
                 schema: CustomSchema {
@@ -150,7 +156,9 @@ impl Form {
             Some(stored) => Checking::update(&stored.0),
             None => Checking::create(),
         };
+        let began = Instant::now();
         let verdict = rules.check(&object.0, checking);
+        rule_metrics::evaluated(began.elapsed());
         errors.extend(verdict.errors);
         for warning in &verdict.warnings {
             errors.warn(warning);

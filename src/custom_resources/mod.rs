@@ -21,6 +21,7 @@ mod leftovers;
 mod life;
 mod made;
 mod names;
+mod rule_metrics;
 mod status;
 #[cfg(test)]
 mod tests;

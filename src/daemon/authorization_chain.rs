@@ -8,9 +8,8 @@ use crate::auth::abac::Policies;
 use crate::auth::authorization_config::{
     AuthorizerType, BuiltIn, ConfiguredAuthorizers, Entry, Loaded, WebhookEntry,
 };
-use crate::auth::webhook::{
-    FailurePolicy, MatchConditions, ReviewVersion, Server, WebhookSettings,
-};
+use crate::auth::kubeconfigs::Server;
+use crate::auth::webhook::{FailurePolicy, MatchConditions, ReviewVersion, WebhookSettings};
 use crate::auth::{Anonymous, Authorizer, Authorizers};
 use crate::config::{AuthorizationMode, Config};
 use crate::egress::EgressClient;

@@ -6,6 +6,7 @@
 //! the contents of requests or objects.
 
 mod addition_pace;
+mod admission_configuration;
 mod authorization;
 mod authorization_chain;
 mod credentials;
@@ -38,6 +39,7 @@ use actors::supervisor::{ActorSystem, CacherSpec};
 use actors::watchdog::Watchdog;
 
 use crate::admission::HookSources;
+use crate::admission::configuration::PluginSettings;
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
 use crate::auth::Token;
@@ -147,14 +149,13 @@ impl Daemon {
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
         let hooks = hooks::of(&config, &actor_system, address, &opened.egress);
         let authorization = Authorization::new(&config, &actor_system, &plans, opened.egress)?;
-        let (served, unserved) = (&*plans, &unserved);
-        let planned = Planned { served, unserved };
-        let registry = assemble(&config, &planned, &actor_system, &authorization, hooks);
+        let planned = Planned::new(&plans, &unserved, opened.plugin_settings);
+        let registry = assemble(&config, planned, &actor_system, &authorization, hooks);
         add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         describe_metrics(&config);
-        let leases = service_network::leases(unserved, &sharing, &actor_system);
+        let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
         let start = readiness::Start {
             actor_system: actor_system.clone(),
@@ -341,16 +342,31 @@ impl Daemon {
     }
 }
 
-/// The storages of all resources.
+/// The storages of all resources, and the configuration of the plugins that admit their objects.
 struct Planned<'p> {
     served: &'p [StoragePlan],
     unserved: &'p UnservedPlans,
+    plugin_settings: PluginSettings,
+}
+
+impl<'p> Planned<'p> {
+    fn new(
+        served: &'p [StoragePlan],
+        unserved: &'p UnservedPlans,
+        plugin_settings: PluginSettings,
+    ) -> Planned<'p> {
+        Planned {
+            served,
+            unserved,
+            plugin_settings,
+        }
+    }
 }
 
 /// Creates the registry of the planned resources.
 fn assemble(
     config: &Config,
-    planned: &Planned<'_>,
+    planned: Planned<'_>,
     actor_system: &ActorSystem,
     authorization: &Authorization,
     hooks: Option<HookSources>,
@@ -372,6 +388,7 @@ fn assemble(
             &config.enable_admission_plugins,
             &config.disable_admission_plugins,
         ),
+        plugin_settings: planned.plugin_settings,
         // The registry raises a value below one to one (SF-15).
         delete_collection_workers: usize::try_from(config.delete_collection_workers)
             .unwrap_or_default(),
@@ -530,5 +547,6 @@ fn describe_metrics(config: &Config) {
     at_rest::describe();
     health::describe_metrics();
     discovery::describe();
+    crate::admission::hooks::client::describe_metrics();
     version::measure();
 }

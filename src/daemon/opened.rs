@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actors::watchdog::{self, Watchdog};
 
 use super::StartError;
+use super::admission_configuration;
 use super::authorization_chain;
 use super::credentials::{self, Credentials};
 use super::encryption;
@@ -13,6 +14,7 @@ use super::sharing;
 use super::stores::{self, OpenEngines};
 use super::token_issuers;
 use super::webhooks;
+use crate::admission::configuration::PluginSettings;
 use crate::api::user_info::UserInfo;
 use crate::auth::service_accounts::check_keys;
 use crate::auth::{Token, check_token_file};
@@ -40,6 +42,7 @@ pub(super) struct Opened {
     /// Asks all other servers, so that those with the same target share connections.
     pub(super) egress: Arc<EgressClient>,
     pub(super) audit: Option<Arc<Audit>>,
+    pub(super) plugin_settings: PluginSettings,
 }
 
 impl Opened {
@@ -53,11 +56,15 @@ impl Opened {
     ) -> Result<Opened, StartError> {
         // Errors in files and settings are reported before any other message.
         let (encryption, factory) = understood(config)?;
+        let admission = admission_configuration::read(config)?;
         let sharing = sharing::of(&factory)?;
         let listener = SecureListener::bind(config)?;
         let metrics_listener = bound_for_metrics(config)?;
         let directory = stores::hold_directory(config)?;
         warn(config, &factory);
+        for warning in admission.warnings {
+            tracing::warn!("{warning}");
+        }
         let watchdog = Watchdog::start(watchdog::LIMIT).map_err(StartError::Threads)?;
         let stores = OpenEngines::open(config, &factory.back_ends(), &watchdog)?;
         let address = listener.local_address();
@@ -76,6 +83,7 @@ impl Opened {
             credentials: Arc::new(credentials),
             egress,
             audit: Audit::open(config)?,
+            plugin_settings: admission.settings,
         })
     }
 }
@@ -116,7 +124,17 @@ fn faulty_files(config: &Config) -> impl Iterator<Item = StartError> + use<> {
     let issuers = token_issuers::check(config).err();
     let webhooks = webhooks::check(config);
     let authorizers = authorization_chain::check(config);
-    let faults = [tls, users, audit, keys, issuers, webhooks, authorizers];
+    let plugins = admission_configuration::check(config);
+    let faults = [
+        tls,
+        users,
+        audit,
+        keys,
+        issuers,
+        webhooks,
+        authorizers,
+        plugins,
+    ];
     faults.into_iter().flatten()
 }
 

@@ -2,9 +2,11 @@
 
 use actors::supervisor::ActorSystemError;
 
+use crate::admission::configuration::ConfigurationError;
 use crate::auth::jwt::AuthenticationConfigError;
+use crate::auth::kubeconfigs::KubeconfigError;
 use crate::auth::service_accounts::KeyFileError;
-use crate::auth::webhook::KubeconfigError;
+
 use crate::auth::{AdminError, TokenFileError};
 use crate::registry::definition_check::DefinitionError;
 use crate::server::audit::AuditError;
@@ -62,6 +64,9 @@ pub enum StartError {
         /// The fault.
         error: KubeconfigError,
     },
+    /// The configuration of admission plugins is invalid.
+    #[error("--admission-control-config-file: {0}")]
+    Admission(ConfigurationError),
     /// The authorizers cannot be set up as configured.
     #[error("invalid authorization config: {0}")]
     Authorization(String),
@@ -116,6 +121,7 @@ impl StartError {
                 | StartError::Keys(_)
                 | StartError::Authentication(_)
                 | StartError::Kubeconfig { .. }
+                | StartError::Admission(_)
                 | StartError::Authorization(_)
                 | StartError::Several(_)
                 | StartError::NoAgreement

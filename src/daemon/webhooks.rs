@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::StartError;
 use crate::auth::TokenLookup;
-use crate::auth::webhook::{Caller, ReviewVersion, Server, WebhookTokens};
+use crate::auth::kubeconfigs::Server;
+use crate::auth::webhook::{Caller, ReviewVersion, WebhookTokens};
 use crate::config::{Config, FilePath};
 use crate::egress::EgressClient;
 

@@ -30,6 +30,9 @@ const REDIRECT_BYTES_MAX: usize = 2 << 10;
 /// Headers that may have secrets. They do not go to another host.
 const SECRETS: [HeaderName; 3] = [AUTHORIZATION, COOKIE, HeaderName::from_static("cookie2")];
 
+/// Headers that begin so name the user for whom a request is made.
+const IMPERSONATION: &str = "impersonate-";
+
 /// Pools by the keys of their targets, with the time of their last use.
 type Pools = HashMap<[u8; 32], (Arc<Pool>, Instant)>;
 
@@ -112,9 +115,7 @@ impl EgressClient {
                 let next = target.elsewhere(origin);
                 let next = next.map_err(|why| refuse(why.to_string()))?;
                 if !next.is_at(&target) {
-                    SECRETS.iter().for_each(|name| {
-                        request.headers.remove(name);
-                    });
+                    remove_secrets(&mut request.headers);
                     target = next;
                 }
             }
@@ -273,6 +274,17 @@ fn message(target: &Target, request: &EgressRequest, version: Version) -> Result
 }
 
 /// The client that a server sees unless the request names one: that of Go, as from kube-apiserver.
+/// Removes the headers that are for the first host alone.
+fn remove_secrets(headers: &mut HeaderMap) {
+    let impersonating = headers
+        .keys()
+        .filter(|name| name.as_str().starts_with(IMPERSONATION));
+    let impersonating: Vec<HeaderName> = impersonating.cloned().collect();
+    for name in SECRETS.into_iter().chain(impersonating) {
+        headers.remove(name);
+    }
+}
+
 fn user_agent(is_http2: bool) -> HeaderValue {
     HeaderValue::from_static(match is_http2 {
         true => "Go-http-client/2.0",

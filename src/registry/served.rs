@@ -23,6 +23,7 @@ use super::store::{RegistryStore, StoreOptions};
 use super::stored_version::StoredVersion;
 use crate::admission::admin_access::AdminAccess;
 use crate::admission::client::ResourceClient;
+use crate::admission::configuration::PluginSettings;
 use crate::admission::hooks::client::WebhookTransport;
 use crate::admission::hooks::policies::{ParameterRights, Parameters};
 use crate::admission::lifecycle::Namespaces;
@@ -49,6 +50,8 @@ pub struct ClusterParts {
     pub network: Option<ServiceNetwork>,
     /// The names of the admission plugins that run, in their order.
     pub admission_plugins: Vec<&'static str>,
+    /// The configuration of these plugins.
+    pub plugin_settings: PluginSettings,
     /// The number of objects of a collection that are deleted concurrently (RG-12).
     pub delete_collection_workers: usize,
     /// Decides what users may do, for writes that need further rights.
@@ -94,6 +97,7 @@ impl Registry {
         let parts = ClusterParts {
             network: None,
             admission_plugins: vec!["NamespaceLifecycle"],
+            plugin_settings: PluginSettings::default(),
             delete_collection_workers: 1,
             authorizer: None,
             rbac: None,
@@ -114,6 +118,7 @@ impl Registry {
         ClusterParts {
             network,
             admission_plugins,
+            plugin_settings,
             delete_collection_workers,
             authorizer,
             rbac,
@@ -142,13 +147,16 @@ impl Registry {
                 authorizer: authorizer.as_ref(),
                 hooks: hooks.as_ref(),
                 parameters: &(Arc::clone(&parameters) as Arc<dyn Parameters>),
+                settings: &plugin_settings,
             },
             (definitions, definition_cache),
             &resources,
             &options,
         );
         let webhooks = hooks.as_ref().and_then(|hooks| {
-            hooks.transport(&|group, plural| client(group, plural, &resources, &options))
+            let clients = |group: &str, plural: &str| client(group, plural, &resources, &options);
+            // Conversion webhooks are presented no credentials (HK-98).
+            hooks.transport(&clients, None)
         });
         let allocators = network.and_then(|network| allocators(network, &resources, &options));
         let stores = resources.into_iter();
@@ -318,6 +326,7 @@ struct Deciders<'d> {
     authorizer: Option<&'d Arc<dyn Authorizer>>,
     hooks: Option<&'d HookSources>,
     parameters: &'d Arc<dyn Parameters>,
+    settings: &'d PluginSettings,
 }
 
 /// Creates the admission chain. Stores that plugins read from have no admission of their own.
@@ -344,6 +353,7 @@ fn admission(
         authorizer: deciders.authorizer,
         hooks: deciders.hooks,
         parameters: deciders.parameters,
+        settings: deciders.settings,
     };
     let mut plugins = admission::built(names, sources);
     plugins.extend(namespaces.map(|namespaces| {

@@ -148,7 +148,6 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
         7_776_000.0,
         31_104_000.0,
     ];
-    const ADMISSION_SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
     const FILTER_SECONDS: &[f64] = &[0.0001, 0.001, 0.01, 0.1, 1.0, 10.0];
     const BODY_BYTES: &[f64] = &[5e4, 2.5e5, 1.05e6, 2.05e6, 3.05e6];
     let full = |name: &str| Matcher::Full(name.to_owned());
@@ -171,10 +170,6 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
             CERTIFICATE_SECONDS,
         ),
         (
-            full("apiserver_admission_controller_admission_duration_seconds"),
-            ADMISSION_SECONDS,
-        ),
-        (
             full("apiserver_request_filter_duration_seconds"),
             FILTER_SECONDS,
         ),
@@ -189,6 +184,8 @@ fn buckets() -> Vec<(Matcher, &'static [f64])> {
     ];
     let of_access = access_buckets();
     buckets.extend(of_access.map(|(name, bounds)| (full(name), bounds)));
+    let of_admission = admission_buckets();
+    buckets.extend(of_admission.map(|(name, bounds)| (full(name), bounds)));
     buckets
 }
 
@@ -228,6 +225,64 @@ fn access_buckets() -> [(&'static str, &'static [f64]); 9] {
         (
             "node_authorizer_graph_actions_duration_seconds",
             GRAPH_SECONDS,
+        ),
+    ]
+}
+
+/// The buckets of histograms of admission and of conversion webhooks, which are Kubernetes' (HK-83,
+/// HK-94 to HK-96).
+fn admission_buckets() -> [(&'static str, &'static [f64]); 10] {
+    const STEP_SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
+    const WEBHOOK_SECONDS: &[f64] = &[0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
+    const CONDITION_SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
+    const CHECK_SECONDS: &[f64] = &[0.000_000_5, 0.001, 0.01, 0.1, 1.0];
+    const DEFAULT_SECONDS: &[f64] = &[
+        0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+    ];
+    const CALL_SECONDS: &[f64] = &[
+        0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0,
+    ];
+    const CONVERSION_SECONDS: &[f64] = &[
+        0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096,
+        8.192, 16.384,
+    ];
+    [
+        (
+            "apiserver_admission_controller_admission_duration_seconds",
+            STEP_SECONDS,
+        ),
+        (
+            "apiserver_admission_step_admission_duration_seconds",
+            STEP_SECONDS,
+        ),
+        (
+            "apiserver_admission_webhook_admission_duration_seconds",
+            WEBHOOK_SECONDS,
+        ),
+        (
+            "apiserver_admission_match_condition_evaluation_seconds",
+            CONDITION_SECONDS,
+        ),
+        (
+            "apiserver_validating_admission_policy_check_duration_seconds",
+            CHECK_SECONDS,
+        ),
+        (
+            "apiserver_mutating_admission_policy_check_duration_seconds",
+            CHECK_SECONDS,
+        ),
+        (
+            "apiserver_cel_compilation_duration_seconds",
+            DEFAULT_SECONDS,
+        ),
+        ("apiserver_cel_evaluation_duration_seconds", DEFAULT_SECONDS),
+        (
+            "apiserver_conversion_webhook_duration_seconds",
+            CALL_SECONDS,
+        ),
+        (
+            "apiserver_crd_conversion_webhook_duration_seconds",
+            CONVERSION_SECONDS,
         ),
     ]
 }

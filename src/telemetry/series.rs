@@ -7,8 +7,10 @@
 //! family once.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use actors::threads::ThreadRecorder;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
@@ -22,6 +24,13 @@ use super::resource_series::{Registration, ResourceSeries, Templates};
 /// The number of removed resources that are remembered. Late samples for them, such as from a
 /// request in progress, create no series.
 const REMOVED_MAX: usize = 1024;
+
+/// The quantiles of a histogram without buckets, as Kubernetes' summaries have them.
+const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
+
+/// Quantiles are those of the last five hours, which are forgotten hour by hour.
+const SUMMARY_PART: Duration = Duration::from_secs(60 * 60);
+const SUMMARY_PARTS: NonZeroU32 = NonZeroU32::MIN.saturating_add(4);
 
 /// All series of a daemon. Clones share the same state.
 #[derive(Clone)]
@@ -62,7 +71,10 @@ impl Series {
     ) -> Result<Series, TelemetryError> {
         // The order in which the exporter tries them.
         buckets.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let mut builder = PrometheusBuilder::new();
+        let mut builder = PrometheusBuilder::new()
+            .set_quantiles(&QUANTILES)?
+            .set_bucket_duration(SUMMARY_PART)?
+            .set_bucket_count(SUMMARY_PARTS);
         for (matcher, bounds) in &buckets {
             builder = builder.set_buckets_for_metric(matcher.clone(), bounds)?;
         }

@@ -13,6 +13,7 @@ mod accept;
 mod access;
 mod access_page;
 mod admission;
+mod admission_config;
 mod amplification;
 mod apply;
 mod audit;

@@ -172,9 +172,9 @@ async fn warnings_and_refusals_are_counted_hk_56_hk_96() {
         .expect(422);
     let page = client.call(Call::get("/metrics")).await.text();
     for labels in [
-        r#"enforcement_action="warn",error_type="no_error",policy="warns",policy_binding="warns"} 2"#,
-        r#"enforcement_action="audit",error_type="invalid_error",policy="warns",policy_binding="warns"} 2"#,
-        r#"enforcement_action="deny",error_type="no_error",policy="denies",policy_binding="denies"} 1"#,
+        r#"enforcement_action="warn",error_type="invalid_error",policy="warns",policy_binding="warns"} 4"#,
+        r#"enforcement_action="audit",error_type="invalid_error",policy="warns",policy_binding="warns"} 4"#,
+        r#"enforcement_action="deny",error_type="invalid_error",policy="denies",policy_binding="denies"} 2"#,
     ] {
         let wanted: Vec<&str> = labels.split(['{', ',', '}']).collect();
         let found = page

@@ -100,6 +100,7 @@ impl Server {
                 .map(|plugin| plugin.name)
                 .filter(|name| !LEFT_OUT.contains(name))
                 .collect(),
+            plugin_settings: Default::default(),
             delete_collection_workers: 1,
             authorizer: None,
             rbac: None,

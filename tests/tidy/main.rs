@@ -210,6 +210,8 @@ const DAEMON: Table = &[
             "clock",
             // Webhooks are asked over it.
             "egress",
+            // The configuration of plugins is a file of the operator.
+            "files",
         ],
     ),
     ("storage::embedded", &["files", "clock"]),

@@ -10,7 +10,6 @@ use parking_lot::RwLock;
 use serde_json::Value as Json;
 
 use super::matching::{RequestNamespace, selected_namespace};
-use super::operation_name;
 use crate::admission::Attributes;
 use crate::admission::client::ResourceClient;
 use crate::api::status::Status;
@@ -161,7 +160,7 @@ fn kind_of_request(attributes: &Attributes<'_>) -> String {
         "C"
     };
     for part in [
-        operation_name(&attributes.operation),
+        attributes.operation.name(),
         scope,
         &definition.group,
         &definition.version,

@@ -35,6 +35,15 @@ pub enum Met {
     Failed(String),
 }
 
+/// The result of an evaluation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Evaluated {
+    /// Whether the request meets the conditions.
+    pub(super) met: Met,
+    /// The number of conditions that have failed before one that is not met.
+    pub(super) failures: u64,
+}
+
 /// Compiles conditions that were stored, of a hook without parameters and variables.
 pub(super) fn compile(conditions: &[ConditionText]) -> Vec<Expression> {
     let texts = || conditions.iter().map(|condition| &condition.expression);
@@ -47,10 +56,7 @@ pub(super) async fn evaluate(
     variables: &Variables,
     facts: &Facts<'_>,
     asker: &dyn Asker,
-) -> Met {
-    if conditions.is_empty() {
-        return Met::All;
-    }
+) -> Evaluated {
     let facts = Facts {
         namespace: &serde_json::Value::Null,
         ..facts.clone()
@@ -58,9 +64,13 @@ pub(super) async fn evaluate(
     let mut scope = Scope::new(variables, facts, COST_MAX);
     let mut is_met = true;
     let mut failures = Vec::new();
+    let mut before_unmet = 0;
     for condition in conditions {
         match scope.evaluate(condition, asker).await {
-            Err(spent) => return Met::Failed(spent.to_string()),
+            Err(spent) => {
+                let met = Met::Failed(spent.to_string());
+                return Evaluated { met, failures: 0 };
+            }
             Ok(Ok(Value::Bool(value))) => is_met &= value,
             Ok(Ok(other)) => failures.push(format!(
                 "expression '{}' resulted in error: must be bool, not {}",
@@ -69,12 +79,19 @@ pub(super) async fn evaluate(
             )),
             Ok(Err(fault)) => failures.push(fault.to_string()),
         }
+        if is_met {
+            before_unmet = failures.len();
+        }
     }
-    match (is_met, failures.len()) {
+    let met = match (is_met, failures.len()) {
         (false, _) => Met::NotAll,
         (true, 0) => Met::All,
         (true, 1) => Met::Failed(failures.concat()),
         (true, _) => Met::Failed(format!("[{}]", failures.join(", "))),
+    };
+    Evaluated {
+        met,
+        failures: u64::try_from(before_unmet).unwrap_or(u64::MAX),
     }
 }
 
@@ -104,6 +121,10 @@ mod tests {
     }
 
     fn met(expressions: &[&str]) -> Met {
+        evaluated(expressions).met
+    }
+
+    fn evaluated(expressions: &[&str]) -> Evaluated {
         let texts: Vec<ConditionText> = expressions
             .iter()
             .map(|expression| ConditionText {
@@ -124,8 +145,7 @@ mod tests {
         };
         let (conditions, variables) = (compile(&texts), Variables::new());
         let evaluating = evaluate(&conditions, &variables, &facts, &OfReader);
-        let met = evaluating.now_or_never();
-        met.expect("answers come at once")
+        evaluating.now_or_never().expect("answers come at once")
     }
 
     #[test]
@@ -151,6 +171,19 @@ mod tests {
             (&[fails, fails], Met::Failed(format!("[{text}, {text}]"))),
         ] {
             assert_eq!(met(expressions), expected, "{expressions:?}");
+        }
+    }
+
+    #[test]
+    fn failures_count_until_a_condition_is_not_met_hk_95() {
+        let fails = "object.spec.x == 1";
+        for (expressions, failures) in [
+            (&[][..], 0),
+            (&["true", fails, fails], 2),
+            (&[fails, "false", fails], 1),
+            (&["false", fails], 0),
+        ] {
+            assert_eq!(evaluated(expressions).failures, failures, "{expressions:?}");
         }
     }
 

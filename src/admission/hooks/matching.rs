@@ -6,8 +6,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value as Json;
 
+use super::namespace_of;
 use super::shown::{AskedIn, Form};
-use super::{namespace_of, operation_name};
 use crate::admission::{Attributes, Operation};
 use crate::api::field::Field;
 use crate::api::object::Object;
@@ -70,7 +70,7 @@ impl Rule {
             // linear: a rule names a few operations, groups, versions and names.
             list.iter().any(|one| one == "*" || one == wanted)
         };
-        has(&self.operations, operation_name(&attributes.operation))
+        has(&self.operations, attributes.operation.name())
             && has(&self.api_groups, named.group)
             && has(&self.api_versions, named.version)
             && self.is_for_scope(attributes)

@@ -13,6 +13,7 @@ mod expression;
 pub mod matching;
 #[cfg(test)]
 mod matching_tests;
+mod measured_conditions;
 pub mod policies;
 pub mod reinvocation;
 pub mod request;
@@ -24,7 +25,7 @@ pub mod webhooks;
 
 pub use source::{HookSource, Hooks};
 
-use super::{Attributes, Operation};
+use super::Attributes;
 
 /// The group of the kinds that configure hooks. No hook is asked about them (HK-14).
 pub const HOOKS_GROUP: &str = "admissionregistration.k8s.io";
@@ -42,15 +43,5 @@ pub fn namespace_of<'a>(attributes: &'a Attributes<'_>) -> &'a str {
         Some(namespace) => namespace,
         None if attributes.definition.is("", "namespaces") => attributes.name,
         None => "",
-    }
-}
-
-/// Returns the name of an operation in rules and reviews.
-pub fn operation_name(operation: &Operation<'_>) -> &'static str {
-    match operation {
-        Operation::Create(_) => "CREATE",
-        Operation::Update(_) => "UPDATE",
-        Operation::Delete(_) => "DELETE",
-        Operation::Connect => "CONNECT",
     }
 }

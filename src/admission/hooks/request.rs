@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::namespace_of;
 use super::shown::Form;
-use super::{namespace_of, operation_name};
 use crate::admission::{Attributes, Operation};
 use crate::api::field_validation::FieldValidation;
 use crate::api::options::{DeleteOptions, WriteOptions};
@@ -33,7 +33,7 @@ pub fn request(attributes: &Attributes<'_>, form: &Form<'_>) -> Map<String, Json
     if !namespace.is_empty() {
         put("namespace", namespace.into());
     }
-    put("operation", operation_name(&attributes.operation).into());
+    put("operation", attributes.operation.name().into());
     put("userInfo", user(attributes.user));
     put("dryRun", attributes.operation.is_dry_run().into());
     put("options", options(&attributes.operation));

@@ -1,9 +1,11 @@
-//! PodSecurity (API-270): restricts pods in a namespace, by its labels.
+//! PodSecurity (API-270): restricts pods in a namespace, by its labels or by the defaults of the
+//! configuration, which may also exempt users, namespaces and runtime classes (HK-98).
 
 mod checks;
 mod pod_parts;
 mod policy;
 mod restricted;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use crate::api::status::Status;
 use crate::api::text::quoting::go_quote;
 use pod_parts::PodParts;
 use policy::{Level, LevelVersion, Policy};
+pub use settings::Settings;
 
 /// The path of the pod template in each kind that has one.
 const TEMPLATES: [(&str, &str, &[&str]); 8] = [
@@ -42,15 +45,17 @@ const MAX_PODS: usize = 3000;
 const APPARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 /// The annotations of audit events: the level that a pod had to meet, how it violates that of the
-/// mode `audit`, and the errors of the labels.
+/// mode `audit`, the errors of the labels, and why a pod is not checked.
 const ENFORCED: &str = "pod-security.kubernetes.io/enforce-policy";
 const VIOLATIONS: &str = "pod-security.kubernetes.io/audit-violations";
 const ERROR: &str = "pod-security.kubernetes.io/error";
+const EXEMPT: &str = "pod-security.kubernetes.io/exempt";
 
 /// The plugin.
 pub(super) struct PodSecurity {
     namespaces: Arc<dyn ResourceClient>,
     pods: Arc<dyn ResourceClient>,
+    settings: Arc<Settings>,
 }
 
 impl PodSecurity {
@@ -58,8 +63,13 @@ impl PodSecurity {
     pub(super) fn new(
         namespaces: Arc<dyn ResourceClient>,
         pods: Arc<dyn ResourceClient>,
+        settings: Arc<Settings>,
     ) -> PodSecurity {
-        PodSecurity { namespaces, pods }
+        PodSecurity {
+            namespaces,
+            pods,
+            settings,
+        }
     }
 
     /// The policy of the namespace, and the errors of its labels.
@@ -70,7 +80,26 @@ impl PodSecurity {
         let name = attributes.namespace.unwrap_or_default();
         let namespace = self.namespaces.get(None, name).await?;
         let labels = namespace.as_ref().and_then(labels_of);
-        Ok(Policy::of(labels))
+        Ok(Policy::of(labels, &self.settings.defaults))
+    }
+
+    /// Whether the namespace or the user of a request is exempt, which is noted.
+    fn is_exempt(&self, attributes: &Attributes<'_>) -> bool {
+        let namespace = attributes.namespace.unwrap_or_default();
+        let why = if self.settings.namespaces.contains(namespace) {
+            "namespace"
+        } else if self.settings.users.contains(&attributes.user.name) {
+            "user"
+        } else {
+            return false;
+        };
+        attributes.annotate(EXEMPT, || why.to_owned());
+        true
+    }
+
+    fn is_of_exempt_class(&self, spec: &Value) -> bool {
+        let class = spec["runtimeClassName"].as_str();
+        class.is_some_and(|class| self.settings.runtime_classes.contains(class))
     }
 
     async fn check_pod(
@@ -78,6 +107,9 @@ impl PodSecurity {
         attributes: &Attributes<'_>,
         pod: &Object,
     ) -> Result<(), Box<Status>> {
+        if self.is_exempt(attributes) {
+            return Ok(());
+        }
         let (policy, faults) = self.policy_of(attributes).await?;
         if faults.is_empty() && policy.is_privileged() {
             attributes.annotate(ENFORCED, || "privileged:latest".to_owned());
@@ -92,6 +124,10 @@ impl PodSecurity {
         let Some(parts) = parts_of(pod.0.get("metadata"), pod.0.get("spec")) else {
             return Ok(());
         };
+        if self.is_of_exempt_class(parts.spec) {
+            attributes.annotate(EXEMPT, || "runtimeClass".to_owned());
+            return Ok(());
+        }
         attributes.annotate(ENFORCED, || policy.enforce.to_string());
         audit(attributes, &policy, &faults, parts);
         if let Some(detail) = violated(&policy.enforce, parts) {
@@ -105,13 +141,37 @@ impl PodSecurity {
         Ok(())
     }
 
+    /// Warns of the pods of a template, and notes them.
+    async fn check_template(
+        &self,
+        attributes: &Attributes<'_>,
+        parts: PodParts<'_>,
+    ) -> Result<(), Box<Status>> {
+        if self.is_exempt(attributes) {
+            return Ok(());
+        }
+        let (policy, faults) = self.policy_of(attributes).await?;
+        if faults.is_empty() && policy.is_silent() {
+            return Ok(());
+        }
+        if self.is_of_exempt_class(parts.spec) {
+            attributes.annotate(EXEMPT, || "runtimeClass".to_owned());
+            return Ok(());
+        }
+        audit(attributes, &policy, &faults, parts);
+        warn(attributes, &policy, parts);
+        Ok(())
+    }
+
     async fn check_namespace(
         &self,
         attributes: &Attributes<'_>,
         namespace: &Object,
     ) -> Result<(), Box<Status>> {
-        let (policy, mut faults) = Policy::of(labels_of(namespace));
-        let before = attributes.old_object.map(|old| Policy::of(labels_of(old)));
+        let defaults = &self.settings.defaults;
+        let (policy, mut faults) = Policy::of(labels_of(namespace), defaults);
+        let before = attributes.old_object;
+        let before = before.map(|old| Policy::of(labels_of(old), defaults));
         if let Some((_, old)) = &before {
             // A namespace with invalid labels may be changed in other ways.
             // linear: a policy is in six labels.
@@ -125,15 +185,24 @@ impl PodSecurity {
             let definition = attributes.definition;
             return Err(Box::new(Status::invalid_object(definition, name, &faults)));
         }
-        let Some((before, _)) = before else {
-            return Ok(());
-        };
-        let is_stricter = policy.enforce != before.enforce
-            && policy.enforce.level > Level::Privileged
-            && policy.enforce.level >= before.enforce.level;
-        if is_stricter && !namespace.is_being_deleted() {
-            self.warn_of_pods(attributes, namespace.name(), &policy.enforce)
-                .await?;
+        if let Some((before, _)) = &before {
+            let (enforce, before) = (&policy.enforce, &before.enforce);
+            let is_relaxed = enforce.has_version_of(before) && enforce.level <= before.level;
+            if enforce == before || enforce.level == Level::Privileged || is_relaxed {
+                return Ok(());
+            }
+        }
+        let name = namespace.name();
+        if self.settings.namespaces.contains(name) {
+            if let Some(shown) = policy.shown(labels_of(namespace), defaults) {
+                attributes.warnings.add(format!(
+                    "namespace {} is exempt from Pod Security, and the policy ({shown}) will be \
+                     ignored",
+                    go_quote(name)
+                ));
+            }
+        } else if before.is_some() && !namespace.is_being_deleted() {
+            self.warn_of_pods(attributes, name, &policy.enforce).await?;
         }
         Ok(())
     }
@@ -146,7 +215,11 @@ impl PodSecurity {
         level: &LevelVersion,
     ) -> Result<(), Box<Status>> {
         let pods = self.pods.list(Some(namespace)).await?;
-        let warnings = pod_warnings(pods.iter().take(MAX_PODS), level);
+        let is_checked = |pod: &&Object| {
+            let spec = pod.0.get("spec");
+            spec.is_none_or(|spec| !self.is_of_exempt_class(spec))
+        };
+        let warnings = pod_warnings(pods.iter().filter(is_checked).take(MAX_PODS), level);
         if !warnings.is_empty() {
             attributes.warnings.add(format!(
                 "existing pods in namespace {} violate the new PodSecurity enforce level {}",
@@ -313,12 +386,10 @@ impl ValidatingPlugin for PodSecurity {
             }
             let found = template(attributes).and_then(|path| object.at(path));
             let parts = found.and_then(|one| parts_of(one.get("metadata"), one.get("spec")));
-            if let Some(parts) = parts {
-                let (policy, faults) = self.policy_of(attributes).await?;
-                audit(attributes, &policy, &faults, parts);
-                warn(attributes, &policy, parts);
+            match parts {
+                Some(parts) => self.check_template(attributes, parts).await,
+                None => Ok(()),
             }
-            Ok(())
         }
         .boxed()
     }
@@ -336,7 +407,47 @@ mod tests {
             let name = format!("pod-security.kubernetes.io/{name}");
             (name, value.clone())
         });
-        Policy::of(Some(&labels.collect()))
+        Policy::of(Some(&labels.collect()), &Policy::default())
+    }
+
+    /// API-270.
+    #[test]
+    fn wrong_labels_forbid_the_most_and_warn_of_nothing() {
+        let (wrong, faults) = policy(json!({"enforce": "x", "audit": "y", "warn-version": "v1.9"}));
+        assert_eq!(wrong.enforce.to_string(), "restricted:latest");
+        assert_eq!(wrong.audit.to_string(), "privileged:latest");
+        assert_eq!(wrong.warn.to_string(), "privileged:v1.9");
+        assert_eq!(faults.len(), 2);
+        let (own, _) = policy(json!({"enforce": "baseline", "warn-version": "v1.9"}));
+        assert_eq!(own.warn.to_string(), "baseline:v1.9");
+    }
+
+    #[test]
+    fn labels_win_over_the_defaults_of_the_configuration_hk_98() {
+        let defaults = json!({"defaults": {
+            "enforce": "baseline", "enforce-version": "v1.30", "warn": "restricted",
+        }});
+        let defaults = Settings::read(&defaults).unwrap().defaults;
+        let labels = |labels: Value| labels.as_object().cloned();
+        let of = |given: Value| Policy::of(labels(given).as_ref(), &defaults).0;
+        assert_eq!(of(json!({})), defaults);
+        let own = of(json!({"pod-security.kubernetes.io/enforce": "privileged"}));
+        assert_eq!(own.enforce.to_string(), "privileged:v1.30");
+        assert_eq!(own.warn.to_string(), "restricted:latest");
+        let shown = |given: Value| {
+            let given = labels(given);
+            Policy::of(given.as_ref(), &defaults)
+                .0
+                .shown(given.as_ref(), &defaults)
+        };
+        assert_eq!(shown(json!({})), None);
+        assert_eq!(
+            shown(json!({
+                "pod-security.kubernetes.io/enforce": "restricted",
+                "pod-security.kubernetes.io/audit": "privileged",
+            })),
+            Some("enforce=restricted:v1.30".to_owned())
+        );
     }
 
     fn told(labels: Value, spec: &Value) -> Option<String> {

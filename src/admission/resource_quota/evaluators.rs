@@ -199,18 +199,22 @@ impl Evaluator {
 
     /// Whether a quota applies to such an object, by its scopes.
     pub(super) fn is_in_scope(&self, quota: &Object, object: &Object) -> bool {
-        let scopes = quota.items(&["spec", "scopes"]).iter();
-        let scopes = scopes.map(|scope| (scope.as_str().unwrap_or_default(), None));
-        let path = ["spec", "scopeSelector", "matchExpressions"];
-        let selectors = quota.items(&path).iter();
-        let selectors = selectors.map(|selector| {
-            let scope = selector["scopeName"].as_str().unwrap_or_default();
-            let names_classes = matches!(scope, "PriorityClass" | "VolumeAttributesClass");
-            (scope, Some(selector).filter(|_| names_classes))
-        });
         // Each scope may read the whole object, so each distinct one is evaluated once.
-        let mut scopes = distinct(scopes.chain(selectors));
+        let mut scopes = distinct(scopes(quota));
         scopes.all(|(scope, selector)| self.matches(object, scope, selector))
+    }
+
+    /// The names of the scopes of a quota that an object is in.
+    pub(super) fn met_scopes(&self, quota: &Object, object: &Object) -> Vec<String> {
+        let met = distinct(scopes(quota));
+        let met = met.filter(|(scope, selector)| self.matches(object, scope, *selector));
+        met.map(|(scope, _)| scope.to_owned()).collect()
+    }
+
+    /// Whether an object meets a requirement on a scope.
+    pub(super) fn meets(&self, object: &Object, requirement: &Value) -> bool {
+        let (scope, selector) = scope_of(requirement);
+        self.matches(object, scope, selector)
     }
 
     fn matches(&self, object: &Object, scope: &str, selector: Option<&Value>) -> bool {
@@ -233,6 +237,21 @@ impl Evaluator {
             _ => false,
         }
     }
+}
+
+/// The scopes of a quota with their selectors, if they have ones that count.
+fn scopes(quota: &Object) -> impl Iterator<Item = (&str, Option<&Value>)> {
+    let scopes = quota.items(&["spec", "scopes"]).iter();
+    let scopes = scopes.map(|scope| (scope.as_str().unwrap_or_default(), None));
+    let path = ["spec", "scopeSelector", "matchExpressions"];
+    scopes.chain(quota.items(&path).iter().map(scope_of))
+}
+
+/// The scope that a requirement names, and the requirement if its operator counts.
+fn scope_of(requirement: &Value) -> (&str, Option<&Value>) {
+    let scope = requirement["scopeName"].as_str().unwrap_or_default();
+    let names_classes = matches!(scope, "PriorityClass" | "VolumeAttributesClass");
+    (scope, Some(requirement).filter(|_| names_classes))
 }
 
 /// Whether the selector of a scope selects the name of a class, which may be empty.

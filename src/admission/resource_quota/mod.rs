@@ -2,11 +2,14 @@
 //!
 //! A create is charged in the status of each quota that counts it, by a change that fails if the
 //! quota has changed meanwhile. So concurrent writers never exceed a quota. The controller of
-//! quotas returns the usage of deleted objects, as in Kubernetes.
+//! quotas returns the usage of deleted objects, as in Kubernetes. Some resources may be used only
+//! where a quota limits them ([`limited`]).
 
 mod evaluators;
+mod limited;
 mod usage;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::FutureExt;
@@ -15,14 +18,18 @@ use super::client::ResourceClient;
 use super::pod_resources::Quantities;
 use super::{Admitted, Attributes, Operation, Plugin, ValidatingPlugin};
 use crate::api::object::Object;
+use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use evaluators::{Devices, Evaluator};
+pub use limited::LimitedResource;
+use limited::{Demand, Uncovered};
 
 /// The plugin.
 pub(super) struct ResourceQuota {
     quotas: Arc<dyn ResourceClient>,
     /// DeviceClasses, ResourceClaims and pods, if they are served.
     devices: Option<[Arc<dyn ResourceClient>; 3]>,
+    limited: Arc<[LimitedResource]>,
 }
 
 /// The annotation of claims that a scheduler makes for resources of containers.
@@ -34,14 +41,37 @@ struct Charge {
     usage: Quantities,
 }
 
+/// Why a write is refused whatever the usage of quotas is.
+#[derive(Debug, PartialEq, Eq)]
+enum Refused {
+    /// As all refusals of plugins.
+    Forbidden(String),
+    /// With a plain text.
+    Unknown(String),
+}
+
+impl Refused {
+    fn status(self, attributes: &Attributes<'_>, object: &Object) -> Box<Status> {
+        match self {
+            Refused::Forbidden(why) => attributes.forbidden(Some(object), &why),
+            Refused::Unknown(why) => Box::new(Status::unknown(why)),
+        }
+    }
+}
+
 impl ResourceQuota {
-    /// Creates the plugin with this source of ResourceQuotas, and those of DeviceClasses,
-    /// ResourceClaims and pods, if they are served.
+    /// Creates the plugin with this source of ResourceQuotas, those of DeviceClasses,
+    /// ResourceClaims and pods, if they are served, and the resources that are limited by default.
     pub(super) fn new(
         quotas: Arc<dyn ResourceClient>,
         devices: Option<[Arc<dyn ResourceClient>; 3]>,
+        limited: Arc<[LimitedResource]>,
     ) -> ResourceQuota {
-        ResourceQuota { quotas, devices }
+        ResourceQuota {
+            quotas,
+            devices,
+            limited,
+        }
     }
 
     /// The device classes for this claim, and the amounts that its pod is charged.
@@ -90,12 +120,21 @@ impl ResourceQuota {
             return Ok(());
         }
         let quotas = self.quotas.list(attributes.namespace).await?;
-        let evaluator = match evaluator.is_of_devices() && !quotas.is_empty() {
+        if quotas.is_empty() && self.limited.is_empty() {
+            return Ok(());
+        }
+        let evaluator = match evaluator.is_of_devices() {
             true => evaluator.with_devices(self.devices(attributes.namespace, object).await?),
             false => evaluator,
         };
-        let charges = charges(&evaluator, attributes.old_object, object, quotas);
-        let charges = charges.map_err(|why| attributes.forbidden(Some(object), &why))?;
+        let write = Write {
+            evaluator: &evaluator,
+            definition: attributes.definition,
+            stored: attributes.old_object,
+            object,
+        };
+        let charges = write.charges(quotas, &self.limited);
+        let charges = charges.map_err(|refused| refused.status(attributes, object))?;
         if !attributes.operation.is_dry_run() {
             return self.take(attributes, object, &charges).await;
         }
@@ -180,57 +219,102 @@ fn is_enforced(attributes: &Attributes<'_>) -> bool {
     attributes.subresource != Some("status")
 }
 
-/// The charges of a write for each quota. An update never returns usage: the controller of quotas
-/// does that.
-///
-/// # Errors
-/// Why a quota refuses it, whatever its usage.
-fn charges(
-    evaluator: &Evaluator,
-    stored: Option<&Object>,
-    object: &Object,
-    quotas: Vec<Object>,
-) -> Result<Vec<Charge>, String> {
-    let mut interesting = Vec::new();
-    for quota in quotas {
-        let hard = usage::hard(&quota);
-        let counted = evaluator.counted(&hard);
-        if counted.is_empty() || !evaluator.is_in_scope(&quota, object) {
-            continue;
+/// A write that quotas may count.
+struct Write<'w> {
+    evaluator: &'w Evaluator,
+    definition: &'w ResourceDefinition,
+    stored: Option<&'w Object>,
+    object: &'w Object,
+}
+
+impl Write<'_> {
+    /// The charges for each quota. An update never returns usage: the controller of quotas does
+    /// that.
+    ///
+    /// # Errors
+    /// Why a quota refuses it, whatever its usage, or why it needs another quota.
+    fn charges(
+        &self,
+        quotas: Vec<Object>,
+        limited: &[LimitedResource],
+    ) -> Result<Vec<Charge>, Refused> {
+        let Write {
+            evaluator,
+            stored,
+            object,
+            ..
+        } = *self;
+        let mut interesting = Vec::new();
+        let (mut all_counted, mut met) = (HashSet::new(), HashSet::new());
+        for quota in quotas {
+            if !limited.is_empty() {
+                met.extend(evaluator.met_scopes(&quota, object));
+            }
+            let hard = usage::hard(&quota);
+            let counted = evaluator.counted(&hard);
+            if counted.is_empty() || !evaluator.is_in_scope(&quota, object) {
+                continue;
+            }
+            if let Some(why) = evaluator.unmet(&counted, object) {
+                let why = format!("failed quota: {}: {why}", quota.name());
+                return Err(Refused::Forbidden(why));
+            }
+            if let Some(unknown) = usage::unknown(&quota, &counted) {
+                return Err(Refused::Forbidden(format!(
+                    "status unknown for quota: {}, resources: {unknown}",
+                    quota.name()
+                )));
+            }
+            all_counted.extend(counted);
+            interesting.push(quota);
         }
-        if let Some(why) = evaluator.unmet(&counted, object) {
-            return Err(format!("failed quota: {}: {why}", quota.name()));
+        if interesting.is_empty() && limited.is_empty() {
+            return Ok(Vec::new());
         }
-        if let Some(unknown) = usage::unknown(&quota, &counted) {
-            return Err(format!(
-                "status unknown for quota: {}, resources: {unknown}",
-                quota.name()
-            ));
+        let usage = evaluator.usage(object);
+        if let Some(negative) = usage::negative(&usage) {
+            return Err(Refused::Forbidden(format!(
+                "quota usage is negative for resource(s): {negative}"
+            )));
         }
-        interesting.push(quota);
+        let more = stored.map(|stored| usage::difference(&usage, &evaluator.usage(stored)));
+        let charged = |quota: &Object| {
+            // A quota that did not count the object before counts all of it.
+            let stored = stored.filter(|stored| evaluator.is_in_scope(quota, stored));
+            more.as_ref().filter(|_| stored.is_some()).unwrap_or(&usage)
+        };
+        if !limited.is_empty() {
+            let uses_more = match &*interesting {
+                [] => usage::has_positive(more.as_ref().unwrap_or(&usage)),
+                some => some.iter().any(|quota| usage::has_positive(charged(quota))),
+            };
+            let demand = Demand::of(limited, self.definition, evaluator, object, &usage);
+            let uncovered = demand.uncovered(&all_counted, &met).filter(|_| uses_more);
+            if let Some(uncovered) = uncovered {
+                return Err(refused(uncovered));
+            }
+        }
+        let charges = interesting.into_iter().map(|quota| {
+            let mut charged = usage::masked(charged(&quota), &usage::hard(&quota));
+            charged.retain(|_, quantity| quantity.sign() > 0);
+            Charge {
+                usage: charged,
+                quota,
+            }
+        });
+        Ok(charges.filter(|charge| !charge.usage.is_empty()).collect())
     }
-    if interesting.is_empty() {
-        return Ok(Vec::new());
-    }
-    let usage = evaluator.usage(object);
-    if let Some(negative) = usage::negative(&usage) {
-        return Err(format!(
-            "quota usage is negative for resource(s): {negative}"
-        ));
-    }
-    let more = stored.map(|stored| usage::difference(&usage, &evaluator.usage(stored)));
-    let charges = interesting.into_iter().map(|quota| {
-        // A quota that did not count the object before counts all of it.
-        let stored = stored.filter(|stored| evaluator.is_in_scope(&quota, stored));
-        let charged = more.as_ref().filter(|_| stored.is_some()).unwrap_or(&usage);
-        let mut charged = usage::masked(charged, &usage::hard(&quota));
-        charged.retain(|_, quantity| quantity.sign() > 0);
-        Charge {
-            usage: charged,
-            quota,
+}
+
+fn refused(uncovered: Uncovered) -> Refused {
+    match uncovered {
+        Uncovered::Names(names) => {
+            Refused::Forbidden(format!("insufficient quota to consume: {names}"))
         }
-    });
-    Ok(charges.filter(|charge| !charge.usage.is_empty()).collect())
+        Uncovered::Scopes(scopes) => Refused::Unknown(format!(
+            "insufficient quota to match these scopes: {scopes}"
+        )),
+    }
 }
 
 impl Plugin for ResourceQuota {

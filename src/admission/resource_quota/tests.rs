@@ -19,6 +19,113 @@ fn quota(hard: Value, used: Value, spec: Value) -> Object {
         "status": {"hard": hard, "used": used}}))
 }
 
+fn charges(
+    evaluator: &Evaluator,
+    stored: Option<&Object>,
+    object: &Object,
+    quotas: Vec<Object>,
+) -> Result<Vec<Charge>, String> {
+    charges_with(evaluator, stored, object, quotas, &[])
+}
+
+/// The charges where resources are limited by default.
+fn charges_with(
+    evaluator: &Evaluator,
+    stored: Option<&Object>,
+    object: &Object,
+    quotas: Vec<Object>,
+    limited: &[LimitedResource],
+) -> Result<Vec<Charge>, String> {
+    let all = built_in();
+    let write = Write {
+        evaluator,
+        definition: all.iter().find(|row| row.plural == "pods").unwrap(),
+        stored,
+        object,
+    };
+    let charges = write.charges(quotas, limited);
+    charges.map_err(|refused| match refused {
+        Refused::Forbidden(why) => why,
+        Refused::Unknown(why) => format!("unknown: {why}"),
+    })
+}
+
+fn limited(resources: Value) -> Vec<LimitedResource> {
+    LimitedResource::read(&json!({"limitedResources": resources})).unwrap()
+}
+
+#[test]
+fn limited_resources_need_a_name_hk_98() {
+    let configuration = json!({"limitedResources": [{"resource": "pods"}, {"matchContains": []}]});
+    let faults = LimitedResource::read(&configuration).unwrap_err();
+    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    assert_eq!(faults, ["limitedResources[1].resource: Required value"]);
+    assert!(LimitedResource::read(&json!({})).unwrap().is_empty());
+}
+
+#[test]
+fn what_is_limited_by_default_needs_a_quota_that_counts_it_hk_98() {
+    let all = limited(json!([
+        {"resource": "pods", "matchContains": ["cpu", "nothing"]},
+        {"apiGroup": "apps", "resource": "pods", "matchContains": ["count"]},
+    ]));
+    let asked = |pod: Value, stored: Option<Value>, quotas: Vec<Object>| {
+        let (stored, pod) = (stored.map(object), object(pod));
+        let charges = charges_with(&evaluator("pods"), stored.as_ref(), &pod, quotas, &all);
+        charges.map(|all| all.len())
+    };
+    let plain = pod(json!({"requests": {"memory": "1Gi"}}));
+    let wants = pod(json!({"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}));
+    let refused = "insufficient quota to consume: cpu,limits.cpu,requests.cpu";
+    assert_eq!(asked(plain, None, vec![]), Ok(0));
+    assert_eq!(asked(wants.clone(), None, vec![]), Err(refused.to_owned()));
+    let quota = |names: &[&str]| {
+        let numbers = |number: &str| {
+            let numbers = names.iter().map(|name| ((*name).to_owned(), number.into()));
+            Value::Object(numbers.collect())
+        };
+        quota(numbers("9"), numbers("0"), json!({}))
+    };
+    let some = vec![quota(&["requests.cpu"]), quota(&["limits.cpu", "pods"])];
+    let refused = "insufficient quota to consume: cpu";
+    assert_eq!(asked(wants.clone(), None, some), Err(refused.to_owned()));
+    let every = vec![quota(&["requests.cpu", "cpu"]), quota(&["limits.cpu"])];
+    assert_eq!(asked(wants.clone(), None, every), Ok(2));
+    // A write that uses no more than before needs none.
+    assert_eq!(asked(wants.clone(), Some(wants), vec![]), Ok(0));
+}
+
+#[test]
+fn a_limited_scope_needs_a_quota_with_that_scope_hk_98() {
+    let scope =
+        |values: Value| json!({"scopeName": "PriorityClass", "operator": "In", "values": values});
+    let exists = json!({"scopeName": "BestEffort", "operator": "Exists"});
+    let all = limited(json!([
+        {"resource": "pods", "matchScopes": [scope(json!(["high", "higher"])), exists]},
+    ]));
+    let asked = |class: &str, resources: Value, quotas: Vec<Object>| {
+        let mut pod = pod(resources);
+        pod["spec"]["priorityClassName"] = class.into();
+        let pod = object(pod);
+        let charges = charges_with(&evaluator("pods"), None, &pod, quotas, &all);
+        charges.map(|all| all.len())
+    };
+    let some = json!({"requests": {"cpu": "1"}});
+    assert_eq!(asked("low", some.clone(), vec![]), Ok(0));
+    let refused = "unknown: insufficient quota to match these scopes: [{PriorityClass In [high \
+                   higher]}]";
+    assert_eq!(asked("high", some.clone(), vec![]), Err(refused.to_owned()));
+    let refused = "unknown: insufficient quota to match these scopes: [{PriorityClass In [high \
+                   higher]} {BestEffort Exists []}]";
+    assert_eq!(asked("high", json!({}), vec![]), Err(refused.to_owned()));
+    let covers = |values: Value| {
+        let selector = json!({"scopeSelector": {"matchExpressions": [scope(values)]}});
+        vec![quota(json!({"pods": "5"}), json!({"pods": "1"}), selector)]
+    };
+    assert_eq!(asked("high", some.clone(), covers(json!(["high"]))), Ok(1));
+    assert!(asked("high", some, covers(json!(["other"]))).is_err());
+}
+
 /// The new usage of the quota, or its refusal.
 fn charged(plural: &str, body: Value, quota: Object) -> Result<Value, String> {
     let mut all = charges(&evaluator(plural), None, &object(body), vec![quota])?;

@@ -91,6 +91,11 @@ pub(super) fn negative(usage: &Quantities) -> Option<String> {
     (!names.is_empty()).then(|| names.join(","))
 }
 
+/// Whether anything is used. Only that needs a quota.
+pub(super) fn has_positive(usage: &Quantities) -> bool {
+    usage.values().any(|quantity| quantity.sign() > 0)
+}
+
 /// Writes the usage into a quota.
 pub(super) fn set_used(quota: &mut Object, used: &Quantities) {
     let used = used.iter();

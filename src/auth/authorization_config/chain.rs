@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::super::webhook::{Caller, KubeconfigError, Server, WebhookAuthorizer};
+use super::super::kubeconfigs::{KubeconfigError, Server};
+use super::super::webhook::{Caller, WebhookAuthorizer};
 use super::super::{AlwaysAllow, AlwaysDeny, Authorizer, Authorizers, Member};
 use super::document::{AuthorizerType, Entry, WebhookEntry};
 use crate::egress::EgressClient;

@@ -10,8 +10,8 @@ use http::{HeaderMap, HeaderValue, Method};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::super::kubeconfigs::Server;
 use super::answer::{CallError, ReviewForm, status_of};
-use super::kubeconfig::Server;
 use crate::api::text::go_duration;
 use crate::egress::{EgressClient, EgressError, EgressRequest, Failure};
 

@@ -19,8 +19,8 @@ use rustls::pki_types::PrivateKeyDer;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+use super::super::kubeconfigs::Server;
 use super::call::Caller;
-use super::kubeconfig::Server;
 use crate::egress::EgressClient;
 
 /// A request that a webhook got.

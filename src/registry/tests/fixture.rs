@@ -126,6 +126,7 @@ impl Fixture {
         let parts = ClusterParts {
             network: Some(network),
             admission_plugins: vec!["NamespaceLifecycle"],
+            plugin_settings: Default::default(),
             delete_collection_workers: 1,
             authorizer: None,
             rbac: None,

@@ -193,7 +193,10 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, memory: Arc<Mutex<Memory
             let Ok(stream) = tls.accept(socket).await else {
                 return;
             };
-            let service = service_fn(|request| answered(request, &memory));
+            let certificates = stream.get_ref().1.peer_certificates();
+            let certificate = certificates.and_then(<[_]>::first);
+            let certificate = certificate.map(|one| BASE64_STANDARD.encode(one));
+            let service = service_fn(|request| answered(request, &memory, certificate.as_deref()));
             let server = hyper::server::conn::http1::Builder::new();
             // The daemon may close the connection at any time, and so may a script.
             let _ = server.serve_connection(TokioIo::new(stream), service).await;
@@ -214,6 +217,7 @@ fn hang_up() -> std::io::Error {
 async fn answered(
     request: Request<Incoming>,
     memory: &Mutex<Memory>,
+    certificate: Option<&str>,
 ) -> Result<Response<Body>, std::io::Error> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(std::io::Error::other)?;
@@ -240,8 +244,13 @@ async fn answered(
                 "contentType": header("content-type"), "accept": header("accept"),
                 "review": review,
             });
-            if let Some(authorization) = header("authorization") {
-                call["authorization"] = authorization.into();
+            for name in ["authorization", "impersonate-user"] {
+                if let Some(value) = header(name) {
+                    call[name] = value.into();
+                }
+            }
+            if let Some(certificate) = certificate {
+                call["certificate"] = certificate.into();
             }
             let script = memory.lock().unwrap().called(name, call);
             (script, parts[0] == "admit")

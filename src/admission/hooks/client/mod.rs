@@ -1,10 +1,13 @@
 //! The client that sends reviews to the webhooks of users (HK-19, HK-35 to HK-45).
 //!
-//! This folder owns where a webhook is, how it is trusted, and the words for calls that fail. It
+//! This folder owns where a webhook is, how it is trusted, by what this daemon authenticates to it,
+//! and the words for calls that fail. It
 //! takes the body of a review and returns the body of the answer. Admission webhooks and conversion
 //! webhooks share it, and read the answers themselves.
 
 mod envelope;
+mod hints;
+mod metrics;
 mod path;
 mod services;
 mod webhook_client;
@@ -15,6 +18,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 pub use envelope::{AnsweredReview, ReviewForm};
+pub use metrics::describe as describe_metrics;
 pub use services::ClusterServices;
 pub use webhook_client::WebhookClient;
 

@@ -1,5 +1,6 @@
 //! Where the Services of webhooks are (HK-43).
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -57,6 +58,14 @@ impl ClusterServices {
         let ready: Vec<ServiceBackend> = own.flat_map(backends).collect();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         route(&service, &ready, port, Routing::Endpoints(turn))
+    }
+}
+
+impl ClusterServices {
+    /// Whether an address that was found is a cluster IP.
+    pub(super) fn is_cluster_ip(&self, address: &str) -> bool {
+        let is_ip = address.parse::<SocketAddr>().is_ok();
+        is_ip && !self.to_endpoints && address != self.own
     }
 }
 

@@ -13,8 +13,11 @@ use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 
+use super::hints::Hints;
 use super::path::{cleaned, split};
+use super::services::ClusterServices;
 use super::{ClientConfig, PostError, ServiceReference, WebhookTransport};
+use crate::auth::kubeconfigs::{Presented, UsersByServer};
 use crate::auth::webhook::successful_body;
 use crate::egress::{
     Address, EgressClient, EgressError, EgressRequest, Failure, HttpPolicy, Redirects, Roots,
@@ -33,13 +36,24 @@ const PORT: u16 = 443;
 /// Sends reviews over the network.
 pub struct WebhookClient {
     client: Arc<EgressClient>,
-    services: Arc<dyn ServiceResolver>,
+    services: Arc<ClusterServices>,
+    users: Option<Arc<UsersByServer>>,
+    hints: Hints,
 }
 
 impl WebhookClient {
-    /// Creates a client that finds Services by this resolver.
-    pub fn new(client: Arc<EgressClient>, services: Arc<dyn ServiceResolver>) -> WebhookClient {
-        WebhookClient { client, services }
+    /// Creates a client that finds these Services, and authenticates by these users (HK-98).
+    pub fn new(
+        client: Arc<EgressClient>,
+        services: Arc<ClusterServices>,
+        users: Option<Arc<UsersByServer>>,
+    ) -> WebhookClient {
+        WebhookClient {
+            client,
+            services,
+            users,
+            hints: Hints::default(),
+        }
     }
 
     async fn call(
@@ -49,14 +63,23 @@ impl WebhookClient {
         deadline: Instant,
     ) -> Result<Bytes, PostError> {
         let place = Place::of(server)?;
-        let target = self.target(server, &place, deadline).await?;
+        let presented = match &self.users {
+            Some(users) => users.presented_to(&place.server()).await,
+            None => None,
+        };
+        let presented = presented.unwrap_or_default();
+        let address = self.address(&place, deadline).await?;
+        let target = place.target(server, &presented, address.as_deref())?;
         for attempt in 1.. {
-            let request = place.request(body.clone(), deadline);
-            let answer = self
-                .client
-                .send(&target, request)
-                .await
-                .map_err(of_egress)?;
+            let mut request = place.request(body.clone(), deadline);
+            for (name, value) in &presented.headers {
+                request.headers.append(name, value.clone());
+            }
+            let answer = self.client.send(&target, request).await;
+            let answer = answer.map_err(|error| {
+                self.hint(&place, address.as_deref(), &error.failure);
+                of_egress(error)
+            })?;
             let wait = pause(answer.status, &answer.headers).filter(|_| attempt < ATTEMPTS_MAX);
             let Some(wait) = wait else {
                 return match successful_body(&answer) {
@@ -73,45 +96,39 @@ impl WebhookClient {
         Err(PostError::Failed(place.error(deadline, Failure::Deadline)))
     }
 
-    async fn target(
-        &self,
-        server: &ClientConfig,
-        place: &Place,
-        deadline: Instant,
-    ) -> Result<Target, PostError> {
-        let bundle = BASE64_STANDARD.decode(&server.ca_bundle);
-        let bundle = bundle.map_err(|error| PostError::Unusable(error.to_string()))?;
-        let roots = match bundle.is_empty() {
-            true => Roots::System,
-            false => Roots::Bundle(bundle),
+    /// Returns the `host:port` of the Service of a webhook, if it is one.
+    async fn address(&self, place: &Place, deadline: Instant) -> Result<Option<String>, PostError> {
+        let Some((service, port)) = &place.service else {
+            return Ok(None);
         };
-        let address = match &place.service {
-            None => Address::Url,
-            Some((service, port)) => {
-                let resolving = self
-                    .services
-                    .resolve(&service.namespace, &service.name, *port);
-                let found = tokio::time::timeout_at(deadline, resolving).await;
-                let found = found.map_err(|_| place.error(deadline, Failure::Deadline));
-                let found = found.and_then(|found| {
-                    let why = |error: crate::egress::RouteError| {
-                        place.error(deadline, Failure::Dial(error.to_string()))
-                    };
-                    found.map_err(why)
-                });
-                Address::At(found.map_err(PostError::Failed)?)
-            }
+        let resolving = self
+            .services
+            .resolve(&service.namespace, &service.name, *port);
+        let found = tokio::time::timeout_at(deadline, resolving).await;
+        let found = found.map_err(|_| place.error(deadline, Failure::Deadline));
+        let found = found.and_then(|found| {
+            found.map_err(|error| place.error(deadline, Failure::Dial(error.to_string())))
+        });
+        found.map(Some).map_err(PostError::Failed)
+    }
+
+    /// Reminds the operator that cluster IPs need a kube-proxy, if a Service was not reached at
+    /// its one.
+    fn hint(&self, place: &Place, address: Option<&str>, failure: &Failure) {
+        let is_unreached = matches!(failure, Failure::Deadline | Failure::Dial(_));
+        let Some(((service, _), address)) = place.service.as_ref().zip(address) else {
+            return;
         };
-        let settings = TargetSettings {
-            http: match is_loopback(&place.origin) {
-                true => HttpPolicy::Http1AndHttp2,
-                false => HttpPolicy::Http1,
-            },
-            redirects: Redirects::Follow,
-            address,
-            ..TargetSettings::new(place.origin.clone(), roots)
-        };
-        Target::new(settings).map_err(|error| PostError::Unusable(error.to_string()))
+        let is_due = || self.hints.is_due(service, std::time::Instant::now());
+        if is_unreached && self.services.is_cluster_ip(address) && is_due() {
+            tracing::warn!(
+                service = %format_args!("{}/{}", service.namespace, service.name),
+                address,
+                "the Service of a webhook was not reached at its cluster IP; no cluster IP is \
+                 reachable without a kube-proxy on this machine: name the webhook by its url, or \
+                 use --enable-aggregator-routing"
+            );
+        }
     }
 }
 
@@ -156,6 +173,44 @@ impl Place {
             path: cleaned(path),
             service: None,
         })
+    }
+
+    /// Returns the server with everything that a connection to it needs.
+    fn target(
+        &self,
+        server: &ClientConfig,
+        presented: &Presented,
+        address: Option<&str>,
+    ) -> Result<Target, PostError> {
+        let bundle = BASE64_STANDARD.decode(&server.ca_bundle);
+        let bundle = bundle.map_err(|error| PostError::Unusable(error.to_string()))?;
+        let roots = match bundle.is_empty() {
+            true => Roots::System,
+            false => Roots::Bundle(bundle),
+        };
+        let settings = TargetSettings {
+            http: match is_loopback(&self.origin) {
+                true => HttpPolicy::Http1AndHttp2,
+                false => HttpPolicy::Http1,
+            },
+            redirects: Redirects::Follow,
+            address: address.map_or(Address::Url, |found| Address::At(found.to_owned())),
+            credentials: presented.credentials.clone(),
+            identity: presented.identity.clone(),
+            ..TargetSettings::new(self.origin.clone(), roots)
+        };
+        Target::new(settings).map_err(|error| PostError::Unusable(error.to_string()))
+    }
+
+    /// Returns the `host:port` by which users of kubeconfigs are chosen.
+    fn server(&self) -> String {
+        let authority = self.origin.split("://").nth(1).unwrap_or_default();
+        let port = authority.rsplit_once(':').map(|(_, port)| port);
+        let has_port = port.is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
+        match has_port {
+            true => authority.to_owned(),
+            false => format!("{authority}:{PORT}"),
+        }
     }
 
     /// Returns the path with the time that is left, in whole seconds (HK-19).
@@ -221,4 +276,36 @@ fn is_loopback(origin: &str) -> bool {
     };
     host.eq_ignore_ascii_case("localhost")
         || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_chosen_by_the_host_and_the_port_hk_98() {
+        for (url, server) in [
+            ("https://a.example/x", "a.example:443"),
+            ("https://a.example:8443/x", "a.example:8443"),
+            ("https://[::1]/x", "[::1]:443"),
+            ("https://[::1]:1", "[::1]:1"),
+        ] {
+            let config = ClientConfig {
+                url: Some(url.to_owned()),
+                ..ClientConfig::default()
+            };
+            assert_eq!(Place::of(&config).unwrap().server(), server);
+        }
+        let service = ServiceReference {
+            namespace: "n".to_owned(),
+            name: "s".to_owned(),
+            port: Some(9),
+            path: None,
+        };
+        let config = ClientConfig {
+            service: Some(service),
+            ..ClientConfig::default()
+        };
+        assert_eq!(Place::of(&config).unwrap().server(), "s.n.svc:9");
+    }
 }

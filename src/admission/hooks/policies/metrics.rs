@@ -5,6 +5,10 @@ use std::time::Duration;
 use metrics::{counter, describe_counter, describe_histogram, histogram};
 
 const COMPILATION: &str = "apiserver_cel_compilation_duration_seconds";
+const VALIDATIONS: &str = "apiserver_validating_admission_policy_check_total";
+const VALIDATION_SECONDS: &str = "apiserver_validating_admission_policy_check_duration_seconds";
+const MUTATIONS: &str = "apiserver_mutating_admission_policy_check_total";
+const MUTATION_SECONDS: &str = "apiserver_mutating_admission_policy_check_duration_seconds";
 const EVALUATION: &str = "apiserver_cel_evaluation_duration_seconds";
 
 /// The kind of an error, for metrics (HK-96).
@@ -27,25 +31,6 @@ impl ErrorType {
     }
 }
 
-/// The names of the metrics of one kind of policies.
-#[derive(Clone, Copy)]
-pub(super) struct Family {
-    total: &'static str,
-    duration: &'static str,
-}
-
-/// The metrics of validating policies.
-pub(super) const VALIDATING: Family = Family {
-    total: "apiserver_validating_admission_policy_check_total",
-    duration: "apiserver_validating_admission_policy_check_duration_seconds",
-};
-
-/// The metrics of mutating policies.
-pub(super) const MUTATING: Family = Family {
-    total: "apiserver_mutating_admission_policy_check_total",
-    duration: "apiserver_mutating_admission_policy_check_duration_seconds",
-};
-
 /// The policy and the binding of a check.
 #[derive(Clone, Copy)]
 pub(super) struct Checked<'c> {
@@ -53,33 +38,62 @@ pub(super) struct Checked<'c> {
     pub binding: &'c str,
 }
 
-impl Family {
-    /// Counts a check with its effect: `allow`, `deny`, `warn` or `audit`.
-    pub(super) fn checked(
-        self,
-        of: Checked<'_>,
-        action: &'static str,
-        error: ErrorType,
-        took: Duration,
-    ) {
-        describe_counter!(self.total, "Checks of admission policies by effect");
-        describe_histogram!(self.duration, "Time that checks of admission policies take");
-        let labels = [
-            ("policy", of.policy.to_owned()),
-            ("policy_binding", of.binding.to_owned()),
+impl Checked<'_> {
+    fn labels(self, error: ErrorType) -> [(&'static str, String); 3] {
+        [
+            ("policy", self.policy.to_owned()),
+            ("policy_binding", self.binding.to_owned()),
             ("error_type", error.name().to_owned()),
-            ("enforcement_action", action.to_owned()),
-        ];
-        counter!(self.total, &labels).increment(1);
-        histogram!(self.duration, &labels).record(took.as_secs_f64());
+        ]
     }
+}
+
+/// Counts a check of a validating policy with its effect: `allow`, `deny`, `warn` or `audit`.
+pub(super) fn validated_as(
+    of: Checked<'_>,
+    action: &'static str,
+    error: ErrorType,
+    took: Duration,
+) {
+    describe_counter!(
+        VALIDATIONS,
+        "Checks of validating admission policies by effect"
+    );
+    describe_histogram!(
+        VALIDATION_SECONDS,
+        "Time that checks of validating admission policies take"
+    );
+    let [policy, binding, error] = of.labels(error);
+    let labels = [
+        policy,
+        binding,
+        error,
+        ("enforcement_action", action.to_owned()),
+    ];
+    counter!(VALIDATIONS, &labels).increment(1);
+    histogram!(VALIDATION_SECONDS, &labels).record(took.as_secs_f64());
+}
+
+/// Counts a mutation.
+pub(super) fn mutated_with(of: Checked<'_>, error: ErrorType, took: Duration) {
+    describe_counter!(
+        MUTATIONS,
+        "Mutations of mutating admission policies by outcome"
+    );
+    describe_histogram!(
+        MUTATION_SECONDS,
+        "Time that mutations of mutating admission policies take"
+    );
+    let labels = of.labels(error);
+    counter!(MUTATIONS, &labels).increment(1);
+    histogram!(MUTATION_SECONDS, &labels).record(took.as_secs_f64());
 }
 
 /// Measures the compilation of a policy.
 pub(super) fn compiled(took: Duration) {
     describe_histogram!(
         COMPILATION,
-        "Time that compiling the expressions of a policy takes"
+        "Time that compiling the expressions of a policy or a schema takes"
     );
     histogram!(COMPILATION).record(took.as_secs_f64());
 }
@@ -88,7 +102,7 @@ pub(super) fn compiled(took: Duration) {
 pub(super) fn evaluated(took: Duration) {
     describe_histogram!(
         EVALUATION,
-        "Time that evaluating the expressions of a policy takes"
+        "Time that evaluating the expressions of a policy or a schema takes"
     );
     histogram!(EVALUATION).record(took.as_secs_f64());
 }

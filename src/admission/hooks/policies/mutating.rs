@@ -7,14 +7,15 @@ use serde_json::Value as Json;
 
 use super::facts::{Common, document};
 use super::invocations::{Candidate, Policies};
-use super::metrics::{Checked, ErrorType, MUTATING};
+use super::metrics::{Checked, ErrorType, mutated_with};
 use super::mutation::{Failed, mutate};
 use super::params;
 use super::refusal::{PolicyError, failed};
 use super::{PolicySources, has_object};
 use crate::admission::hooks::answers::OfUser;
-use crate::admission::hooks::conditions::{self, Met};
+use crate::admission::hooks::conditions::Met;
 use crate::admission::hooks::matching::{RequestLabels, RequestNamespace};
+use crate::admission::hooks::measured_conditions::{ConditionLabels, HookKind, evaluate};
 use crate::admission::hooks::namespace_of;
 use crate::admission::hooks::request::request;
 use crate::admission::hooks::settings::{FailurePolicy, ReinvocationPolicy};
@@ -250,7 +251,12 @@ impl Run<'_> {
         );
         let of_policy = &compiled.conditions;
         let variables = &compiled.variables;
-        match conditions::evaluate(of_policy, variables, &facts, &self.asker).await {
+        let labels = ConditionLabels {
+            name: &invocation.candidate.name,
+            kind: HookKind::Policy,
+            operation: attributes.operation.name(),
+        };
+        match evaluate(&labels, of_policy, variables, &facts, &self.asker).await {
             Met::All => {}
             Met::NotAll => return Ok(Vec::new()),
             Met::Failed(why) => return Ok(vec![invocation.error(why)]),
@@ -277,18 +283,18 @@ impl Run<'_> {
                 policy: &invocation.candidate.name,
                 binding: invocation.binding,
             };
-            let count = |action, error| MUTATING.checked(checked, action, error, began.elapsed());
+            let count = |error| mutated_with(checked, error, began.elapsed());
             match mutated {
                 Ok(mutated) => {
-                    count("allow", ErrorType::NoError);
+                    count(ErrorType::NoError);
                     current = mutated.or(current);
                 }
                 Err(Failed::Policy(why, error)) => {
-                    count("deny", error);
+                    count(error);
                     errors.push(invocation.error(why));
                 }
                 Err(Failed::Request(status)) => {
-                    count("deny", ErrorType::Invalid);
+                    count(ErrorType::Invalid);
                     return Err(status);
                 }
             }

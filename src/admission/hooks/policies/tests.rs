@@ -10,6 +10,7 @@ use super::Policy;
 use super::metrics::ErrorType;
 use super::validation::{Annotation, Validated, validate};
 use crate::admission::hooks::answers::Asker;
+use crate::admission::hooks::measured_conditions::{ConditionLabels, HookKind};
 use crate::admission::hooks::scope::Facts;
 use crate::api::cel::values::authorizer::{Decision, Request};
 
@@ -64,7 +65,12 @@ async fn evaluated(spec: Json, object: &Json) -> (Validated, usize) {
         )),
     };
     let asker = AllowsGet::default();
-    let validated = validate(&policy.spec, policy.compiled(), facts, &asker).await;
+    let labels = ConditionLabels {
+        name: "p",
+        kind: HookKind::Policy,
+        operation: "CREATE",
+    };
+    let validated = validate(&policy.spec, policy.compiled(), facts, &asker, &labels).await;
     (validated, asker.0.load(Ordering::Relaxed))
 }
 

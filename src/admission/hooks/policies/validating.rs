@@ -9,13 +9,14 @@ use serde::Serialize;
 use super::definition::{BindingSpec, ValidationAction};
 use super::facts::{Common, Forms};
 use super::invocations::{Candidate, Policies};
-use super::metrics::{self, Checked, VALIDATING};
+use super::metrics::{self, Checked, ErrorType, validated_as};
 use super::params::{self, ParamObjects};
 use super::refusal::Refusal;
 use super::validation::{Annotation, Decision, Validated, validate};
 use super::{Binding, PolicySources};
 use crate::admission::hooks::answers::OfUser;
 use crate::admission::hooks::matching::{RequestLabels, RequestNamespace};
+use crate::admission::hooks::measured_conditions::{ConditionLabels, HookKind};
 use crate::admission::hooks::namespace_of;
 use crate::admission::hooks::settings::FailurePolicy;
 use crate::admission::hooks::shown::AskedIn;
@@ -161,6 +162,11 @@ impl<'a> Check<'a> {
         if compiled.names_namespace {
             self.common.read_namespace(attributes, namespaces).await?;
         }
+        let labels = ConditionLabels {
+            name: &candidate.name,
+            kind: HookKind::Policy,
+            operation: attributes.operation.name(),
+        };
         let fields = compiled.names_managed_fields;
         let form = match self.forms.of(bound.asked_in, fields).await {
             Ok(form) => form,
@@ -178,7 +184,8 @@ impl<'a> Check<'a> {
                 &form.request,
                 parameter,
             );
-            let validated = validate(&candidate.policy.spec, compiled, facts, &self.asker).await;
+            let (spec, asker) = (&candidate.policy.spec, &self.asker);
+            let validated = validate(spec, compiled, facts, asker, &labels).await;
             metrics::evaluated(began.elapsed());
             self.obey(bound, validated, values);
         }
@@ -190,9 +197,14 @@ impl<'a> Check<'a> {
         let checked = bound.checked();
         for decision in validated.decisions {
             if !decision.is_denied {
-                VALIDATING.checked(checked, "allow", decision.error, decision.took);
+                validated_as(checked, "allow", decision.error, decision.took);
                 continue;
             }
+            // kube-apiserver gives also ordinary refusals this type.
+            let error = match decision.error {
+                ErrorType::NoError => ErrorType::Invalid,
+                other => other,
+            };
             for action in &bound.binding.validation_actions {
                 let name = match action {
                     ValidationAction::Deny => {
@@ -208,7 +220,7 @@ impl<'a> Check<'a> {
                         "warn"
                     }
                 };
-                VALIDATING.checked(checked, name, decision.error, decision.took);
+                validated_as(checked, name, error, decision.took);
             }
         }
         for annotation in validated.annotations {
@@ -223,7 +235,7 @@ impl<'a> Check<'a> {
                 }
                 Annotation::Failed { message, error } => {
                     self.refuse(bound, &message, "");
-                    VALIDATING.checked(checked, "deny", error, std::time::Duration::ZERO);
+                    validated_as(checked, "deny", error, std::time::Duration::ZERO);
                 }
             }
         }

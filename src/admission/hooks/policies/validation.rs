@@ -8,7 +8,8 @@ use super::compiled::Compiled;
 use super::definition::{Spec, Validation};
 use super::metrics::ErrorType;
 use crate::admission::hooks::answers::Asker;
-use crate::admission::hooks::conditions::{self, Met};
+use crate::admission::hooks::conditions::Met;
+use crate::admission::hooks::measured_conditions::{ConditionLabels, evaluate};
 use crate::admission::hooks::scope::{Facts, Fault, OutOfBudget, Scope};
 use crate::admission::hooks::settings::FailurePolicy;
 use crate::api::cel::Value;
@@ -59,6 +60,7 @@ pub(super) async fn validate(
     compiled: &Compiled,
     facts: Facts<'_>,
     asker: &dyn Asker,
+    labels: &ConditionLabels<'_>,
 ) -> Validated {
     let is_denied = spec.failure_policy == FailurePolicy::Fail;
     let whole = |message: String, error: ErrorType| Validated {
@@ -73,7 +75,7 @@ pub(super) async fn validate(
         annotations: Vec::new(),
     };
     let conditions = &compiled.conditions;
-    match conditions::evaluate(conditions, &compiled.variables, &facts, asker).await {
+    match evaluate(labels, conditions, &compiled.variables, &facts, asker).await {
         Met::All => {}
         Met::NotAll => return Validated::default(),
         Met::Failed(_) if !is_denied => return Validated::default(),

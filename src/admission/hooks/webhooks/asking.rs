@@ -1,7 +1,7 @@
 //! One question to one webhook: whether it is asked, the call, and what went wrong.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant as Clock};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -14,8 +14,9 @@ use super::{WebhookSources, metrics};
 use crate::admission::hooks::answers::{Answers, OfUser, resource_question};
 use crate::admission::hooks::by_request::{ByRequest, Candidates};
 use crate::admission::hooks::client::{PostError, ReviewVersion};
-use crate::admission::hooks::conditions::{self, Met};
+use crate::admission::hooks::conditions::Met;
 use crate::admission::hooks::expression::Variables;
+use crate::admission::hooks::measured_conditions::{ConditionLabels, HookKind, evaluate};
 use crate::admission::hooks::settings::FailurePolicy;
 use crate::admission::hooks::shown::Form;
 use crate::admission::hooks::{Hooks, may_be_hooked};
@@ -118,32 +119,37 @@ impl Asking {
         if conditions.is_empty() {
             return Ok(Some(facts));
         }
-        let began = Clock::now();
         let asker = OfUser {
             authorizer: &*self.sources.authorizer,
             user: attributes.user,
         };
         let of_conditions = facts.of_conditions(answers, resource_question(attributes));
         let none = Variables::new();
-        let met = conditions::evaluate(conditions, &none, &of_conditions, &asker).await;
-        let measured = self.measured(webhook, attributes);
-        metrics::conditions(&measured, &met, began.elapsed());
+        let labels = ConditionLabels {
+            name: &webhook.name,
+            kind: match self.is_mutating {
+                true => HookKind::MutatingWebhook,
+                false => HookKind::ValidatingWebhook,
+            },
+            operation: attributes.operation.name(),
+        };
+        let met = evaluate(&labels, conditions, &none, &of_conditions, &asker).await;
         match met {
             Met::All => Ok(Some(facts)),
-            Met::NotAll => Ok(None),
-            Met::Failed(why) => match webhook.failure_policy {
-                FailurePolicy::Ignore => Ok(None),
-                FailurePolicy::Fail => {
-                    tracing::warn!(
-                        webhook = webhook.name,
-                        why,
-                        "conditions of a webhook failed"
-                    );
-                    let definition = attributes.definition;
-                    let status = Status::forbidden(definition, attributes.name, &why);
-                    Err(Box::new(status))
-                }
-            },
+            Met::Failed(why) if webhook.failure_policy == FailurePolicy::Fail => {
+                tracing::warn!(
+                    webhook = webhook.name,
+                    why,
+                    "conditions of a webhook failed"
+                );
+                let definition = attributes.definition;
+                let status = Status::forbidden(definition, attributes.name, &why);
+                Err(Box::new(status))
+            }
+            Met::NotAll | Met::Failed(_) => {
+                labels.excluded();
+                Ok(None)
+            }
         }
     }
 
@@ -266,7 +272,7 @@ impl Asking {
         Measured {
             name: &webhook.name,
             is_mutating: self.is_mutating,
-            operation: super::super::operation_name(&attributes.operation),
+            operation: attributes.operation.name(),
         }
     }
 

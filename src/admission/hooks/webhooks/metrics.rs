@@ -4,15 +4,10 @@ use std::time::Duration;
 
 use metrics::{counter, describe_counter, describe_histogram, histogram};
 
-use crate::admission::hooks::conditions::Met;
-
 const DURATION: &str = "apiserver_admission_webhook_admission_duration_seconds";
 const REQUESTS: &str = "apiserver_admission_webhook_request_total";
 const REJECTIONS: &str = "apiserver_admission_webhook_rejection_count";
 const FAILED_OPEN: &str = "apiserver_admission_webhook_fail_open_count";
-const CONDITION_ERRORS: &str = "apiserver_admission_match_condition_evaluation_errors_total";
-const CONDITION_EXCLUSIONS: &str = "apiserver_admission_match_condition_exclusions_total";
-const CONDITION_SECONDS: &str = "apiserver_admission_match_condition_evaluation_seconds";
 
 /// The greatest code that is shown. A webhook may answer any.
 const CODE_MAX: u16 = 600;
@@ -98,31 +93,4 @@ pub(super) fn failed_open(of: &Measured<'_>) {
         "Failed calls of admission webhooks with failurePolicy Ignore"
     );
     counter!(FAILED_OPEN, "name" => of.name.to_owned(), "type" => of.kind()).increment(1);
-}
-
-/// Counts an evaluation of conditions.
-pub(super) fn conditions(of: &Measured<'_>, met: &Met, took: Duration) {
-    describe_histogram!(CONDITION_SECONDS, "Time that the conditions of hooks take");
-    histogram!(
-        CONDITION_SECONDS,
-        "name" => of.name.to_owned(), "kind" => "webhook", "type" => of.kind(),
-        "operation" => of.operation,
-    )
-    .record(took.as_secs_f64());
-    let name = match met {
-        Met::All => return,
-        Met::NotAll => CONDITION_EXCLUSIONS,
-        Met::Failed(_) => CONDITION_ERRORS,
-    };
-    describe_counter!(
-        CONDITION_EXCLUSIONS,
-        "Requests that conditions of hooks exclude"
-    );
-    describe_counter!(CONDITION_ERRORS, "Conditions of hooks that fail");
-    counter!(
-        name,
-        "name" => of.name.to_owned(), "kind" => "webhook", "type" => of.kind(),
-        "operation" => of.operation,
-    )
-    .increment(1);
 }

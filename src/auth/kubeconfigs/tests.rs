@@ -1,5 +1,11 @@
-//! Kubeconfigs of webhooks (AC-24).
+//! Kubeconfigs of webhooks (AC-24, HK-98).
 
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::server::split;
 use super::*;
 
 const KEY: &str = "-----BEGIN PRIVATE KEY-----";
@@ -85,11 +91,9 @@ fn a_complete_kubeconfig_is_read_with_its_files_ac_24() {
     std::fs::write(folder.path().join("token"), "secret\n").unwrap();
     let server = Server::load(&file).unwrap();
     assert_eq!(server.path(), "/x");
-    assert_eq!(server.looked.lock().stamps.len(), 4);
-    assert_eq!(
-        format!("{:?}", server.target.load()),
-        "Target(https://127.0.0.1:9)"
-    );
+    assert_eq!(server.target.files(), 4);
+    let (target, _) = server.target.looked();
+    assert_eq!(format!("{target:?}"), "Target(https://127.0.0.1:9)");
 }
 
 #[test]
@@ -101,7 +105,7 @@ fn parts_can_be_in_the_kubeconfig_itself_ac_24() {
     for user in [&*user, "token: t", "username: u, password: p", ""] {
         let (_folder, file) = written(&cluster, user);
         let server = Server::load(&file).unwrap();
-        assert_eq!((server.path(), server.looked.lock().stamps.len()), ("/", 0));
+        assert_eq!((server.path(), server.target.files()), ("/", 0));
     }
 }
 
@@ -261,21 +265,14 @@ fn a_changed_token_is_used_and_a_missing_one_is_not_missed_ac_24() {
     let token = folder.path().join("token");
     std::fs::write(&token, "one").unwrap();
     let server = Server::load(&file).unwrap();
-    let before = server.target.load_full();
-    server.look();
-    assert!(
-        Arc::ptr_eq(&before, &server.target.load_full()),
-        "unchanged"
-    );
+    let (before, _) = server.target.looked();
+    let (same, _) = server.target.looked();
+    assert!(Arc::ptr_eq(&before, &same), "unchanged");
     std::fs::write(&token, "other").unwrap();
-    server.look();
-    let after = server.target.load_full();
+    let (after, _) = server.target.looked();
     assert!(!Arc::ptr_eq(&before, &after), "another token");
     std::fs::remove_file(&token).unwrap();
-    server.look();
-    assert!(
-        Arc::ptr_eq(&after, &server.target.load_full()),
-        "the last one"
-    );
-    assert!(!server.is_due(), "files are looked at once a minute");
+    let (last, is_due) = server.target.looked();
+    assert!(Arc::ptr_eq(&after, &last), "the last one");
+    assert!(!is_due, "files are looked at once a minute");
 }

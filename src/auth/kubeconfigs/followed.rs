@@ -1,0 +1,117 @@
+//! Something that is made of files, and made again when they change.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use crate::files::Stamp;
+
+/// How often files that a kubeconfig names are looked at.
+const LOOK_PERIOD: Duration = Duration::from_secs(60);
+
+/// A part of a kubeconfig that names files.
+pub(super) trait Source: Send + Sync + 'static {
+    /// The thing that is made of the files.
+    type Made: Send + Sync + 'static;
+
+    /// The kubeconfig.
+    fn kubeconfig(&self) -> &Path;
+
+    /// The files, as they are now.
+    fn stamps(&self) -> Vec<(PathBuf, Option<Stamp>)>;
+
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// The fault, without secrets.
+    fn make(&self) -> Result<Self::Made, String>;
+}
+
+/// The files as they were when they were last read.
+struct Looked {
+    at: Instant,
+    stamps: Vec<(PathBuf, Option<Stamp>)>,
+}
+
+/// A source with what was made of it.
+pub(super) struct Followed<S: Source> {
+    source: S,
+    made: ArcSwap<S::Made>,
+    looked: Mutex<Looked>,
+}
+
+impl<S: Source> Followed<S> {
+    /// Reads the files for the first time.
+    ///
+    /// # Errors
+    /// The fault, without secrets.
+    pub(super) fn new(source: S) -> Result<Followed<S>, String> {
+        let stamps = source.stamps();
+        let made = source.make()?;
+        Ok(Followed {
+            source,
+            made: ArcSwap::from_pointee(made),
+            looked: Mutex::new(Looked {
+                at: Instant::now(),
+                stamps,
+            }),
+        })
+    }
+
+    /// Returns what was made of the files as they are now, or were a minute ago.
+    pub(super) async fn newest(self: &Arc<Self>) -> Arc<S::Made> {
+        if self.is_due() {
+            let followed = Arc::clone(self);
+            // Without an answer everything stays as it is.
+            let _ = tokio::task::spawn_blocking(move || followed.look()).await;
+        }
+        self.made.load_full()
+    }
+
+    fn is_due(&self) -> bool {
+        let mut looked = self.looked.lock();
+        let is_due = !looked.stamps.is_empty() && looked.at.elapsed() >= LOOK_PERIOD;
+        if is_due {
+            looked.at = Instant::now();
+        }
+        is_due
+    }
+
+    /// Reads the files again if one has changed.
+    fn look(&self) {
+        let stamps = self.source.stamps();
+        if self.looked.lock().stamps == stamps {
+            return;
+        }
+        match self.source.make() {
+            Ok(made) => {
+                self.made.store(Arc::new(made));
+                self.looked.lock().stamps = stamps;
+            }
+            Err(problem) => tracing::warn!(
+                file = %self.source.kubeconfig().display(),
+                problem,
+                "the files of a webhook's kubeconfig have changed and cannot be used; \
+                 keeping the previous ones"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+impl<S: Source> Followed<S> {
+    /// The number of files.
+    pub(super) fn files(&self) -> usize {
+        self.looked.lock().stamps.len()
+    }
+
+    /// Looks at the files now. Returns what is made of them, and whether they would be looked at
+    /// again at once.
+    pub(super) fn looked(&self) -> (Arc<S::Made>, bool) {
+        self.look();
+        (self.made.load_full(), self.is_due())
+    }
+}

@@ -1,0 +1,28 @@
+//! The configuration of admission plugins (HK-98).
+
+use super::StartError;
+use crate::admission::configuration::{Loaded, load};
+use crate::config::{ADMISSION_PLUGINS, Config};
+
+/// Reads the file of the settings, if there is one.
+///
+/// # Errors
+/// [`StartError::Admission`]
+pub(super) fn read(config: &Config) -> Result<Loaded, StartError> {
+    let file = &config.admission_control_config_file;
+    if !file.is_set() {
+        return Ok(Loaded::default());
+    }
+    let is_built = |name: &str| {
+        let mut known = ADMISSION_PLUGINS.iter();
+        // linear: 41 names, for each plugin of the file once.
+        let known = known.find(|known| known.name == name);
+        known.map(|known| known.is_built)
+    };
+    load(file.as_path(), &is_built).map_err(StartError::Admission)
+}
+
+/// Checks the file of the settings.
+pub(super) fn check(config: &Config) -> Option<StartError> {
+    read(config).err()
+}
