@@ -17,6 +17,8 @@ use tokio::time::Instant;
 
 use super::definition::Webhook;
 use crate::admission::hooks::client::{ClientConfig, PostError, ReviewVersion, WebhookTransport};
+use crate::admission::hooks::failure_lines::FailureLines;
+use crate::api::deep;
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::schema::Empty;
@@ -32,6 +34,7 @@ pub struct Conversion {
     definition: String,
     client: ClientConfig,
     review: Option<ReviewVersion>,
+    lines: Arc<FailureLines>,
 }
 
 impl Conversion {
@@ -47,6 +50,7 @@ impl Conversion {
             definition: definition.to_owned(),
             client,
             review: ReviewVersion::first_known(&webhook.conversion_review_versions),
+            lines: Arc::default(),
         }
     }
 
@@ -63,6 +67,22 @@ impl Conversion {
             shown: Arc::clone(shown),
             transport: Arc::clone(transport),
         })
+    }
+}
+
+impl Conversion {
+    fn log(&self, fault: &Fault) {
+        let text = fault.text();
+        if let Some((why, of)) = self.lines.turn(fault.label(), &text) {
+            let (definition, untold, within) = (&self.definition, of.count, of.within);
+            tracing::warn!(
+                definition,
+                why,
+                untold,
+                within,
+                "a conversion by a webhook failed"
+            );
+        }
     }
 }
 
@@ -100,6 +120,7 @@ impl WebhookConverter {
             took,
         );
         asked.map_err(|fault| {
+            self.conversion.log(&fault);
             format!(
                 "conversion webhook for {}, Kind={} {}",
                 from.api_version(),
@@ -125,7 +146,7 @@ impl WebhookConverter {
         let answer = answer.map_err(|error| match error {
             PostError::Unusable(why) | PostError::Failed(why) => Fault::Call(why),
         })?;
-        let converted = review::read(&answer, version, &uid)?;
+        let converted = deep::retry(|| review::read(&answer, version, &uid)).await?;
         review::taken_over(objects, converted, &desired, is_list)
     }
 }

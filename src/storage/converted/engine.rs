@@ -17,10 +17,15 @@ use parking_lot::Mutex;
 
 use super::ShownVersion;
 use super::memo::{Memo, ValueId};
+use crate::api::deep::Roomy;
 use crate::storage::underlying::Underlying;
 
 /// The most objects of one call.
 const BATCH: usize = 500;
+
+/// The bytes of stored values from which on a call has no further object. The answer may have four
+/// times as many.
+const BATCH_BYTES: usize = 4 << 20;
 
 /// Reads the values of a resource in another version.
 #[derive(Clone)]
@@ -38,6 +43,22 @@ struct Inner {
 struct Stored {
     id: ValueId,
     object: Arc<CachedObject>,
+    /// The length of the value.
+    bytes: usize,
+}
+
+/// Splits values into those of one call each.
+fn batches(stored: &[Stored]) -> impl Iterator<Item = &[Stored]> {
+    let mut bytes = 0;
+    let fits = move |before: &Stored, one: &Stored| {
+        bytes += before.bytes;
+        let fits = bytes + one.bytes <= BATCH_BYTES;
+        if !fits {
+            bytes = 0;
+        }
+        fits
+    };
+    stored.chunk_by(fits).flat_map(|batch| batch.chunks(BATCH))
 }
 
 impl ConvertedEngine {
@@ -61,14 +82,20 @@ impl ConvertedEngine {
         Ok(Stored {
             id: (item.key.clone(), item.revision),
             object: Arc::new(object.map_err(unreadable)?),
+            bytes: item.value.len(),
         })
     }
 
-    /// Converts values, in batches. The result has them in order.
+    /// Converts values, in batches. The result has them in order. Deep objects have room, also where
+    /// no request is carried out.
     async fn shown(&self, stored: &[Stored], is_list: bool) -> Result<Vec<Bytes>, EngineError> {
+        Roomy::new(self.shown_here(stored, is_list)).await
+    }
+
+    async fn shown_here(&self, stored: &[Stored], is_list: bool) -> Result<Vec<Bytes>, EngineError> {
         let Inner { version, .. } = &*self.0;
         let mut shown = Vec::with_capacity(stored.len());
-        for batch in stored.chunks(BATCH) {
+        for batch in batches(stored) {
             let mut objects = Vec::with_capacity(batch.len());
             for one in batch {
                 let object = version.object(&one.object).await;
@@ -129,7 +156,8 @@ impl ConvertedEngine {
                 let id = (event.key.clone(), event.revision);
                 if !self.knows(&id, &mut known) && asked.insert(id.clone()) {
                     let object = decoder.decode_event(event).map_err(unreadable)?;
-                    missing.push(Stored { id, object });
+                    let bytes = event.value.len();
+                    missing.push(Stored { id, object, bytes });
                 }
             }
             if let Some(value) = &event.previous {
@@ -137,7 +165,8 @@ impl ConvertedEngine {
                 if !self.knows(&id, &mut known) && asked.insert(id.clone()) {
                     let object = decoder.decode(&id.0, id.1, value);
                     let object = Arc::new(object.map_err(unreadable)?);
-                    missing.push(Stored { id, object });
+                    let bytes = value.len();
+                    missing.push(Stored { id, object, bytes });
                 }
             }
         }

@@ -64,7 +64,9 @@ impl WebhookClient {
                     Err(why) => Err(PostError::Failed(why)),
                 };
             };
-            if Instant::now() + wait >= deadline {
+            // A webhook may name a time that no clock has.
+            let next = Instant::now().checked_add(wait);
+            if next.is_none_or(|next| next >= deadline) {
                 tokio::time::sleep_until(deadline).await;
                 return Err(PostError::Failed(place.error(deadline, Failure::Deadline)));
             }

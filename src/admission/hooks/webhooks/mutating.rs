@@ -14,6 +14,7 @@ use crate::admission::hooks::answers::Answers;
 use crate::admission::hooks::settings::ReinvocationPolicy;
 use crate::admission::hooks::shown::Form;
 use crate::admission::{Admitted, Attributes, MutatingPlugin, Plugin};
+use crate::api::deep;
 use crate::api::object::Object;
 use crate::api::patch::{HookPatch, HookPatchError};
 use crate::api::status::Status;
@@ -88,8 +89,13 @@ impl MutatingWebhooks {
         };
         let began = Clock::now();
         let answer = self.0.call(attributes, webhook, facts).await;
-        let changed =
-            answer.and_then(|answer| self.changed(attributes, candidate, &answer, &form, shown));
+        let changed = match answer {
+            Ok(answer) => {
+                let changing = self.changed(attributes, candidate, &answer, &form, shown);
+                changing.await
+            }
+            Err(stopped) => Err(stopped),
+        };
         let took = began.elapsed();
         let changed = match changed {
             Ok(changed) => {
@@ -114,7 +120,7 @@ impl MutatingWebhooks {
     }
 
     /// Returns the object of an answer, if it differs from the one that was sent.
-    fn changed(
+    async fn changed(
         &self,
         attributes: &Attributes<'_>,
         candidate: &Candidate,
@@ -130,7 +136,8 @@ impl MutatingWebhooks {
             let given = go_quote(&answer.patch_type);
             return Err(failed(format!("unsupported patch type {given}")));
         }
-        let patch = HookPatch::parse(&answer.patch).map_err(|why| {
+        let parsing = deep::retry(|| HookPatch::parse(&answer.patch));
+        let patch = parsing.await.map_err(|why| {
             failed(format!(
                 "received undecodable patch in webhook response: {why}"
             ))
@@ -148,7 +155,8 @@ impl MutatingWebhooks {
         };
         annotate_patch(attributes, candidate, &answer.patch);
         let kind = form.kind();
-        let patched = patch.apply(sent.clone(), kind).map_err(|error| {
+        let applying = deep::retry(|| patch.apply(sent.clone(), kind));
+        let patched = applying.await.map_err(|error| {
             own(match error {
                 HookPatchError::Failed(why) => Status::internal(why),
                 HookPatchError::TooLarge(_) => Status::request_too_large_because(error),
