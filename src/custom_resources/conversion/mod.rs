@@ -22,11 +22,15 @@ use crate::api::deep;
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::schema::Empty;
+use crate::api::text::truncation::truncated;
 use crate::storage::Converter;
 use review::Fault;
 
 /// How long a call may take.
 const TIME: Duration = Duration::from_secs(30);
+
+/// The most bytes of the text of a failure.
+const TEXT_BYTES_MAX: usize = 32 << 10;
 
 /// A webhook as the definition of a resource names it.
 #[derive(Clone, Debug)]
@@ -121,12 +125,13 @@ impl WebhookConverter {
         );
         asked.map_err(|fault| {
             self.conversion.log(&fault);
-            format!(
+            let text = format!(
                 "conversion webhook for {}, Kind={} {}",
                 from.api_version(),
                 from.kind,
                 fault.text()
-            )
+            );
+            truncated(text, TEXT_BYTES_MAX)
         })
     }
 

@@ -92,7 +92,11 @@ impl ConvertedEngine {
         Roomy::new(self.shown_here(stored, is_list)).await
     }
 
-    async fn shown_here(&self, stored: &[Stored], is_list: bool) -> Result<Vec<Bytes>, EngineError> {
+    async fn shown_here(
+        &self,
+        stored: &[Stored],
+        is_list: bool,
+    ) -> Result<Vec<Bytes>, EngineError> {
         let Inner { version, .. } = &*self.0;
         let mut shown = Vec::with_capacity(stored.len());
         for batch in batches(stored) {

@@ -9,7 +9,7 @@ use super::{PolicySources, may_have_policies};
 use crate::admission::Attributes;
 use crate::admission::client::ResourceClient;
 use crate::admission::hooks::Hooks;
-use crate::admission::hooks::by_request::ByRequest;
+use crate::admission::hooks::by_request::{ByRequest, Kept};
 use crate::admission::hooks::matching::{MatchPolicy, Rule, asked_in};
 use crate::admission::hooks::shown::{AskedIn, Form};
 use crate::api::object::Object;
@@ -21,6 +21,12 @@ pub(super) struct Candidate {
     pub name: Arc<str>,
     pub policy: Arc<Policy>,
     pub bindings: Bindings,
+}
+
+impl Kept for Candidate {
+    fn count(&self) -> usize {
+        1 + self.bindings.len()
+    }
 }
 
 /// The bindings of a policy with their names.

@@ -138,7 +138,10 @@ pub fn refusal(webhook: &str, result: &Json) -> Status {
     let code = match result.get("code").and_then(Json::as_i64).unwrap_or(0) {
         ..400 => 400,
         // HTTP has no such codes (D-108).
-        code => u16::try_from(code).ok().filter(|code| *code < 1000).unwrap_or(500),
+        code => u16::try_from(code)
+            .ok()
+            .filter(|code| *code < 1000)
+            .unwrap_or(500),
     };
     let status = Status::failure(code, StatusReason::from(reason.to_owned()), message);
     match result.get("details").filter(|found| found.is_object()) {

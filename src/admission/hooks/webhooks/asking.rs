@@ -9,7 +9,7 @@ use super::answer::{Answer, BadAnswer, read, refusal};
 use super::candidates::{Candidate, Candidates};
 use super::configuration::{Configuration, Webhook};
 use super::metrics::{Called, ErrorType, Measured};
-use super::review::Facts;
+use super::review::{Documents, Facts};
 use super::{WebhookSources, metrics};
 use crate::admission::hooks::answers::{Answers, OfUser, resource_question};
 use crate::admission::hooks::client::{PostError, ReviewVersion};
@@ -114,7 +114,7 @@ impl Asking {
     }
 
     /// Returns the facts for a webhook if it is asked: the request meets its selectors and
-    /// conditions. `shown` is the object in the form of the webhook.
+    /// conditions. `documents` makes the objects in the form of the webhook.
     ///
     /// # Errors
     /// 404 for the absent namespace of the request, 403 for conditions that fail.
@@ -124,9 +124,9 @@ impl Asking {
         webhook: &Webhook,
         form: &Form<'_>,
         object: Option<&Object>,
-        shown: impl FnOnce() -> Option<Object>,
+        documents: impl FnOnce() -> Arc<Documents>,
         answers: &Arc<Answers>,
-    ) -> Result<Option<(Facts, Option<Object>)>, Box<Status>> {
+    ) -> Result<Option<Facts>, Box<Status>> {
         let selectors = &webhook.selectors;
         if !selectors.select_object(form, object) {
             return Ok(None);
@@ -136,11 +136,10 @@ impl Asking {
         if !selecting.await? {
             return Ok(None);
         }
-        let shown = shown();
-        let facts = Facts::new(attributes, form, shown.as_ref());
+        let facts = Facts::new(attributes, form, documents());
         let conditions = webhook.conditions();
         if conditions.is_empty() {
-            return Ok(Some((facts, shown)));
+            return Ok(Some(facts));
         }
         let began = Clock::now();
         let asker = OfUser {
@@ -153,7 +152,7 @@ impl Asking {
         let measured = self.measured(webhook, attributes);
         metrics::conditions(&measured, &met, began.elapsed());
         match met {
-            Met::All => Ok(Some((facts, shown))),
+            Met::All => Ok(Some(facts)),
             Met::NotAll => Ok(None),
             Met::Failed(why) => match webhook.failure_policy {
                 FailurePolicy::Ignore => Ok(None),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::configuration::{Configuration, Webhook};
 use crate::admission::Attributes;
 use crate::admission::hooks::Hooks;
-use crate::admission::hooks::by_request::ByRequest;
+use crate::admission::hooks::by_request::{ByRequest, Kept};
 use crate::admission::hooks::matching::asked_in;
 use crate::admission::hooks::shown::AskedIn;
 use crate::api::resource::ResourceDefinition;
@@ -21,7 +21,7 @@ pub(super) struct Candidate {
     pub webhook: Arc<Webhook>,
     /// The place of the version in which it is asked among the versions of the resource, or `None`
     /// for the version of the request.
-    version: Option<usize>,
+    pub version: Option<usize>,
 }
 
 impl Candidate {
@@ -39,6 +39,12 @@ impl Candidate {
             "{}/{}/{}",
             self.configuration, self.place, self.webhook.name
         )
+    }
+}
+
+impl Kept for Candidate {
+    fn count(&self) -> usize {
+        1
     }
 }
 

@@ -10,6 +10,7 @@ use super::WebhookSources;
 use super::answer::Answer;
 use super::asking::{Asking, Stopped, has_object};
 use super::candidates::Candidate;
+use super::review::Documents;
 use crate::admission::hooks::answers::Answers;
 use crate::admission::hooks::settings::ReinvocationPolicy;
 use crate::admission::hooks::shown::Form;
@@ -80,11 +81,15 @@ impl MutatingWebhooks {
         let asked_in = candidate.asked_in(attributes);
         let form = Form::new(attributes, &asked_in);
         let current = object.as_deref();
-        let shown = || current.map(|object| form.show(object));
+        let mut shown = None;
+        let documents = || {
+            shown = current.map(|object| form.show(object));
+            Documents::new(attributes, &form, shown.as_ref())
+        };
         let facts = self
             .0
-            .facts(attributes, webhook, &form, current, shown, answers);
-        let Some((facts, shown)) = facts.await? else {
+            .facts(attributes, webhook, &form, current, documents, answers);
+        let Some(facts) = facts.await? else {
             return Ok(Asked::No);
         };
         let began = Clock::now();

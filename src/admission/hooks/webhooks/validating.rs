@@ -1,20 +1,37 @@
 //! Webhooks that may refuse a write after its validation (HK-33).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant as Clock;
 
-use futures_util::FutureExt;
-use futures_util::future::join_all;
+use futures_util::future::ready;
+use futures_util::{FutureExt, StreamExt, stream};
 use tokio::time::Instant;
 
 use super::WebhookSources;
 use super::asking::{Asking, out_of_time};
 use super::candidates::Candidate;
-use super::review::Facts;
+use super::review::{Documents, Facts};
 use crate::admission::hooks::shown::Form;
 use crate::admission::{Admitted, Attributes, Plugin, ValidatingPlugin};
 use crate::api::object::Object;
 use crate::api::status::Status;
+
+/// The most bytes of objects in the calls of one request at a time, if it has many.
+const BYTES_AT_A_TIME: usize = 64 << 20;
+
+/// The numbers of calls at a time: that of large objects, and the most (D-109).
+const CALLS_AT_A_TIME: (usize, usize) = (16, 256);
+
+/// Returns how many of these webhooks are called at a time.
+fn calls_at_a_time(asked: &[(&Candidate, Facts)]) -> usize {
+    let (of_large, most) = CALLS_AT_A_TIME;
+    if asked.len() <= of_large {
+        return of_large;
+    }
+    let bytes = asked.first().map_or(0, |(_, facts)| facts.object_bytes());
+    (BYTES_AT_A_TIME / bytes.max(1)).clamp(of_large, most)
+}
 
 /// The plugin ValidatingAdmissionWebhook.
 pub struct ValidatingWebhooks(Asking);
@@ -33,14 +50,21 @@ impl ValidatingWebhooks {
         let asking = &self.0;
         let candidates = asking.candidates(attributes, object).await?;
         let answers = Arc::default();
+        let mut made: HashMap<Option<usize>, Arc<Documents>> = HashMap::new();
         let mut asked = Vec::new();
         for candidate in &*candidates {
             let asked_in = candidate.asked_in(attributes);
             let form = Form::new(attributes, &asked_in);
-            let shown = || object.map(|object| form.show(object));
+            let documents = || {
+                let made = made.entry(candidate.version).or_insert_with(|| {
+                    let shown = object.map(|object| form.show(object));
+                    Documents::new(attributes, &form, shown.as_ref())
+                });
+                Arc::clone(made)
+            };
             let webhook = &candidate.webhook;
-            let facts = asking.facts(attributes, webhook, &form, object, shown, &answers);
-            if let Some((facts, _)) = facts.await? {
+            let facts = asking.facts(attributes, webhook, &form, object, documents, &answers);
+            if let Some(facts) = facts.await? {
                 asked.push((candidate, facts));
             }
         }
@@ -50,11 +74,19 @@ impl ValidatingWebhooks {
         if Instant::now() >= attributes.deadline {
             return Err(Box::new(out_of_time()));
         }
-        let calls = asked
-            .into_iter()
-            .map(|(candidate, facts)| self.call(attributes, candidate, facts));
+        let at_a_time = calls_at_a_time(&asked);
+        let mut calls = Vec::with_capacity(asked.len());
+        for (place, (candidate, facts)) in asked.into_iter().enumerate() {
+            calls.push(async move {
+                let answer = self.call(attributes, candidate, facts).await;
+                answer.err().map(|status| (place, status))
+            });
+        }
         // All are called, so that each learns about the request.
-        join_all(calls).await.into_iter().collect()
+        let refusals = stream::iter(calls).buffer_unordered(at_a_time);
+        let refusals: Vec<_> = refusals.filter_map(ready).collect().await;
+        let first = refusals.into_iter().min_by_key(|(place, _)| *place);
+        first.map_or(Ok(()), |(_, status)| Err(status))
     }
 
     async fn call(
