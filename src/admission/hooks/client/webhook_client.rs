@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::path::{cleaned, split};
 use super::{ClientConfig, PostError, ServiceReference, WebhookTransport};
+use crate::admission::hooks::failure_lines::FailureLines;
 use crate::auth::webhook::successful_body;
 use crate::egress::{
     Address, EgressClient, EgressError, EgressRequest, Failure, HttpPolicy, Redirects, Roots,
@@ -34,12 +35,37 @@ const PORT: u16 = 443;
 pub struct WebhookClient {
     client: Arc<EgressClient>,
     services: Arc<dyn ServiceResolver>,
+    lines: FailureLines,
 }
 
 impl WebhookClient {
     /// Creates a client that finds Services by this resolver.
     pub fn new(client: Arc<EgressClient>, services: Arc<dyn ServiceResolver>) -> WebhookClient {
-        WebhookClient { client, services }
+        WebhookClient {
+            client,
+            services,
+            lines: FailureLines::default(),
+        }
+    }
+
+    /// Logs why a Service may not answer.
+    fn hint(&self, place: &Place, error: &EgressError) {
+        let is_silent = match &error.failure {
+            Failure::Deadline => true,
+            Failure::Dial(why) => why.ends_with("i/o timeout"),
+            _ => false,
+        };
+        if !is_silent || place.service.is_none() {
+            return;
+        }
+        let why = error.to_string();
+        if let Some((why, _)) = self.lines.turn(&place.origin, &why) {
+            tracing::warn!(
+                why,
+                "the Service of a webhook does not answer; without a kube-proxy on this machine no \
+                 cluster IP does: use a URL, or --enable-aggregator-routing"
+            );
+        }
     }
 
     async fn call(
@@ -56,6 +82,7 @@ impl WebhookClient {
                 .client
                 .send(&target, request)
                 .await
+                .inspect_err(|error| self.hint(&place, error))
                 .map_err(of_egress)?;
             let wait = pause(answer.status, &answer.headers).filter(|_| attempt < ATTEMPTS_MAX);
             let Some(wait) = wait else {

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::definition::{Binding, MatchResources};
+use super::metrics::ErrorType;
 use super::policy::Policy;
 use super::{PolicySources, may_have_policies};
 use crate::admission::Attributes;
 use crate::admission::client::ResourceClient;
 use crate::admission::hooks::Hooks;
 use crate::admission::hooks::by_request::{ByRequest, Kept};
+use crate::admission::hooks::failure_lines::FailureLines;
 use crate::admission::hooks::matching::{MatchPolicy, Rule, asked_in};
 use crate::admission::hooks::shown::{AskedIn, Form};
 use crate::api::object::Object;
@@ -36,6 +38,7 @@ type Bindings = Vec<(Arc<str>, Arc<Binding>)>;
 pub(super) struct Policies {
     pub(super) sources: PolicySources,
     kept: ByRequest<(u64, u64), Candidate>,
+    lines: FailureLines,
 }
 
 impl Policies {
@@ -43,6 +46,29 @@ impl Policies {
         Policies {
             sources,
             kept: ByRequest::default(),
+            lines: FailureLines::default(),
+        }
+    }
+
+    /// Logs that a policy can't be obeyed as it is configured.
+    pub(super) fn log_unusable(&self, policy: &str, why: &str) {
+        if let Some((why, of)) = self.lines.turn((policy, None::<ErrorType>), why) {
+            let (untold, within) = (of.count, of.within);
+            tracing::warn!(policy, why, untold, within, "a policy can't be evaluated");
+        }
+    }
+
+    /// Logs that an expression of a policy fails.
+    pub(super) fn log_failed(&self, policy: &str, error: ErrorType, why: &str) {
+        if let Some((why, of)) = self.lines.turn((policy, Some(error)), why) {
+            let (untold, within) = (of.count, of.within);
+            tracing::warn!(
+                policy,
+                why,
+                untold,
+                within,
+                "an expression of a policy failed"
+            );
         }
     }
 

@@ -8,7 +8,7 @@ const COMPILATION: &str = "apiserver_cel_compilation_duration_seconds";
 const EVALUATION: &str = "apiserver_cel_evaluation_duration_seconds";
 
 /// The kind of an error, for metrics (HK-96).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ErrorType {
     NoError,
     Compile,

@@ -1,5 +1,6 @@
 //! Policies that may change an object before its validation (HK-29, HK-65 to HK-72).
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::FutureExt;
@@ -9,13 +10,14 @@ use super::facts::{Common, document};
 use super::invocations::{Candidate, Policies, matched};
 use super::metrics::{Checked, ErrorType, MUTATING};
 use super::mutation::{Failed, mutate};
-use super::params;
+use super::params::{self, Collected};
 use super::refusal::{PolicyError, failed};
 use super::{PolicySources, has_object};
 use crate::admission::hooks::answers::OfUser;
 use crate::admission::hooks::conditions::{self, Met};
 use crate::admission::hooks::namespace_of;
 use crate::admission::hooks::request::request;
+use crate::admission::hooks::scope::Turns;
 use crate::admission::hooks::settings::{FailurePolicy, ReinvocationPolicy};
 use crate::admission::hooks::shown::{AskedIn, Form};
 use crate::admission::{Admitted, Attributes, MutatingPlugin, Plugin};
@@ -31,7 +33,7 @@ pub struct MutatingPolicies(Policies);
 struct Invocation<'i> {
     candidate: &'i Candidate,
     binding: &'i str,
-    parameter: Json,
+    parameter: Arc<Json>,
     asked_in: AskedIn,
 }
 
@@ -76,8 +78,10 @@ impl MutatingPolicies {
         }
         let mut errors = Vec::new();
         let mut invocations = Vec::new();
+        let mut collected = Collected::default();
         for candidate in &*candidates {
-            let found = self.invocations(attributes, object, candidate, &mut errors);
+            let found =
+                self.invocations(attributes, object, candidate, &mut collected, &mut errors);
             invocations.extend(found.await);
         }
         if attributes.rounds.is_again() {
@@ -85,6 +89,7 @@ impl MutatingPolicies {
             notes.of(NAME).begin_again(object);
         }
         let mut run = Run {
+            policies: &self.0,
             sources: &self.0.sources,
             attributes,
             common: Common::new(attributes),
@@ -94,7 +99,9 @@ impl MutatingPolicies {
             },
             has_changed: false,
         };
+        let mut turns = Turns::default();
         for invocation in &invocations {
+            turns.next().await;
             let of_invocation = run.invoke(invocation, object).await?;
             if invocation.candidate.policy.spec.failure_policy == FailurePolicy::Fail {
                 errors.extend(of_invocation);
@@ -120,6 +127,7 @@ impl MutatingPolicies {
         attributes: &Attributes<'_>,
         object: &Object,
         candidate: &'i Candidate,
+        collected: &mut Collected,
         errors: &mut Vec<PolicyError>,
     ) -> Vec<Invocation<'i>> {
         let spec = &candidate.policy.spec;
@@ -132,11 +140,7 @@ impl MutatingPolicies {
             } else {
                 "policy"
             };
-            tracing::warn!(
-                policy = &*candidate.name,
-                why,
-                "a policy can't be evaluated"
-            );
+            self.0.log_unusable(&candidate.name, why);
             errors.push(PolicyError {
                 policy: candidate.name.to_string(),
                 binding: binding.map(str::to_owned),
@@ -176,7 +180,9 @@ impl MutatingPolicies {
             }
             let param_ref = binding.spec.param_ref.as_ref();
             let namespace = namespace_of(attributes);
-            match params::collect(objects.as_ref(), param_ref, namespace).await {
+            let kind = spec.param_kind.as_ref();
+            let parameters = collected.of(objects.as_ref(), kind, param_ref, namespace);
+            match parameters.await {
                 Err(why) => misconfigured(Some(name), &why),
                 Ok(parameters) => {
                     invocations.extend(parameters.into_iter().map(|parameter| Invocation {
@@ -194,6 +200,7 @@ impl MutatingPolicies {
 
 /// The invocations of one request.
 struct Run<'a> {
+    policies: &'a Policies,
     sources: &'a PolicySources,
     attributes: &'a Attributes<'a>,
     common: Common,
@@ -269,6 +276,8 @@ impl Run<'_> {
                 }
                 Err(Failed::Policy(why, error)) => {
                     count("deny", error);
+                    let policy = &invocation.candidate.name;
+                    self.policies.log_failed(policy, error, &why);
                     errors.push(invocation.error(why));
                 }
                 Err(Failed::Request(status)) => {

@@ -1,6 +1,6 @@
 //! Policies that may refuse a write after its validation (HK-51 to HK-63).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 
 use futures_util::FutureExt;
@@ -9,13 +9,14 @@ use serde::Serialize;
 use super::definition::{BindingSpec, ValidationAction};
 use super::facts::{Common, Forms};
 use super::invocations::{Candidate, Policies, matched};
-use super::metrics::{self, Checked, VALIDATING};
-use super::params::{self, ParamObjects};
+use super::metrics::{self, Checked, ErrorType, VALIDATING};
+use super::params::{self, Collected, ParamObjects};
 use super::refusal::Refusal;
 use super::validation::{Annotation, Decision, Validated, validate};
 use super::{Binding, PolicySources};
 use crate::admission::hooks::answers::OfUser;
 use crate::admission::hooks::namespace_of;
+use crate::admission::hooks::scope::Turns;
 use crate::admission::hooks::settings::FailurePolicy;
 use crate::admission::hooks::shown::AskedIn;
 use crate::admission::{Admitted, Attributes, Plugin, ValidatingPlugin};
@@ -25,6 +26,9 @@ use crate::api::status::Status;
 
 /// The most bytes of the value of an audit annotation (HK-59).
 const MAX_ANNOTATION_BYTES: usize = 10 * 1024;
+
+/// The most bytes of all values of one annotation. Further ones are left out.
+const MAX_JOINED_BYTES: usize = 256 * 1024;
 
 /// The annotation of the first validation that fails (HK-97).
 const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
@@ -48,11 +52,14 @@ impl ValidatingPolicies {
             return Ok(());
         }
         let mut check = Check {
+            policies: &self.0,
             sources: &self.0.sources,
             attributes,
             object,
             forms: Forms::new(attributes, object),
             common: Common::new(attributes),
+            collected: Collected::default(),
+            turns: Turns::default(),
             asker: OfUser {
                 authorizer: &*self.0.sources.authorizer,
                 user: attributes.user,
@@ -72,11 +79,14 @@ impl ValidatingPolicies {
 
 /// A check of one request by all policies.
 struct Check<'a> {
+    policies: &'a Policies,
     sources: &'a PolicySources,
     attributes: &'a Attributes<'a>,
     object: Option<&'a Object>,
     forms: Forms<'a>,
     common: Common,
+    collected: Collected,
+    turns: Turns,
     asker: OfUser<'a>,
     /// The first refusal. The client sees no other one.
     refusal: Option<Refusal>,
@@ -85,7 +95,29 @@ struct Check<'a> {
 }
 
 /// The values of a policy's audit annotations, by key.
-type Values = BTreeMap<String, Vec<String>>;
+type Values = BTreeMap<String, Joined>;
+
+/// The different values of an annotation.
+#[derive(Default)]
+struct Joined {
+    text: String,
+    known: HashSet<String>,
+}
+
+impl Joined {
+    /// Adds a value, unless it is known or the text is too long already.
+    fn add(&mut self, mut value: String) {
+        value.truncate(value.floor_char_boundary(MAX_ANNOTATION_BYTES));
+        if self.text.len() + value.len() > MAX_JOINED_BYTES || self.known.contains(&value) {
+            return;
+        }
+        if !self.known.is_empty() {
+            self.text.push_str(", ");
+        }
+        self.text.push_str(&value);
+        self.known.insert(value);
+    }
+}
 
 impl<'a> Check<'a> {
     async fn policy(&mut self, candidate: &Candidate) -> Result<(), Box<Status>> {
@@ -126,7 +158,7 @@ impl<'a> Check<'a> {
         }
         for (key, values) in values {
             let name = format!("{}/{key}", candidate.name);
-            self.attributes.annotate(name, || values.join(", "));
+            self.attributes.annotate_by_hook(name, || values.text);
         }
         Ok(())
     }
@@ -154,7 +186,9 @@ impl<'a> Check<'a> {
         }
         let param_ref = binding.spec.param_ref.as_ref();
         let namespace = namespace_of(attributes);
-        let parameters = match params::collect(bound.objects, param_ref, namespace).await {
+        let kind = candidate.policy.spec.param_kind.as_ref();
+        let collecting = self.collected.of(bound.objects, kind, param_ref, namespace);
+        let parameters = match collecting.await {
             Ok(parameters) => parameters,
             Err(why) => {
                 self.misconfigured(candidate, Some(name), &why);
@@ -167,6 +201,7 @@ impl<'a> Check<'a> {
         }
         let form = self.forms.of(bound.asked_in, compiled.names_managed_fields);
         for parameter in &parameters {
+            self.turns.next().await;
             let began = Instant::now();
             let facts = self.common.facts(
                 form.object.as_deref(),
@@ -185,6 +220,11 @@ impl<'a> Check<'a> {
     fn obey(&mut self, bound: &Bound<'_>, validated: Validated, values: &mut Values) {
         let checked = bound.checked();
         for decision in validated.decisions {
+            if decision.error != ErrorType::NoError {
+                let policy = &bound.candidate.name;
+                self.policies
+                    .log_failed(policy, decision.error, &decision.message);
+            }
             if !decision.is_denied {
                 VALIDATING.checked(checked, "allow", decision.error, decision.took);
                 continue;
@@ -209,14 +249,7 @@ impl<'a> Check<'a> {
         }
         for annotation in validated.annotations {
             match annotation {
-                Annotation::Publish { key, mut value } => {
-                    value.truncate(value.floor_char_boundary(MAX_ANNOTATION_BYTES));
-                    let all = values.entry(key).or_default();
-                    // linear: a policy has a few bindings and parameters.
-                    if !all.contains(&value) {
-                        all.push(value);
-                    }
-                }
+                Annotation::Publish { key, value } => values.entry(key).or_default().add(value),
                 Annotation::Failed { message, error } => {
                     self.refuse(bound, &message, "");
                     VALIDATING.checked(checked, "deny", error, std::time::Duration::ZERO);
@@ -235,11 +268,7 @@ impl<'a> Check<'a> {
             None => "policy",
             Some(_) => "binding",
         };
-        tracing::warn!(
-            policy = &*candidate.name,
-            why,
-            "a policy can't be evaluated"
-        );
+        self.policies.log_unusable(&candidate.name, why);
         self.refusal.get_or_insert_with(|| Refusal {
             policy: candidate.name.to_string(),
             binding: binding.map(str::to_owned),

@@ -316,7 +316,7 @@ impl Asking {
         for (key, value) in &answer.audit_annotations {
             let name = format!("{}/{key}", webhook.name);
             if names::qualified_name(&name).is_empty() {
-                attributes.annotate(name, || value.clone());
+                attributes.annotate_by_hook(name, || value.clone());
             } else if let Some((key, of)) = self.line(webhook, Sort::Annotations, key) {
                 let (webhook, untold, within) = (&webhook.name, of.count, of.within);
                 tracing::warn!(

@@ -219,7 +219,7 @@ fn annotate_patch(attributes: &Attributes<'_>, candidate: &Candidate, patch: &[u
         "patch": patch,
         "patchType": "JSONPatch",
     });
-    annotations.add(key, text.to_string());
+    annotations.add_of_hook(key, text.to_string());
 }
 
 impl Plugin for MutatingWebhooks {
