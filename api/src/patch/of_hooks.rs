@@ -5,7 +5,7 @@ use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use super::{MAX_OPERATIONS, Refusal, carry_out, finish, read_operation};
-use crate::decode::{TYPE_OF_ANY, decode_part};
+use crate::decode::{TYPE_OF_ANY, decode_part_of_answer};
 use crate::field_validation::FieldValidation;
 use crate::go_json::{Expected, document_error, json_bytes};
 use crate::object::Object;
@@ -61,7 +61,7 @@ impl HookPatch {
         if let Some(why) = document_error(body, Expected::List, "jsonpatch.Patch") {
             return Err(why);
         }
-        let (value, _) = decode_part(body)?;
+        let (value, _) = decode_part_of_answer(body)?;
         let Value::Array(items) = value else {
             return Ok(HookPatch::default());
         };

@@ -23,9 +23,9 @@ use crate::storage::underlying::Underlying;
 /// The most objects of one call.
 const BATCH: usize = 500;
 
-/// The bytes of stored values from which on a call has no further object. The answer may have four
-/// times as many.
-const BATCH_BYTES: usize = 4 << 20;
+/// The bytes of stored values from which on a call has no further object. Trees of objects have up
+/// to forty times as many, and answers have room for that.
+const BATCH_BYTES: usize = 1 << 20;
 
 /// Reads the values of a resource in another version.
 #[derive(Clone)]

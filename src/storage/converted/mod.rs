@@ -27,7 +27,7 @@ use super::{
     StorageErrorKind, StoredResource, UpdateFunction, UpdateRequest, ValidateDeletion, VersionUse,
     WatchRequest, WriteOutcome,
 };
-use crate::api::deep;
+use crate::api::deep::{self, Roomy};
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
@@ -115,8 +115,13 @@ impl ShownVersion {
         Ok(object)
     }
 
-    /// Converts a stored object to this version.
+    /// Converts a stored object to this version. Deep objects have room, also where no request is
+    /// carried out.
     async fn show(&self, cached: &CachedObject) -> Result<Arc<CachedObject>, Box<Status>> {
+        Roomy::new(self.show_here(cached)).await
+    }
+
+    async fn show_here(&self, cached: &CachedObject) -> Result<Arc<CachedObject>, Box<Status>> {
         let failed = |text: String| Box::new(Status::unknown(text));
         let object = self.object(cached).await.map_err(failed)?;
         let converting = self.converter.shown(vec![object], false);

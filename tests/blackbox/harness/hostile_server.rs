@@ -167,10 +167,14 @@ async fn serve(
     loop {
         let request = read(&mut stream).await?;
         let mut act = respond(&request);
-        asked.lock().unwrap().push(request);
         if let Act::After(notify, then) = act {
-            notify.notified().await;
+            // Created before anybody can see the request, so that no notice is lost.
+            let notified = notify.notified();
+            asked.lock().unwrap().push(request);
+            notified.await;
             act = *then;
+        } else {
+            asked.lock().unwrap().push(request);
         }
         match act {
             Act::After(..) => panic!("it waits twice"),

@@ -80,9 +80,12 @@ fn of_transport() -> Vec<Case> {
             "read tcp: read: connection reset by peer",
             |_| Act::Reset(Vec::new()),
         ),
-        case("reset inside", End::Call, CUT, |_| {
-            Act::Reset([OK, b"content-length: 100\r\n\r\n{"].concat())
-        }),
+        case(
+            "reset inside",
+            End::Call,
+            "failed to call webhook: ",
+            |_| Act::Reset([OK, b"content-length: 100\r\n\r\n{"].concat()),
+        ),
         case("half", End::Call, CUT, |asked| {
             let body = reviewed(asked, &json!({})).to_string();
             let head = format!("content-length: {}\r\n\r\n", body.len() + 1);
@@ -533,7 +536,12 @@ async fn bad_answers(is_mutating: bool) {
         });
     let number_of_cases = all.len() as u64;
     let served = Arc::clone(&all);
-    let server = HostileServer::start(move |asked| (served[number(asked)].respond)(asked)).await;
+    let server = HostileServer::start(move |asked| match asked.review.is_null() {
+        // A redirect has made a GET of the request.
+        true => http(302, "location: /again\r\n", ""),
+        false => (served[number(asked)].respond)(asked),
+    });
+    let server = server.await;
     let daemon = Daemon::start().await;
     let client = daemon.client();
     let hook = webhook(

@@ -215,7 +215,8 @@ async fn a_configuration_that_flaps_under_load_counts_at_once_hk_18() {
             let stopped = stop.notified();
             tokio::pin!(stopped);
             for number in 0.. {
-                let created = create(&client, &format!("w-{writer}-{number}"));
+                let name = format!("w-{writer}-{number}");
+                let created = create(&client, &name);
                 tokio::select! {
                     () = &mut stopped => return,
                     (code, status) = created => assert!(matches!(code, 201 | 400), "{status}"),
@@ -231,7 +232,7 @@ async fn a_configuration_that_flaps_under_load_counts_at_once_hk_18() {
             let call = Call::new("PATCH", &path);
             let call = call.body("application/json-patch+json", change.to_string());
             client.call(call).await.expect(200);
-            let created = create(&client, &format!("c-{round}-{operation}")).await;
+            let created = create(&client, &format!("c-{round}-{code}")).await;
             assert_eq!(created.0, code, "{round} {operation}: {}", created.1);
         }
     }

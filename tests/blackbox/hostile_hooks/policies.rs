@@ -90,7 +90,7 @@ async fn expressions_that_cost_much_end_at_their_budget_hk_90() {
                  a + b + c >= 0)))";
     let strings = "lists.range(20000).map(i, object.data.big + string(i)).size() > 0";
     let doubled = "[0, 1, 2, 3].all(a, [0, 1, 2, 3].all(b, (object.data.big + object.data.big + \
-                   object.data.big + object.data.big).matches('^(x+)+y?$') || lists.range(100000)\
+                   object.data.big + object.data.big).matches('^(x+)+y?$') && lists.range(100000)\
                    .all(c, object.data.big.contains('zz'))))";
     let pattern =
         "lists.range(5000).all(i, object.data.big.matches('(x*)*y' + string(i)) == false)";
@@ -109,16 +109,15 @@ async fn expressions_that_cost_much_end_at_their_budget_hk_90() {
         .collect();
     let chained = json!({"variables": variables,
         "validations": [{"expression": "variables.v1499 > 0"}]});
-    let used: String = (0..1000)
-        .map(|number| format!("variables.v{number} > 0 && "))
-        .collect();
     let flat: Vec<Value> = (0..1000)
         .map(
             |number| json!({"name": format!("v{number}"), "expression": "lists.range(900).size()"}),
         )
         .collect();
-    let flat = json!({"variables": flat, "validations": [{"expression": format!("{}true",
-        &used[..200 * 24])}]});
+    let used: Vec<String> = (0..100)
+        .map(|number| format!("variables.v{number} > 0"))
+        .collect();
+    let flat = json!({"variables": flat, "validations": [{"expression": used.join(" && ")}]});
     let message = json!({"validations": [{"expression": "false", "message": "short",
         "messageExpression": "lists.range(5000).map(i, object.data.big).join('')"}]});
     let mut faults = Vec::new();
@@ -217,7 +216,7 @@ async fn many_bindings_and_parameters_share_their_objects_hk_51_hk_60() {
     let wide = json!({"matchConstraints": constraints("", "secrets", &["CREATE"]),
         "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
         "validations": [{"expression": "params.data.k != object.metadata.name"}],
-        "auditAnnotations": [{"key": "a", "valueExpression": "params.metadata.name"}]});
+        "auditAnnotations": [{"key": "a", "valueExpression": "string(params.metadata.name)"}]});
     let path = format!("{GROUP}/validatingadmissionpolicies");
     client
         .call(Call::post(&path, &policy("wide", &wide)))
@@ -303,11 +302,15 @@ async fn parameters_whose_definition_goes_fail_their_policy_hk_57() {
         }
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    let (code, message) = create(&client, "gone").await;
     let text = "failed to configure policy: failed to find resource referenced by paramKind: \
                 'example.com/v1, Kind=Limit'";
-    assert!(code == 422 && message.contains(text), "{code} {message}");
-    client.call(Call::get("/readyz")).await;
+    // Until the kind is not served any more, it has no objects, which refuses the request too.
+    let mut said = (422, String::new());
+    while !said.1.contains(text) {
+        said = create(&client, "gone").await;
+        assert_eq!(said.0, 422, "{}", said.1);
+    }
+    assert_eq!(client.call(Call::get("/readyz")).await.status, 200);
     client
         .call(Call::post(definitions, &definition))
         .await
