@@ -151,6 +151,13 @@ impl Attributes<'_> {
         names.find(|name| !name.is_empty()).unwrap_or("Unknown")
     }
 
+    /// Adds an annotation whose size a hook decides.
+    pub fn annotate_by_hook(&self, name: String, text: impl FnOnce() -> String) {
+        if let Some(annotations) = self.annotations {
+            annotations.add_of_hook(name, text());
+        }
+    }
+
     /// The error with this reason (API-275).
     pub fn forbidden(&self, object: Option<&Object>, why: &str) -> Box<Status> {
         Box::new(Status::forbidden(

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::api::decode::{BodyFormat, TYPE_OF_ANY, decode_value, type_value};
+use crate::api::decode::{BodyFormat, TYPE_OF_ANY, decode_answer, type_answer};
 use crate::api::field_validation::StrictDecodingError;
 use crate::api::text::json_type;
 use crate::schema::{META, ObjectType, Schema, SharedSchema};
@@ -48,7 +48,7 @@ impl Tree {
             true => BodyFormat::Json,
             false => BodyFormat::Yaml,
         };
-        let (value, repeated) = decode_value(text, format)?;
+        let (value, repeated) = decode_answer(text, format)?;
         Ok(Tree { value, repeated })
     }
 
@@ -93,7 +93,7 @@ impl Tree {
     /// # Errors
     /// The first value of a wrong type, in the words of Go's decoder.
     pub fn typed(mut self, of: &ObjectType) -> Result<Document, String> {
-        let typed = type_value(&self.value, of).map_err(|error| error.to_string())?;
+        let typed = type_answer(&self.value, of).map_err(|error| error.to_string())?;
         if let Some(refusal) = typed.refusal {
             return Err(refusal);
         }

@@ -8,6 +8,7 @@ use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use parking_lot::Mutex;
 use rustls::ClientConfig;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use super::dial::{self, Connection};
@@ -22,9 +23,13 @@ pub(super) const IDLE_TIME: Duration = Duration::from_secs(90);
 
 type Body = Full<Bytes>;
 
+/// The room for long answers of one target, in MiB.
+const ROOM: u32 = 64;
+
 /// The connections to one target. Those with a request are not in it.
 pub(super) struct Pool {
     tls: Arc<ClientConfig>,
+    room: Semaphore,
     state: Mutex<State>,
 }
 
@@ -48,8 +53,15 @@ impl Pool {
     pub(super) fn new(target: &Target) -> Result<Arc<Pool>, Failure> {
         Ok(Arc::new(Pool {
             tls: Arc::new(trust::config(target.settings())?),
+            room: Semaphore::new(ROOM as usize),
             state: Mutex::default(),
         }))
+    }
+
+    /// Waits until there is room for an answer of this many bytes. It is never closed.
+    pub(super) async fn room(&self, bytes: usize) -> Option<SemaphorePermit<'_>> {
+        let units = u32::try_from(bytes.div_ceil(1 << 20)).unwrap_or(ROOM);
+        self.room.acquire_many(units.min(ROOM)).await.ok()
     }
 
     /// Takes an idle connection, or opens one.

@@ -12,6 +12,9 @@ use super::dial::{self, Connection};
 use super::error::{EgressError, Failure};
 use super::pool::Pool;
 
+/// The most bytes of an answer that needs no room.
+const SHORT_BYTES_MAX: usize = 256 << 10;
+
 /// A request to a target.
 #[derive(Clone, Debug)]
 pub struct EgressRequest {
@@ -95,12 +98,20 @@ impl AnswerBody {
         }
     }
 
-    /// Reads the rest.
+    /// Reads the rest. Of the long answers of a target only some are read at a time, and the others
+    /// wait.
     pub(super) async fn whole(mut self, bytes_max: usize) -> Result<Bytes, EgressError> {
+        let pool = self.returned.as_ref().map(|(pool, _)| Arc::clone(pool));
+        let mut room = None;
         let mut whole = Vec::new();
         while let Some(bytes) = self.next().await? {
-            if whole.len() + bytes.len() > bytes_max {
+            let length = whole.len() + bytes.len();
+            if length > bytes_max {
                 return Err(self.error(Failure::TooLarge(bytes_max)));
+            }
+            if let (Some(pool), None, true) = (&pool, &room, length > SHORT_BYTES_MAX) {
+                let found = timeout_at(self.deadline, pool.room(bytes_max)).await;
+                room = found.map_err(|_| self.error(Failure::Deadline))?;
             }
             whole.extend_from_slice(&bytes);
         }

@@ -49,6 +49,7 @@ mod former_versions;
 mod garbage_collection;
 mod hooks;
 mod hostile;
+mod hostile_hooks;
 mod hostile_settings;
 mod hostile_webhooks;
 mod http_edges;

@@ -25,7 +25,7 @@ use crate::schema::{KindName, ObjectType, Schema, StructId};
 use crate::text::{go_json_text, json_type};
 
 pub use raw_texts::keep_texts;
-pub use tree::{MAX_TREE_BYTES, TypedDocument, is_deeper_than, tree_bytes};
+pub use tree::{MAX_ANSWER_TREE_BYTES, MAX_TREE_BYTES, TypedDocument, is_deeper_than, tree_bytes};
 use tree::{Numbers, TypedSeed};
 pub use unstructured::from_unstructured;
 
@@ -245,6 +245,7 @@ fn decode_typed(
                 of,
                 numbers: Numbers::AsWritten,
                 keeps_managed_fields: true,
+                most_tree_bytes: MAX_TREE_BYTES,
             };
             let read = deep::noted(body, seed.deserialize(&mut reader)).map_err(fault)?;
             reader.end().map_err(fault)?;
@@ -268,6 +269,18 @@ fn decode_typed(
 /// The tree is too deep.
 pub fn type_value(value: &Value, of: &ObjectType) -> Result<TypedDocument, serde_json::Error> {
     TypedSeed::of_tree(of.found(), Numbers::ByValue).deserialize(value)
+}
+
+/// As [`type_value`], for a tree of [`decode_answer`].
+///
+/// # Errors
+/// The tree is too deep.
+pub fn type_answer(value: &Value, of: &ObjectType) -> Result<TypedDocument, serde_json::Error> {
+    let seed = TypedSeed {
+        most_tree_bytes: MAX_ANSWER_TREE_BYTES,
+        ..TypedSeed::of_tree(of.found(), Numbers::ByValue)
+    };
+    seed.deserialize(value)
 }
 
 /// As [`type_value`], with numbers as they are spelled: `1.0` is not an integer.
@@ -478,6 +491,31 @@ pub fn decode_value(
         BodyFormat::Json => read_json::<tree::Document<MAX_TREE_BYTES>>(body)?,
         BodyFormat::Yaml => read_yaml(body)?,
     };
+    Ok((document.value, document.duplicates))
+}
+
+/// As [`decode_value`], for answers of webhooks, which may have more bytes than bodies.
+///
+/// # Errors
+/// The fault in the text.
+pub fn decode_answer(
+    body: &[u8],
+    format: BodyFormat,
+) -> Result<(Value, Vec<StrictDecodingError>), String> {
+    // Aliases of YAML may expand.
+    if format == BodyFormat::Yaml {
+        return decode_value(body, format);
+    }
+    let document = read_json::<tree::Document<MAX_ANSWER_TREE_BYTES>>(body)?;
+    Ok((document.value, document.duplicates))
+}
+
+/// As [`decode_part`], for patches of webhooks, which may have more bytes than bodies.
+///
+/// # Errors
+/// The fault in the text.
+pub fn decode_part_of_answer(body: &[u8]) -> Result<(Value, Vec<StrictDecodingError>), String> {
+    let document = read_json::<tree::Part<MAX_ANSWER_TREE_BYTES>>(body)?.0;
     Ok((document.value, document.duplicates))
 }
 

@@ -5,7 +5,7 @@ use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use super::{MAX_OPERATIONS, Refusal, carry_out, finish, read_operation};
-use crate::decode::{TYPE_OF_ANY, decode_part};
+use crate::decode::{TYPE_OF_ANY, decode_part_of_answer};
 use crate::field_validation::FieldValidation;
 use crate::go_json::{Expected, document_error, json_bytes};
 use crate::object::Object;
@@ -23,11 +23,22 @@ pub struct HookPatch {
     operations: Vec<Operation>,
 }
 
-/// An operation as it was sent, and as it runs. `None` fails for every object.
+/// An operation as it was sent, without its value, and as it runs. `None` fails for every object.
 #[derive(Clone, Debug)]
 struct Operation {
     sent: Map<String, Value>,
     run: Option<PatchOperation>,
+}
+
+impl Operation {
+    fn of(whole: Map<String, Value>) -> Operation {
+        let named = ["op", "path", "from"].into_iter();
+        let sent = named.filter_map(|name| Some((name.to_owned(), whole.get(name)?.clone())));
+        Operation {
+            sent: sent.collect(),
+            run: read_operation(Value::Object(whole)).ok().flatten(),
+        }
+    }
 }
 
 /// The reason why a hook's patch cannot be applied.
@@ -50,7 +61,7 @@ impl HookPatch {
         if let Some(why) = document_error(body, Expected::List, "jsonpatch.Patch") {
             return Err(why);
         }
-        let (value, _) = decode_part(body)?;
+        let (value, _) = decode_part_of_answer(body)?;
         let Value::Array(items) = value else {
             return Ok(HookPatch::default());
         };
@@ -69,10 +80,7 @@ impl HookPatch {
             ));
         }
         let operations = items.into_iter().map(|item| match item {
-            Value::Object(sent) => Ok(Operation {
-                run: read_operation(Value::Object(sent.clone())).ok().flatten(),
-                sent,
-            }),
+            Value::Object(whole) => Ok(Operation::of(whole)),
             Value::Null => Ok(Operation {
                 sent: Map::new(),
                 run: None,
@@ -157,11 +165,13 @@ impl HookPatchError {
     /// Returns whether a test of the patch does not hold. Such a patch of a policy has no effect
     /// (HK-68).
     pub fn is_failed_test(&self) -> bool {
-        matches!(self, HookPatchError::Failed(why) if why.ends_with(TEST_FAILED))
+        matches!(self, HookPatchError::Failed(why)
+            if why.starts_with(TESTING) && why.ends_with(TEST_FAILED))
     }
 }
 
-/// The end of errors about tests that do not hold.
+/// The beginning and the end of errors about tests that do not hold.
+const TESTING: &str = "testing value ";
 const TEST_FAILED: &str = "failed: test failed";
 
 /// The end of errors about absent places.
@@ -252,9 +262,9 @@ fn why(document: &Value, sent: &Map<String, Value>) -> String {
         }
         ("test", Place::List(items, key)) => match item(items.len(), &key) {
             Err(why) => format!("error in test for path: '{path}': {why}"),
-            Ok(()) => format!("testing value {path} {TEST_FAILED}"),
+            Ok(()) => format!("{TESTING}{path} {TEST_FAILED}"),
         },
-        ("test", _) => format!("testing value {path} {TEST_FAILED}"),
+        ("test", _) => format!("{TESTING}{path} {TEST_FAILED}"),
         (_, Place::List(items, key)) => match (kind, room(items.len(), &key, kind)) {
             ("copy", Err(why)) => format!("error while adding value during copy: {why}"),
             (_, Err(why)) => format!("error in {kind} for path: '{path}': {why}"),

@@ -63,6 +63,13 @@ impl Selection {
         Ok(Selection::of(labels, Vec::new()))
     }
 
+    /// Returns a label without which nothing is selected, if there is one.
+    pub fn demanded_label(&self) -> Option<&str> {
+        let mut labels = self.labels.iter();
+        let found = labels.find(|label| !label.selects(&self.identity, None))?;
+        Some(found.key(&self.identity))
+    }
+
     /// Returns whether labels satisfy the label selector. `labels` is the `metadata.labels` of an
     /// object, if it has any.
     pub fn selects_labels(&self, labels: Option<&Value>) -> bool {

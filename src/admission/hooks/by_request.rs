@@ -9,28 +9,93 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use serde_json::Value as Json;
 
-use super::matching::{RequestNamespace, selected_namespace};
+use super::matching::{RequestLabels, RequestNamespace, selected_namespace};
 use crate::admission::Attributes;
 use crate::admission::client::ResourceClient;
 use crate::api::status::Status;
 
-/// The most hooks that are remembered, for all kinds of requests and namespaces. A kind of request
-/// counts as one more. When there are more, all are forgotten.
-const KEPT_MAX: usize = 100_000;
+/// The most kinds of requests that are remembered, each in each namespace. When there are more, all
+/// are forgotten.
+const KINDS_MAX: usize = 16_384;
+
+/// The most hooks and bindings that are remembered for all of them together.
+const HOOKS_MAX: usize = 500_000;
 
 /// A hook that may be for a request.
 pub(super) trait Candidate: Clone {
+    /// Returns how many hooks and bindings it stands for.
+    fn count(&self) -> usize;
+
     /// Whether it selects namespaces by their labels.
     fn selects_namespaces(&self) -> bool;
 
     /// Returns the part of it that is for a namespace with these labels, if any.
     fn in_namespace(&self, labels: Option<&Json>) -> Option<Self>;
+
+    /// Returns a label that it demands of objects, if there is one.
+    fn demanded_label(&self) -> Option<&str>;
+}
+
+/// Hooks in their order.
+#[derive(Debug)]
+pub(super) struct HookList<V> {
+    hooks: Vec<V>,
+    /// The labels that hooks demand, each once.
+    labels: Vec<String>,
+    /// The place of the label that each hook demands.
+    demands: Vec<Option<usize>>,
+}
+
+impl<V: Candidate> HookList<V> {
+    fn new(hooks: Vec<V>) -> HookList<V> {
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        let mut labels = Vec::new();
+        let demands = hooks.iter().map(|hook| {
+            let label = hook.demanded_label()?;
+            let place = places.entry(label).or_insert_with(|| {
+                labels.push(label.to_owned());
+                labels.len() - 1
+            });
+            Some(*place)
+        });
+        let demands = demands.collect();
+        HookList {
+            hooks,
+            labels,
+            demands,
+        }
+    }
+
+    /// Returns whether it has no hooks.
+    pub(super) fn is_empty(&self) -> bool {
+        self.hooks.is_empty()
+    }
+
+    /// Returns all hooks.
+    pub(super) fn all(&self) -> impl Iterator<Item = &V> {
+        self.hooks.iter()
+    }
+
+    /// Returns the hooks that demand no label that the objects of a request lack.
+    pub(super) fn for_labels(&self, labels: &RequestLabels<'_>) -> impl Iterator<Item = &V> {
+        let has: Vec<bool> = self.labels.iter().map(|label| labels.have(label)).collect();
+        let hooks = self.hooks.iter().zip(&self.demands);
+        let fitting = hooks.filter(move |(_, demand)| {
+            let has = |place: usize| has.get(place).copied();
+            demand.and_then(has).unwrap_or(true)
+        });
+        fitting.map(|(hook, _)| hook)
+    }
+
+    fn count(&self) -> usize {
+        self.hooks.iter().map(V::count).sum()
+    }
 }
 
 /// The hooks that may be for a request.
 pub(super) struct Candidates<V> {
-    /// The hooks in their order.
-    pub list: Arc<[V]>,
+    /// The hooks.
+    pub list: Arc<HookList<V>>,
     /// How their selectors select the namespace of the request.
     pub namespace: RequestNamespace,
 }
@@ -42,8 +107,8 @@ pub(super) struct ByRequest<G, V>(RwLock<Kept<G, V>>);
 #[derive(Debug)]
 struct Kept<G, V> {
     by_kind: HashMap<String, Found<G, V>>,
-    /// The number of kinds and hooks.
-    size: usize,
+    /// How many hooks and bindings they have.
+    hooks: usize,
 }
 
 /// Hooks, and the state in which they were found: that of the configurations, and the version of
@@ -51,14 +116,14 @@ struct Kept<G, V> {
 #[derive(Debug)]
 struct Found<G, V> {
     state: (G, u64),
-    list: Arc<[V]>,
+    list: Arc<HookList<V>>,
 }
 
 impl<G, V> Default for ByRequest<G, V> {
     fn default() -> ByRequest<G, V> {
         let kept = Kept {
             by_kind: HashMap::new(),
-            size: 0,
+            hooks: 0,
         };
         ByRequest(RwLock::new(kept))
     }
@@ -72,7 +137,7 @@ impl<G: Copy + PartialEq, V: Candidate> ByRequest<G, V> {
         state: G,
         attributes: &Attributes<'_>,
         find: impl FnOnce() -> Vec<V>,
-    ) -> Arc<[V]> {
+    ) -> Arc<HookList<V>> {
         let (kind, state) = (kind_of_request(attributes), (state, 0));
         self.kept(&kind, state)
             .unwrap_or_else(|| self.keep(kind, state, find()))
@@ -107,13 +172,13 @@ impl<G: Copy + PartialEq, V: Candidate> ByRequest<G, V> {
         }
         let list = self.by_rules(state, attributes, find);
         // linear: once for a state of the configurations and of the namespace.
-        if !list.iter().any(V::selects_namespaces) {
+        if !list.all().any(V::selects_namespaces) {
             return settled(list);
         }
         let namespace = match namespaces.get(None, name).await {
             Ok(Some(namespace)) => {
                 let labels = namespace.metadata().and_then(|found| found.get("labels"));
-                let selecting = list.iter().filter_map(|one| one.in_namespace(labels));
+                let selecting = list.all().filter_map(|one| one.in_namespace(labels));
                 let selecting: Vec<V> = selecting.collect();
                 let version = namespace.resource_version().parse().unwrap_or_default();
                 return settled(self.keep(kind, (state, version), selecting));
@@ -124,28 +189,82 @@ impl<G: Copy + PartialEq, V: Candidate> ByRequest<G, V> {
         Candidates { list, namespace }
     }
 
-    fn kept(&self, kind: &str, state: (G, u64)) -> Option<Arc<[V]>> {
+    fn kept(&self, kind: &str, state: (G, u64)) -> Option<Arc<HookList<V>>> {
         let kept = self.0.read();
         let found = kept.by_kind.get(kind)?;
         (found.state == state).then(|| Arc::clone(&found.list))
     }
 
-    fn keep(&self, kind: String, state: (G, u64), list: Vec<V>) -> Arc<[V]> {
-        let list: Arc<[V]> = list.into();
-        let mut kept = self.0.write();
-        if kept.size > KEPT_MAX {
-            kept.by_kind.clear();
-            kept.size = 0;
-        }
-        kept.size += 1 + list.len();
+    fn keep(&self, kind: String, state: (G, u64), hooks: Vec<V>) -> Arc<HookList<V>> {
+        let list = Arc::new(HookList::new(hooks));
         let found = Found {
             state,
             list: Arc::clone(&list),
         };
-        if let Some(former) = kept.by_kind.insert(kind, found) {
-            kept.size -= 1 + former.list.len();
-        }
+        self.0.write().keep(kind, found);
         list
+    }
+}
+
+impl<G, V: Candidate> Kept<G, V> {
+    fn keep(&mut self, kind: String, found: Found<G, V>) {
+        if let Some(before) = self.by_kind.remove(&kind) {
+            self.hooks -= before.list.count();
+        }
+        let count = found.list.count();
+        self.hooks += count;
+        if self.by_kind.len() >= KINDS_MAX || self.hooks > HOOKS_MAX {
+            self.hooks = count;
+            self.by_kind.clear();
+        }
+        self.by_kind.insert(kind, found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Candidate for usize {
+        fn count(&self) -> usize {
+            *self
+        }
+
+        fn selects_namespaces(&self) -> bool {
+            false
+        }
+
+        fn in_namespace(&self, _labels: Option<&Json>) -> Option<usize> {
+            Some(*self)
+        }
+
+        fn demanded_label(&self) -> Option<&str> {
+            None
+        }
+    }
+
+    /// HK-14: a thousand webhooks for everything are not kept a thousand times.
+    #[test]
+    fn the_hooks_that_are_kept_are_bounded() {
+        let mut kept = Kept {
+            by_kind: HashMap::new(),
+            hooks: 0,
+        };
+        let mut keep = |kind: usize, count: usize| {
+            let list = Arc::new(HookList::new(vec![count]));
+            let state = ((), 0);
+            kept.keep(kind.to_string(), Found { state, list });
+            (kept.by_kind.len(), kept.hooks)
+        };
+        assert_eq!(keep(1, HOOKS_MAX - 2), (1, HOOKS_MAX - 2));
+        assert_eq!(keep(1, HOOKS_MAX - 1), (1, HOOKS_MAX - 1));
+        assert_eq!(keep(2, 1), (2, HOOKS_MAX));
+        assert_eq!(keep(3, 1), (1, 1));
+        assert_eq!(keep(4, 2 * HOOKS_MAX), (1, 2 * HOOKS_MAX));
+        assert_eq!(keep(5, 1), (1, 1));
+        for kind in 0..2 * KINDS_MAX {
+            assert!(keep(kind, 0).0 <= KINDS_MAX);
+        }
     }
 }
 

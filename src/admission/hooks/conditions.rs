@@ -145,7 +145,8 @@ mod tests {
         };
         let (conditions, variables) = (compile(&texts), Variables::new());
         let evaluating = evaluate(&conditions, &variables, &facts, &OfReader);
-        evaluating.now_or_never().expect("answers come at once")
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.expect("a runtime").block_on(evaluating)
     }
 
     #[test]

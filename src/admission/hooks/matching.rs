@@ -133,7 +133,7 @@ pub fn asked_in(
 
 /// The version in which a hook is asked, as a place among the versions of the resource. Unlike
 /// [`AskedIn`] it can be kept for later requests.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AskedAt(Option<usize>);
 
 impl AskedAt {
@@ -178,16 +178,12 @@ impl HookSelectors {
     ///
     /// # Errors
     /// The object is selected, and the labels of its namespace are not known.
-    pub fn select(
-        &self,
-        labels: &RequestLabels<'_>,
-        namespace: &RequestNamespace,
-    ) -> Result<bool, Box<Status>> {
+    pub fn select(&self, labels: &RequestLabels<'_>) -> Result<bool, Box<Status>> {
         if !self.object_selector.is_empty() && !labels.are_selected(&self.object_selector) {
             return Ok(false);
         }
         let selector = &self.namespace_selector;
-        match namespace {
+        match labels.namespace {
             _ if selector.is_empty() => Ok(true),
             RequestNamespace::Settled => Ok(true),
             RequestNamespace::Written => Ok(selector.selects_labels(labels.object.flatten())),
@@ -196,16 +192,22 @@ impl HookSelectors {
     }
 }
 
-/// The labels by which selectors select the object of a request, as it is or as it was (HK-12).
+/// The labels by which selectors select a request: those of its object, as it is or as it was
+/// (HK-12), and of its namespace.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestLabels<'o> {
     object: Option<Option<&'o Json>>,
     old_object: Option<Option<&'o Json>>,
+    namespace: &'o RequestNamespace,
 }
 
 impl<'o> RequestLabels<'o> {
     /// Returns the labels of a request with this object.
-    pub fn of(attributes: &'o Attributes<'_>, object: Option<&'o Object>) -> RequestLabels<'o> {
+    pub fn of(
+        attributes: &'o Attributes<'_>,
+        object: Option<&'o Object>,
+        namespace: &'o RequestNamespace,
+    ) -> RequestLabels<'o> {
         let own = AskedIn::Request;
         // Hooks see Scales, which have no labels.
         let is_scale = Form::new(attributes, &own).is_scale();
@@ -217,7 +219,14 @@ impl<'o> RequestLabels<'o> {
         RequestLabels {
             object: object.and_then(labels),
             old_object: attributes.old_object.and_then(labels),
+            namespace,
         }
+    }
+
+    /// Returns whether the object has a label, as it is or as it was.
+    pub fn have(&self, label: &str) -> bool {
+        let has = |labels: Option<&Json>| labels.is_some_and(|labels| labels.get(label).is_some());
+        self.object.is_some_and(has) || self.old_object.is_some_and(has)
     }
 
     fn are_selected(&self, selector: &Selection) -> bool {

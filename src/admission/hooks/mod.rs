@@ -10,6 +10,7 @@ mod by_request;
 pub mod client;
 pub mod conditions;
 mod expression;
+pub mod failure_lines;
 pub mod matching;
 #[cfg(test)]
 mod matching_tests;

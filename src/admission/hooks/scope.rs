@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
+use tokio::task::yield_now;
 
 use super::answers::{Answers, Asker};
 use super::expression::{Expression, Variables};
@@ -15,6 +16,28 @@ use crate::api::text::quoting::go_quote;
 
 /// The most that one expression may cost (HK-90).
 const COST_MAX: u64 = 1_000_000;
+
+/// The cost of an evaluation, a few milliseconds, after which other requests of the thread have a
+/// turn, and a client that is gone ends the evaluation of further expressions.
+const COST_OF_TURN: u64 = 50_000;
+
+/// The evaluations of a policy after which others have a turn.
+const EVALUATIONS_OF_TURN: usize = 32;
+
+/// Counts evaluations of policies that cost little each, so that thousands of bindings and
+/// parameters hold nobody up.
+#[derive(Debug, Default)]
+pub(in crate::admission::hooks) struct Turns(usize);
+
+impl Turns {
+    /// Counts an evaluation, and lets others have a turn.
+    pub(in crate::admission::hooks) async fn next(&mut self) {
+        self.0 += 1;
+        if self.0.is_multiple_of(EVALUATIONS_OF_TURN) {
+            yield_now().await;
+        }
+    }
+}
 
 /// The most variables that need each other, one inside of the other (D-115).
 const MAX_NESTED: usize = 200;
@@ -145,6 +168,9 @@ impl<'s, 'k> Scope<'s, 'k> {
             break found;
         };
         let cost = self.variables_cost.take().saturating_add(found.cost);
+        if cost >= COST_OF_TURN {
+            yield_now().await;
+        }
         self.left = self.left.checked_sub(cost).ok_or(OutOfBudget)?;
         Ok(found.outcome.map_err(|why| {
             let text = &expression.text;

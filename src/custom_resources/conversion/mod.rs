@@ -18,13 +18,19 @@ use tokio::time::Instant;
 
 use super::definition::Webhook;
 use crate::admission::hooks::client::{ClientConfig, PostError, ReviewVersion, WebhookTransport};
+use crate::admission::hooks::failure_lines::FailureLines;
+use crate::api::deep;
 use crate::api::object::Object;
 use crate::api::resource::{Converter, Converting, ResourceDefinition};
 use crate::api::schema::Empty;
+use crate::api::text::truncation::truncated;
 use review::Fault;
 
 /// How long a call may take.
 const TIME: Duration = Duration::from_secs(30);
+
+/// The most bytes of the text of a failure.
+const TEXT_BYTES_MAX: usize = 32 << 10;
 
 /// A webhook as the definition of a resource names it.
 #[derive(Clone, Debug)]
@@ -32,6 +38,7 @@ pub struct Conversion {
     definition: String,
     client: ClientConfig,
     review: Option<ReviewVersion>,
+    lines: Arc<FailureLines>,
 }
 
 impl Conversion {
@@ -47,6 +54,23 @@ impl Conversion {
             definition: definition.to_owned(),
             client,
             review: ReviewVersion::first_known(&webhook.conversion_review_versions),
+            lines: Arc::default(),
+        }
+    }
+}
+
+impl Conversion {
+    fn log(&self, fault: &Fault) {
+        let text = fault.text();
+        if let Some((why, of)) = self.lines.turn(fault.label(), &text) {
+            let (definition, untold, within) = (&self.definition, of.count, of.within);
+            tracing::warn!(
+                definition,
+                why,
+                untold,
+                within,
+                "a conversion by a webhook failed"
+            );
         }
     }
 }
@@ -101,12 +125,14 @@ impl WebhookConverter {
             took,
         );
         asked.map_err(|fault| {
-            format!(
+            conversion.log(&fault);
+            let text = format!(
                 "conversion webhook for {}, Kind={} {}",
                 from.api_version(),
                 from.kind,
                 fault.text()
-            )
+            );
+            truncated(text, TEXT_BYTES_MAX)
         })
     }
 
@@ -126,7 +152,7 @@ impl WebhookConverter {
         let answer = answer.map_err(|error| match error {
             PostError::Unusable(why) | PostError::Failed(why) => Fault::Call(why),
         })?;
-        let converted = review::read(&answer, version, &uid)?;
+        let converted = deep::retry(|| review::read(&answer, version, &uid)).await?;
         review::taken_over(objects, converted, &desired, is_list)
     }
 }

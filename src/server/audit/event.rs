@@ -238,7 +238,8 @@ impl Event {
     fn annotations(&self, is_too_long: bool) -> BTreeMap<&str, &str> {
         let mut annotations = BTreeMap::new();
         for (name, text) in &self.annotations {
-            annotations.insert(&**name, text.as_str());
+            // The first one stays, so that no hook replaces what another one said (HK-97).
+            annotations.entry(&**name).or_insert(text.as_str());
         }
         if let Some(answer) = &self.authorized {
             let (decision, reason) = match (answer.is_allowed(), &answer.error) {

@@ -16,9 +16,14 @@ use futures_util::future::{BoxFuture, FutureExt, ready};
 use parking_lot::Mutex;
 
 use super::memo::{Memo, ValueId};
+use crate::api::deep::Roomy;
 
 /// The most objects of one call.
 const BATCH: usize = 500;
+
+/// The bytes of stored values from which on a call has no further object. Trees of objects have up
+/// to forty times as many, and answers have room for that.
+const BATCH_BYTES: usize = 1 << 20;
 
 /// Which values are converted, and how.
 pub(super) trait ValueConversion: Send + Sync + 'static {
@@ -53,9 +58,29 @@ pub(super) trait ValueConversion: Send + Sync + 'static {
     /// The failure, as clients see it.
     fn convert<'c>(
         &'c self,
-        pending: &'c [Self::Pending],
+        pending: Vec<&'c Self::Pending>,
         is_list: bool,
     ) -> BoxFuture<'c, Result<Vec<Bytes>, String>>;
+}
+
+/// A value that is to be converted, and its length as it is stored.
+struct Pending<P> {
+    value: P,
+    bytes: usize,
+}
+
+/// Splits values into those of one call each.
+fn batches<P>(pending: &[Pending<P>]) -> impl Iterator<Item = &[Pending<P>]> {
+    let mut bytes = 0;
+    let fits = move |before: &Pending<P>, one: &Pending<P>| {
+        bytes += before.bytes;
+        let fits = bytes + one.bytes <= BATCH_BYTES;
+        if !fits {
+            bytes = 0;
+        }
+        fits
+    };
+    pending.chunk_by(fits).flat_map(|batch| batch.chunks(BATCH))
 }
 
 /// Reads the values of a resource as a conversion shows them.
@@ -90,23 +115,38 @@ impl<C: ValueConversion> ConvertedEngine<C> {
         &self.0.below
     }
 
-    fn pending(&self, item: &KeyValue) -> Result<Option<C::Pending>, EngineError> {
-        let pending = self
-            .0
-            .conversion
-            .pending(&item.key, item.revision, &item.value);
-        pending.map_err(unreadable)
+    fn pending(&self, item: &KeyValue) -> Result<Option<Pending<C::Pending>>, EngineError> {
+        let KeyValue {
+            key,
+            value,
+            revision,
+            ..
+        } = item;
+        let pending = self.0.conversion.pending(key, *revision, value);
+        let bytes = value.len();
+        let pending = pending.map_err(unreadable)?;
+        Ok(pending.map(|value| Pending { value, bytes }))
     }
 
-    /// Converts values, in batches. The result has them in order.
+    /// Converts values, in batches. The result has them in order. Deep objects have room, also where
+    /// no request is carried out.
     async fn shown(
         &self,
-        pending: &[C::Pending],
+        pending: &[Pending<C::Pending>],
+        is_list: bool,
+    ) -> Result<Vec<Bytes>, EngineError> {
+        Roomy::new(self.shown_here(pending, is_list)).await
+    }
+
+    async fn shown_here(
+        &self,
+        pending: &[Pending<C::Pending>],
         is_list: bool,
     ) -> Result<Vec<Bytes>, EngineError> {
         let mut shown = Vec::with_capacity(pending.len());
-        for batch in pending.chunks(BATCH) {
-            let converted = self.0.conversion.convert(batch, is_list).await;
+        for batch in batches(pending) {
+            let values = batch.iter().map(|one| &one.value);
+            let converted = self.0.conversion.convert(values.collect(), is_list).await;
             let converted = converted.map_err(EngineError::Refused)?;
             if converted.len() != batch.len() {
                 let why = "a conversion returned another number of objects".to_owned();
@@ -159,26 +199,29 @@ impl<C: ValueConversion> ConvertedEngine<C> {
         let mut known: HashMap<ValueId, Bytes> = HashMap::new();
         let mut asked: HashSet<ValueId> = HashSet::new();
         let (mut ids, mut missing) = (Vec::new(), Vec::new());
+        type Found<C> = Result<Option<<C as ValueConversion>::Pending>, DecodeError>;
         for event in events {
-            let mut add =
-                |id: ValueId, pending: &dyn Fn() -> Result<Option<C::Pending>, DecodeError>| {
-                    if !self.knows(&id, &mut known)
-                        && asked.insert(id.clone())
-                        && let Some(pending) = pending().map_err(unreadable)?
-                    {
-                        ids.push(id);
-                        missing.push(pending);
-                    }
-                    Ok::<(), EngineError>(())
-                };
+            let mut add = |revision, value: &Bytes, pending: &dyn Fn() -> Found<C>| {
+                let id = (event.key.clone(), revision);
+                if !self.knows(&id, &mut known)
+                    && asked.insert(id.clone())
+                    && let Some(found) = pending().map_err(unreadable)?
+                {
+                    ids.push(id);
+                    missing.push(Pending {
+                        value: found,
+                        bytes: value.len(),
+                    });
+                }
+                Ok::<(), EngineError>(())
+            };
             if event.kind == EventKind::Put {
-                let id = (event.key.clone(), event.revision);
-                add(id, &|| conversion.pending_event(event))?;
+                let pending = || conversion.pending_event(event);
+                add(event.revision, &event.value, &pending)?;
             }
             if let Some(value) = &event.previous {
-                let (key, revision) = (&event.key, event.prev_revision);
-                let id = (key.clone(), revision);
-                add(id, &|| conversion.pending(key, revision, value))?;
+                let pending = || conversion.pending(&event.key, event.prev_revision, value);
+                add(event.prev_revision, value, &pending)?;
             }
         }
         if !missing.is_empty() {

@@ -100,7 +100,7 @@ impl ValueConversion for Former {
 
     fn convert<'c>(
         &'c self,
-        pending: &'c [OfVersion],
+        pending: Vec<&'c OfVersion>,
         is_list: bool,
     ) -> BoxFuture<'c, Result<Vec<Bytes>, String>> {
         async move {
@@ -108,7 +108,7 @@ impl ValueConversion for Former {
             for (number, version) in self.resource.versions.iter().enumerate() {
                 let of_version = pending.iter().enumerate();
                 let of_version = of_version.filter(|(_, one)| one.version == number);
-                let (places, of_version): (Vec<usize>, Vec<&OfVersion>) = of_version.unzip();
+                let (places, of_version): (Vec<usize>, Vec<&&OfVersion>) = of_version.unzip();
                 let objects = of_version.iter().map(|one| {
                     let mut object = one.object.clone();
                     // The defaults of its own version are applied, and no others (HK-79).

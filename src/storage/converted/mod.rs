@@ -30,7 +30,7 @@ use super::{
     ResourceStorage, RunningWatch, Stats, Storage, StorageError, StorageErrorKind, StoredResource,
     UpdateFunction, UpdateRequest, ValidateDeletion, VersionUse, WatchRequest, WriteOutcome,
 };
-use crate::api::deep;
+use crate::api::deep::{self, Roomy};
 use crate::api::object::Object;
 use crate::api::resource::{Converter, ResourceDefinition};
 use crate::api::status::Status;
@@ -109,7 +109,7 @@ impl ValueConversion for Shown {
 
     fn convert<'c>(
         &'c self,
-        pending: &'c [Arc<CachedObject>],
+        pending: Vec<&'c Arc<CachedObject>>,
         is_list: bool,
     ) -> BoxFuture<'c, Result<Vec<Bytes>, String>> {
         async move {
@@ -151,8 +151,13 @@ impl ShownVersion {
         self.converter.convert(objects, from, to, is_list).await
     }
 
-    /// Converts a stored object to this version.
+    /// Converts a stored object to this version. Deep objects have room, also where no request is
+    /// carried out.
     async fn show(&self, cached: &CachedObject) -> Result<Arc<CachedObject>, Box<Status>> {
+        Roomy::new(self.show_here(cached)).await
+    }
+
+    async fn show_here(&self, cached: &CachedObject) -> Result<Arc<CachedObject>, Box<Status>> {
         let failed = |text: String| Box::new(Status::unknown(text));
         let object = self.object(cached).await.map_err(failed)?;
         let converting = self.converted(vec![object], false);

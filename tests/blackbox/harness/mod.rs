@@ -8,6 +8,7 @@ pub mod client;
 pub mod daemon;
 pub mod frames;
 pub mod hook_server;
+pub mod hostile_server;
 pub mod kubectl;
 pub mod kubelet;
 // Suites that have no harness take it from `servers`.

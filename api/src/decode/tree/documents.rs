@@ -77,6 +77,8 @@ pub struct TypedSeed<'s> {
     /// Whether managedFields stay text if they look as the server writes them. Only JSON readers
     /// support that.
     pub keeps_managed_fields: bool,
+    /// The limit on the tree.
+    pub most_tree_bytes: usize,
 }
 
 impl<'s> TypedSeed<'s> {
@@ -86,6 +88,7 @@ impl<'s> TypedSeed<'s> {
             of,
             numbers,
             keeps_managed_fields: false,
+            most_tree_bytes: MAX_TREE_BYTES,
         }
     }
 }
@@ -94,7 +97,7 @@ impl<'de> DeserializeSeed<'de> for TypedSeed<'_> {
     type Value = TypedDocument;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<TypedDocument, D::Error> {
-        let mut reading = Reading::new(MAX_TREE_BYTES, self.numbers);
+        let mut reading = Reading::new(self.most_tree_bytes, self.numbers);
         reading.keeps_managed_fields = self.keeps_managed_fields;
         let found = self
             .of

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 pub(super) use self::documents::TypedSeed;
 pub use self::documents::{Document, Part, TypedDocument, YamlDocument};
 pub(super) use self::schema_or::read_schema_or;
-pub use self::size::{MAX_TREE_BYTES, is_deeper_than, tree_bytes};
+pub use self::size::{MAX_ANSWER_TREE_BYTES, MAX_TREE_BYTES, is_deeper_than, tree_bytes};
 pub(super) use self::typed::zero;
 use self::typed::{GoPath, keeps_on_null, type_error};
 use self::yaml_key::{Key, Others};
@@ -82,6 +82,8 @@ struct Reading {
     tree_bytes: usize,
     /// The limit on `tree_bytes`; `usize::MAX` means no limit.
     most_tree_bytes: usize,
+    /// The limit on `weight`.
+    most_weight: usize,
     /// The number of values and names so far.
     steps: usize,
     /// The number of levels that the tree may have.
@@ -111,6 +113,7 @@ impl Reading {
             weight: 0,
             tree_bytes: 0,
             most_tree_bytes,
+            most_weight: size::most_weight(most_tree_bytes),
             steps: 0,
             levels: levels(),
             numbers,

@@ -18,6 +18,20 @@ const WEIGHT_OF_VALUE: usize = 2;
 /// objects need up to forty times their text; `[{"":0},{"":0},...]` needs a hundred times its text.
 pub const MAX_TREE_BYTES: usize = 64 * 1024 * 1024;
 
+/// The limit on the tree of an answer of a webhook, which may have more bytes than a body.
+pub const MAX_ANSWER_TREE_BYTES: usize = 96 * 1024 * 1024;
+
+/// As [`MAX_WEIGHT`], for such answers.
+const MAX_ANSWER_WEIGHT: usize = 24 * 1024 * 1024;
+
+/// Returns the limit on the weight of a document whose tree has this limit.
+pub(super) fn most_weight(most_tree_bytes: usize) -> usize {
+    match most_tree_bytes {
+        MAX_ANSWER_TREE_BYTES => MAX_ANSWER_WEIGHT,
+        _ => MAX_WEIGHT,
+    }
+}
+
 /// The limit on the tree of a short document. It grows with each byte of the document up to
 /// [`MAX_TREE_BYTES`]. A request with copies of its tree then stays within 64 MiB plus 16 MB for
 /// each MB of its body.
@@ -66,7 +80,7 @@ impl Reading {
             return Err(E::custom(Abandoned));
         }
         self.tree_bytes += tree_bytes;
-        if self.tree_bytes <= self.allowed_tree_bytes() && self.weight <= MAX_WEIGHT {
+        if self.tree_bytes <= self.allowed_tree_bytes() && self.weight <= self.most_weight {
             Ok(())
         } else {
             Err(E::custom("the document expands to too much data"))

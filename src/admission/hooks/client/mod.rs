@@ -6,7 +6,6 @@
 //! webhooks share it, and read the answers themselves.
 
 mod envelope;
-mod hints;
 mod metrics;
 mod path;
 mod services;

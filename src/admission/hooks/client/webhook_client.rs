@@ -13,10 +13,10 @@ use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 
-use super::hints::Hints;
 use super::path::{cleaned, split};
 use super::services::ClusterServices;
 use super::{ClientConfig, PostError, ServiceReference, WebhookTransport};
+use crate::admission::hooks::failure_lines::FailureLines;
 use crate::auth::kubeconfigs::{Presented, UsersByServer};
 use crate::auth::webhook::successful_body;
 use crate::egress::{
@@ -38,7 +38,7 @@ pub struct WebhookClient {
     client: Arc<EgressClient>,
     services: Arc<ClusterServices>,
     users: Option<Arc<UsersByServer>>,
-    hints: Hints,
+    hints: FailureLines,
 }
 
 impl WebhookClient {
@@ -52,7 +52,7 @@ impl WebhookClient {
             client,
             services,
             users,
-            hints: Hints::default(),
+            hints: FailureLines::default(),
         }
     }
 
@@ -87,7 +87,9 @@ impl WebhookClient {
                     Err(why) => Err(PostError::Failed(why)),
                 };
             };
-            if Instant::now() + wait >= deadline {
+            // A webhook may name a time that no clock has.
+            let next = Instant::now().checked_add(wait);
+            if next.is_none_or(|next| next >= deadline) {
                 tokio::time::sleep_until(deadline).await;
                 return Err(PostError::Failed(place.error(deadline, Failure::Deadline)));
             }
@@ -119,8 +121,11 @@ impl WebhookClient {
         let Some(((service, _), address)) = place.service.as_ref().zip(address) else {
             return;
         };
-        let is_due = || self.hints.is_due(service, std::time::Instant::now());
-        if is_unreached && self.services.is_cluster_ip(address) && is_due() {
+        let about = (&service.namespace, &service.name);
+        if is_unreached
+            && self.services.is_cluster_ip(address)
+            && self.hints.turn(about, "").is_some()
+        {
             tracing::warn!(
                 service = %format_args!("{}/{}", service.namespace, service.name),
                 address,

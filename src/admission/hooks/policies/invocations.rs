@@ -6,12 +6,14 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::definition::{Binding, MatchResources};
+use super::metrics::ErrorType;
 use super::policy::Policy;
 use super::{PolicySources, may_have_policies};
 use crate::admission::Attributes;
 use crate::admission::hooks::Hooks;
 use crate::admission::hooks::by_request::{self, ByRequest, Candidates};
-use crate::admission::hooks::matching::{AskedAt, RequestLabels, RequestNamespace, Rule, asked_in};
+use crate::admission::hooks::failure_lines::FailureLines;
+use crate::admission::hooks::matching::{AskedAt, RequestLabels, Rule, asked_in};
 use crate::admission::hooks::shown::AskedIn;
 use crate::api::object::Object;
 use crate::api::status::Status;
@@ -32,6 +34,7 @@ type Bindings = Vec<(Arc<str>, Arc<Binding>)>;
 pub(super) struct Policies {
     pub(super) sources: PolicySources,
     kept: ByRequest<(u64, u64), Candidate>,
+    lines: FailureLines,
 }
 
 impl Policies {
@@ -39,6 +42,29 @@ impl Policies {
         Policies {
             sources,
             kept: ByRequest::default(),
+            lines: FailureLines::default(),
+        }
+    }
+
+    /// Logs that a policy can't be obeyed as it is configured.
+    pub(super) fn log_unusable(&self, policy: &str, why: &str) {
+        if let Some((why, of)) = self.lines.turn((policy, None::<ErrorType>), why) {
+            let (untold, within) = (of.count, of.within);
+            tracing::warn!(policy, why, untold, within, "a policy can't be evaluated");
+        }
+    }
+
+    /// Logs that an expression of a policy fails.
+    pub(super) fn log_failed(&self, policy: &str, error: ErrorType, why: &str) {
+        if let Some((why, of)) = self.lines.turn((policy, Some(error)), why) {
+            let (untold, within) = (of.count, of.within);
+            tracing::warn!(
+                policy,
+                why,
+                untold,
+                within,
+                "an expression of a policy failed"
+            );
         }
     }
 
@@ -64,7 +90,8 @@ impl Policies {
         let state = (policies.generation, bindings.generation);
         let find = || found(&policies, &bindings, attributes);
         let candidates = self.kept.by_rules(state, attributes, find);
-        candidates.iter().any(|one| one.policy.compiled().asks)
+        // linear: the policies of one kind of request.
+        candidates.all().any(|one| one.policy.compiled().asks)
     }
 
     /// Returns the policies that may be for a request, in the order of their names.
@@ -157,7 +184,6 @@ impl Candidate {
         &self,
         attributes: &Attributes<'_>,
         labels: &RequestLabels<'_>,
-        namespace: &RequestNamespace,
     ) -> Result<Option<AskedIn>, Box<Status>> {
         let resources = &self.policy.spec.match_constraints;
         let asked = match self.asked {
@@ -166,7 +192,7 @@ impl Candidate {
         };
         match asked {
             Some(asked) => {
-                let is_selected = resources.selectors.select(labels, namespace);
+                let is_selected = resources.selectors.select(labels);
                 Ok(is_selected?.then_some(asked))
             }
             None => Ok(None),
@@ -175,6 +201,10 @@ impl Candidate {
 }
 
 impl by_request::Candidate for Candidate {
+    fn count(&self) -> usize {
+        1 + self.bindings.len()
+    }
+
     fn selects_namespaces(&self) -> bool {
         let bindings = self.bindings.iter();
         let of_bindings = bindings.filter_map(|(_, binding)| binding.spec.match_resources.as_ref());
@@ -198,6 +228,11 @@ impl by_request::Candidate for Candidate {
             .retain(|(_, binding)| binding.spec.match_resources.as_ref().is_none_or(is_for));
         // An unknown kind of parameters is an error without bindings, too.
         (!candidate.bindings.is_empty() || spec.param_kind.is_some()).then_some(candidate)
+    }
+
+    fn demanded_label(&self) -> Option<&str> {
+        let resources = &self.policy.spec.match_constraints;
+        resources.selectors.object_selector.demanded_label()
     }
 }
 
@@ -232,8 +267,7 @@ impl MatchResources {
         &self,
         attributes: &Attributes<'_>,
         labels: &RequestLabels<'_>,
-        namespace: &RequestNamespace,
     ) -> Result<bool, Box<Status>> {
-        Ok(self.asked_in(attributes).is_some() && self.selectors.select(labels, namespace)?)
+        Ok(self.asked_in(attributes).is_some() && self.selectors.select(labels)?)
     }
 }

@@ -12,7 +12,7 @@ const MUTATION_SECONDS: &str = "apiserver_mutating_admission_policy_check_durati
 const EVALUATION: &str = "apiserver_cel_evaluation_duration_seconds";
 
 /// The kind of an error, for metrics (HK-96).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ErrorType {
     NoError,
     Compile,

@@ -1,5 +1,6 @@
 //! Policies that may change an object before its validation (HK-29, HK-65 to HK-72).
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::FutureExt;
@@ -9,15 +10,16 @@ use super::facts::{Common, document};
 use super::invocations::{Candidate, Policies};
 use super::metrics::{Checked, ErrorType, mutated_with};
 use super::mutation::{Failed, mutate};
-use super::params;
+use super::params::{self, Collected};
 use super::refusal::{PolicyError, failed};
 use super::{PolicySources, has_object};
 use crate::admission::hooks::answers::OfUser;
 use crate::admission::hooks::conditions::Met;
-use crate::admission::hooks::matching::{RequestLabels, RequestNamespace};
+use crate::admission::hooks::matching::RequestLabels;
 use crate::admission::hooks::measured_conditions::{ConditionLabels, HookKind, evaluate};
 use crate::admission::hooks::namespace_of;
 use crate::admission::hooks::request::request;
+use crate::admission::hooks::scope::Turns;
 use crate::admission::hooks::settings::{FailurePolicy, ReinvocationPolicy};
 use crate::admission::hooks::shown::{AskedIn, Form};
 use crate::admission::{Admitted, Attributes, MutatingPlugin, Plugin};
@@ -33,7 +35,7 @@ pub struct MutatingPolicies(Policies);
 struct Invocation<'i> {
     candidate: &'i Candidate,
     binding: &'i str,
-    parameter: Json,
+    parameter: Arc<Json>,
     asked_in: AskedIn,
 }
 
@@ -86,12 +88,13 @@ impl MutatingPolicies {
         if candidates.list.is_empty() {
             return Ok(());
         }
-        let labels = RequestLabels::of(attributes, Some(object));
+        let labels = RequestLabels::of(attributes, Some(object), &candidates.namespace);
         let mut errors = Vec::new();
         let mut invocations = Vec::new();
-        for candidate in &*candidates.list {
-            let namespace = &candidates.namespace;
-            let found = self.invocations(attributes, &labels, namespace, candidate, &mut errors);
+        let mut collected = Collected::default();
+        for candidate in candidates.list.for_labels(&labels) {
+            let found =
+                self.invocations(attributes, &labels, candidate, &mut collected, &mut errors);
             invocations.extend(found.await);
         }
         if attributes.rounds.is_again() {
@@ -99,6 +102,7 @@ impl MutatingPolicies {
             notes.of(NAME).begin_again(object);
         }
         let mut run = Run {
+            policies: &self.0,
             sources: &self.0.sources,
             attributes,
             common: Common::new(attributes),
@@ -108,7 +112,9 @@ impl MutatingPolicies {
             },
             has_changed: false,
         };
+        let mut turns = Turns::default();
         for invocation in &invocations {
+            turns.next().await;
             let of_invocation = run.invoke(invocation, object).await?;
             if invocation.candidate.policy.spec.failure_policy == FailurePolicy::Fail {
                 errors.extend(of_invocation);
@@ -133,8 +139,8 @@ impl MutatingPolicies {
         &self,
         attributes: &Attributes<'_>,
         labels: &RequestLabels<'_>,
-        namespace: &RequestNamespace,
         candidate: &'i Candidate,
+        collected: &mut Collected,
         errors: &mut Vec<PolicyError>,
     ) -> Vec<Invocation<'i>> {
         let spec = &candidate.policy.spec;
@@ -147,11 +153,7 @@ impl MutatingPolicies {
             } else {
                 "policy"
             };
-            tracing::warn!(
-                policy = &*candidate.name,
-                why,
-                "a policy can't be evaluated"
-            );
+            self.0.log_unusable(&candidate.name, why);
             errors.push(PolicyError {
                 policy: candidate.name.to_string(),
                 binding: binding.map(str::to_owned),
@@ -160,7 +162,7 @@ impl MutatingPolicies {
             });
         };
         let mut invocations = Vec::new();
-        let asked_in = match candidate.matched(attributes, labels, namespace) {
+        let asked_in = match candidate.matched(attributes, labels) {
             Ok(Some(asked_in)) => asked_in,
             Ok(None) => return invocations,
             Err(status) => {
@@ -178,7 +180,7 @@ impl MutatingPolicies {
         };
         for (name, binding) in &candidate.bindings {
             if let Some(resources) = &binding.spec.match_resources {
-                match resources.are_for(attributes, labels, namespace) {
+                match resources.are_for(attributes, labels) {
                     Ok(true) => {}
                     Ok(false) => continue,
                     Err(status) => {
@@ -189,7 +191,9 @@ impl MutatingPolicies {
             }
             let param_ref = binding.spec.param_ref.as_ref();
             let namespace = namespace_of(attributes);
-            match params::collect(objects.as_ref(), param_ref, namespace).await {
+            let kind = spec.param_kind.as_ref();
+            let parameters = collected.of(objects.as_ref(), kind, param_ref, namespace);
+            match parameters.await {
                 Err(why) => misconfigured(Some(name), &why),
                 Ok(parameters) => {
                     invocations.extend(parameters.into_iter().map(|parameter| Invocation {
@@ -207,6 +211,7 @@ impl MutatingPolicies {
 
 /// The invocations of one request.
 struct Run<'a> {
+    policies: &'a Policies,
     sources: &'a PolicySources,
     attributes: &'a Attributes<'a>,
     common: Common,
@@ -291,6 +296,8 @@ impl Run<'_> {
                 }
                 Err(Failed::Policy(why, error)) => {
                     count(error);
+                    let policy = &invocation.candidate.name;
+                    self.policies.log_failed(policy, error, &why);
                     errors.push(invocation.error(why));
                 }
                 Err(Failed::Request(status)) => {

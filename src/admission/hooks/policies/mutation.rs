@@ -13,6 +13,7 @@ use crate::admission::hooks::shown::Form;
 use crate::api::cel::Value;
 use crate::api::cel::values::Message;
 use crate::api::cel::values::messages::{JsonUse, json};
+use crate::api::deep;
 use crate::api::field_validation::FieldValidation;
 use crate::api::object::Object;
 use crate::api::patch::{HookPatch, HookPatchError};
@@ -63,7 +64,7 @@ pub(super) async fn mutate(
         MutationExpression::Patch(expression) => {
             let value = evaluated(&mut scope, expression, asker).await?;
             let patch = HookPatch::of(operations(&value)?).map_err(invalid)?;
-            let patched = patched(&patch, current, form.kind())?;
+            let patched = deep::retry(|| patched(&patch, current, form.kind())).await?;
             Ok(patched.and_then(|patched| changed(form.completed(patched), current)))
         }
     }

@@ -1,6 +1,6 @@
 //! Policies that may refuse a write after its validation (HK-51 to HK-63).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 
 use futures_util::FutureExt;
@@ -10,14 +10,15 @@ use super::definition::{BindingSpec, ValidationAction};
 use super::facts::{Common, Forms};
 use super::invocations::{Candidate, Policies};
 use super::metrics::{self, Checked, ErrorType, validated_as};
-use super::params::{self, ParamObjects};
+use super::params::{self, Collected, ParamObjects};
 use super::refusal::Refusal;
 use super::validation::{Annotation, Decision, Validated, validate};
 use super::{Binding, PolicySources};
 use crate::admission::hooks::answers::OfUser;
-use crate::admission::hooks::matching::{RequestLabels, RequestNamespace};
+use crate::admission::hooks::matching::RequestLabels;
 use crate::admission::hooks::measured_conditions::{ConditionLabels, HookKind};
 use crate::admission::hooks::namespace_of;
+use crate::admission::hooks::scope::Turns;
 use crate::admission::hooks::settings::FailurePolicy;
 use crate::admission::hooks::shown::AskedIn;
 use crate::admission::{Admitted, Attributes, Plugin, ValidatingPlugin};
@@ -27,6 +28,9 @@ use crate::api::status::Status;
 
 /// The most bytes of the value of an audit annotation (HK-59).
 const MAX_ANNOTATION_BYTES: usize = 10 * 1024;
+
+/// The most bytes of all values of one annotation. Further ones are left out.
+const MAX_JOINED_BYTES: usize = 256 * 1024;
 
 /// The annotation of the first validation that fails (HK-97).
 const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
@@ -49,13 +53,16 @@ impl ValidatingPolicies {
         if candidates.list.is_empty() {
             return Ok(());
         }
+        let labels = RequestLabels::of(attributes, object, &candidates.namespace);
         let mut check = Check {
+            policies: &self.0,
             sources: &self.0.sources,
             attributes,
-            labels: RequestLabels::of(attributes, object),
-            namespace: &candidates.namespace,
+            labels,
             forms: Forms::new(attributes, object),
             common: Common::new(attributes),
+            collected: Collected::default(),
+            turns: Turns::default(),
             asker: OfUser {
                 authorizer: &*self.0.sources.authorizer,
                 user: attributes.user,
@@ -63,7 +70,7 @@ impl ValidatingPolicies {
             refusal: None,
             has_noted: false,
         };
-        for candidate in &*candidates.list {
+        for candidate in candidates.list.for_labels(&labels) {
             check.policy(candidate).await?;
         }
         match check.refusal {
@@ -75,12 +82,14 @@ impl ValidatingPolicies {
 
 /// A check of one request by all policies.
 struct Check<'a> {
+    policies: &'a Policies,
     sources: &'a PolicySources,
     attributes: &'a Attributes<'a>,
     labels: RequestLabels<'a>,
-    namespace: &'a RequestNamespace,
     forms: Forms<'a>,
     common: Common,
+    collected: Collected,
+    turns: Turns,
     asker: OfUser<'a>,
     /// The first refusal. The client sees no other one.
     refusal: Option<Refusal>,
@@ -89,12 +98,34 @@ struct Check<'a> {
 }
 
 /// The values of a policy's audit annotations, by key.
-type Values = BTreeMap<String, Vec<String>>;
+type Values = BTreeMap<String, Joined>;
+
+/// The different values of an annotation.
+#[derive(Default)]
+struct Joined {
+    text: String,
+    known: HashSet<String>,
+}
+
+impl Joined {
+    /// Adds a value, unless it is known or the text is too long already.
+    fn add(&mut self, mut value: String) {
+        value.truncate(value.floor_char_boundary(MAX_ANNOTATION_BYTES));
+        if self.text.len() + value.len() > MAX_JOINED_BYTES || self.known.contains(&value) {
+            return;
+        }
+        if !self.known.is_empty() {
+            self.text.push_str(", ");
+        }
+        self.text.push_str(&value);
+        self.known.insert(value);
+    }
+}
 
 impl<'a> Check<'a> {
     async fn policy(&mut self, candidate: &Candidate) -> Result<(), Box<Status>> {
         let spec = &candidate.policy.spec;
-        let matched = candidate.matched(self.attributes, &self.labels, self.namespace);
+        let matched = candidate.matched(self.attributes, &self.labels);
         let asked_in = match matched {
             Ok(Some(asked_in)) => asked_in,
             Ok(None) => return Ok(()),
@@ -124,7 +155,7 @@ impl<'a> Check<'a> {
         }
         for (key, values) in values {
             let name = format!("{}/{key}", candidate.name);
-            self.attributes.annotate(name, || values.join(", "));
+            self.attributes.annotate_by_hook(name, || values.text);
         }
         Ok(())
     }
@@ -140,7 +171,7 @@ impl<'a> Check<'a> {
         } = *bound;
         let (attributes, namespaces) = (self.attributes, &*self.sources.namespaces);
         if let Some(resources) = &binding.spec.match_resources {
-            match resources.are_for(attributes, &self.labels, self.namespace) {
+            match resources.are_for(attributes, &self.labels) {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
                 Err(status) => {
@@ -151,7 +182,9 @@ impl<'a> Check<'a> {
         }
         let param_ref = binding.spec.param_ref.as_ref();
         let namespace = namespace_of(attributes);
-        let parameters = match params::collect(bound.objects, param_ref, namespace).await {
+        let kind = candidate.policy.spec.param_kind.as_ref();
+        let collecting = self.collected.of(bound.objects, kind, param_ref, namespace);
+        let parameters = match collecting.await {
             Ok(parameters) => parameters,
             Err(why) => {
                 self.misconfigured(candidate, Some(name), &why);
@@ -177,6 +210,7 @@ impl<'a> Check<'a> {
             }
         };
         for parameter in &parameters {
+            self.turns.next().await;
             let began = Instant::now();
             let facts = self.common.facts(
                 form.object.as_deref(),
@@ -196,6 +230,11 @@ impl<'a> Check<'a> {
     fn obey(&mut self, bound: &Bound<'_>, validated: Validated, values: &mut Values) {
         let checked = bound.checked();
         for decision in validated.decisions {
+            if decision.error != ErrorType::NoError {
+                let policy = &bound.candidate.name;
+                self.policies
+                    .log_failed(policy, decision.error, &decision.message);
+            }
             if !decision.is_denied {
                 validated_as(checked, "allow", decision.error, decision.took);
                 continue;
@@ -225,14 +264,7 @@ impl<'a> Check<'a> {
         }
         for annotation in validated.annotations {
             match annotation {
-                Annotation::Publish { key, mut value } => {
-                    value.truncate(value.floor_char_boundary(MAX_ANNOTATION_BYTES));
-                    let all = values.entry(key).or_default();
-                    // linear: a policy has a few bindings and parameters.
-                    if !all.contains(&value) {
-                        all.push(value);
-                    }
-                }
+                Annotation::Publish { key, value } => values.entry(key).or_default().add(value),
                 Annotation::Failed { message, error } => {
                     self.refuse(bound, &message, "");
                     validated_as(checked, "deny", error, std::time::Duration::ZERO);
@@ -251,11 +283,7 @@ impl<'a> Check<'a> {
             None => "policy",
             Some(_) => "binding",
         };
-        tracing::warn!(
-            policy = &*candidate.name,
-            why,
-            "a policy can't be evaluated"
-        );
+        self.policies.log_unusable(&candidate.name, why);
         self.refusal.get_or_insert_with(|| Refusal {
             policy: candidate.name.to_string(),
             binding: binding.map(str::to_owned),

@@ -135,8 +135,14 @@ pub fn refusal(webhook: &str, result: &Json) -> Status {
         ("", reason) => format!("{denied}: {reason}"),
         (message, _) => format!("{denied}: {message}"),
     };
-    let code = result.get("code").and_then(Json::as_i64).unwrap_or(0);
-    let code = u16::try_from(code).unwrap_or(u16::MAX).max(400);
+    let code = match result.get("code").and_then(Json::as_i64).unwrap_or(0) {
+        ..400 => 400,
+        // HTTP has no such codes (D-108).
+        code => u16::try_from(code)
+            .ok()
+            .filter(|code| *code < 1000)
+            .unwrap_or(500),
+    };
     let status = Status::failure(code, StatusReason::from(reason.to_owned()), message);
     match result.get("details").filter(|found| found.is_object()) {
         Some(found) => status.with_details(details(found)),
@@ -271,6 +277,21 @@ mod tests {
             (
                 json!({"code": 700, "message": "m"}),
                 700,
+                "denied the request: m",
+            ),
+            (
+                json!({"code": -1, "message": "m"}),
+                400,
+                "denied the request: m",
+            ),
+            (
+                json!({"code": 1000, "message": "m"}),
+                500,
+                "denied the request: m",
+            ),
+            (
+                json!({"code": i32::MAX, "message": "m"}),
+                500,
                 "denied the request: m",
             ),
         ] {

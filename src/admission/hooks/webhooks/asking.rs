@@ -9,13 +9,14 @@ use super::answer::{Answer, BadAnswer, read, refusal};
 use super::candidates::{Candidate, found};
 use super::configuration::{Configuration, Webhook};
 use super::metrics::{Called, ErrorType, Measured};
-use super::review::Facts;
+use super::review::{Documents, Facts};
 use super::{WebhookSources, metrics};
 use crate::admission::hooks::answers::{Answers, OfUser, resource_question};
 use crate::admission::hooks::by_request::{ByRequest, Candidates};
 use crate::admission::hooks::client::{PostError, ReviewVersion};
 use crate::admission::hooks::conditions::Met;
 use crate::admission::hooks::expression::Variables;
+use crate::admission::hooks::failure_lines::FailureLines;
 use crate::admission::hooks::measured_conditions::{ConditionLabels, HookKind, evaluate};
 use crate::admission::hooks::settings::FailurePolicy;
 use crate::admission::hooks::shown::Form;
@@ -24,12 +25,30 @@ use crate::admission::{Attributes, Operation};
 use crate::api::object::Object;
 use crate::api::status::Status;
 use crate::api::text::quoting::go_quote;
+use crate::api::{deep, names};
+use crate::auth::Omitted;
+
+/// The beginnings of texts about failed calls (HK-36).
+const UNUSABLE: &str = "could not get REST client";
+const FAILED: &str = "failed to call webhook";
+const INVALID: &str = "received invalid webhook response";
+const STAGES: [&str; 3] = [UNUSABLE, FAILED, INVALID];
 
 /// The webhooks of one plugin.
 pub(super) struct Asking {
     pub(super) sources: WebhookSources,
     kept: ByRequest<u64, Candidate>,
     pub(super) is_mutating: bool,
+    lines: FailureLines,
+}
+
+/// A sort of failure of a webhook, for the log.
+#[derive(Clone, Copy, Debug, Hash)]
+enum Sort {
+    Conditions,
+    Annotations,
+    /// The call, by the part of it that failed.
+    Call(bool, &'static str),
 }
 
 /// The reason why a webhook stops a request.
@@ -49,6 +68,7 @@ impl Asking {
             sources,
             kept: ByRequest::default(),
             is_mutating,
+            lines: FailureLines::default(),
         }
     }
 
@@ -101,8 +121,8 @@ impl Asking {
         known.ok_or_else(|| attributes.forbidden(object, "not yet ready to handle request"))
     }
 
-    /// Returns the facts for a webhook if it is asked: the request meets its conditions. `shown` is
-    /// the object in the form of the webhook.
+    /// Returns the facts for a webhook if it is asked: the request meets its conditions.
+    /// `documents` are the objects in the form of the webhook.
     ///
     /// # Errors
     /// 403 for conditions that fail, 500 for a conversion that fails.
@@ -110,11 +130,11 @@ impl Asking {
         &self,
         webhook: &Webhook,
         form: &Form<'_>,
-        shown: Option<&Object>,
+        documents: Arc<Documents>,
         answers: &Arc<Answers>,
     ) -> Result<Option<Facts>, Box<Status>> {
         let attributes = form.attributes();
-        let facts = Facts::new(form, shown).await.map_err(unconverted)?;
+        let facts = Facts::new(form, documents);
         let conditions = webhook.conditions();
         if conditions.is_empty() {
             return Ok(Some(facts));
@@ -137,11 +157,16 @@ impl Asking {
         match met {
             Met::All => Ok(Some(facts)),
             Met::Failed(why) if webhook.failure_policy == FailurePolicy::Fail => {
-                tracing::warn!(
-                    webhook = webhook.name,
-                    why,
-                    "conditions of a webhook failed"
-                );
+                if let Some((why, of)) = self.line(webhook, Sort::Conditions, &why) {
+                    let (webhook, untold, within) = (&webhook.name, of.count, of.within);
+                    tracing::warn!(
+                        webhook,
+                        why,
+                        untold,
+                        within,
+                        "conditions of a webhook failed"
+                    );
+                }
                 let definition = attributes.definition;
                 let status = Status::forbidden(definition, attributes.name, &why);
                 Err(Box::new(status))
@@ -182,19 +207,18 @@ impl Asking {
             .post(&webhook.client_config, body, deadline);
         let body = posting.await.map_err(|error| {
             Stopped::Call(match error {
-                PostError::Unusable(why) => format!("could not get REST client: {why}"),
-                PostError::Failed(why) => format!("failed to call webhook: {why}"),
+                PostError::Unusable(why) => format!("{UNUSABLE}: {why}"),
+                PostError::Failed(why) => format!("{FAILED}: {why}"),
             })
         })?;
-        let answer = read(&body, version, &uid, self.is_mutating).map_err(|bad| {
+        let reading = deep::retry(|| read(&body, version, &uid, self.is_mutating));
+        let answer = reading.await.map_err(|bad| {
             Stopped::Call(match bad {
-                BadAnswer::Unreadable(why) => format!("failed to call webhook: {why}"),
-                BadAnswer::Invalid(why) => format!("received invalid webhook response: {why}"),
+                BadAnswer::Unreadable(why) => format!("{FAILED}: {why}"),
+                BadAnswer::Invalid(why) => format!("{INVALID}: {why}"),
             })
         })?;
-        for (key, value) in &answer.audit_annotations {
-            publish(attributes, webhook, key, value);
-        }
+        self.publish(attributes, webhook, &answer);
         for warning in &answer.warnings {
             if is_shown(warning) {
                 attributes.warnings.add(warning.as_str());
@@ -210,7 +234,7 @@ impl Asking {
     }
 
     /// Measures the outcome of a call, and returns what it means for the request: `Ok` if it goes
-    /// on. `round` is 1 for the second round of mutating webhooks.
+    /// on.
     ///
     /// # Errors
     /// The Status that refuses the request (HK-31, HK-35, HK-42).
@@ -249,21 +273,62 @@ impl Asking {
                 let error = (!ignores).then_some(ErrorType::Calling);
                 metrics::called(&measured, &called(!ignores, 0, error));
                 let text = format!("failed calling webhook {}: {why}", go_quote(&webhook.name));
+                self.log_failed(webhook, &why);
                 if !ignores {
-                    tracing::warn!(webhook = webhook.name, why, "a call of a webhook failed");
                     return Err(Box::new(Status::internal(text)));
                 }
                 metrics::failed_open(&measured);
-                tracing::warn!(
-                    webhook = webhook.name,
-                    why,
-                    "a call of a webhook failed, and its request goes on by its failurePolicy"
-                );
                 self.annotate_failed_open(attributes, candidate);
                 match Instant::now() >= attributes.deadline {
                     true => Err(Box::new(out_of_time())),
                     false => Ok(()),
                 }
+            }
+        }
+    }
+
+    /// Logs a failed call.
+    fn log_failed(&self, webhook: &Webhook, why: &str) {
+        let goes_on = webhook.failure_policy == FailurePolicy::Ignore;
+        let stage = STAGES.into_iter().find(|stage| why.starts_with(stage));
+        let sort = Sort::Call(goes_on, stage.unwrap_or_default());
+        let Some((why, of)) = self.line(webhook, sort, why) else {
+            return;
+        };
+        let (webhook, untold, within) = (&webhook.name, of.count, of.within);
+        match goes_on {
+            false => tracing::warn!(webhook, why, untold, within, "a call of a webhook failed"),
+            true => tracing::warn!(
+                webhook,
+                why,
+                untold,
+                within,
+                "a call of a webhook failed, and its request goes on by its failurePolicy"
+            ),
+        }
+    }
+
+    /// Returns what to log about a failure of a webhook, if it gets a line.
+    fn line<'w>(&self, webhook: &Webhook, sort: Sort, why: &'w str) -> Option<(&'w str, Omitted)> {
+        self.lines.turn((&webhook.name, sort), why)
+    }
+
+    /// Publishes the annotations of an answer in the audit events: those whose keys are valid names
+    /// (HK-97).
+    fn publish(&self, attributes: &Attributes<'_>, webhook: &Webhook, answer: &Answer) {
+        for (key, value) in &answer.audit_annotations {
+            let name = format!("{}/{key}", webhook.name);
+            if names::qualified_name(&name).is_empty() {
+                attributes.annotate_by_hook(name, || value.clone());
+            } else if let Some((key, of)) = self.line(webhook, Sort::Annotations, key) {
+                let (webhook, untold, within) = (&webhook.name, of.count, of.within);
+                tracing::warn!(
+                    webhook,
+                    key,
+                    untold,
+                    within,
+                    "an audit annotation has an invalid key"
+                );
             }
         }
     }
@@ -301,20 +366,6 @@ pub(super) fn out_of_time() -> Status {
 /// Whether an operation has an object that a patch could change.
 pub(super) fn has_object(operation: &Operation<'_>) -> bool {
     !matches!(operation, Operation::Delete(_))
-}
-
-/// Adds an annotation of a webhook to the audit events, if its key is a valid name (HK-97).
-fn publish(attributes: &Attributes<'_>, webhook: &Webhook, key: &str, value: &str) {
-    let name = format!("{}/{key}", webhook.name);
-    if crate::api::names::qualified_name(&name).is_empty() {
-        attributes.annotate(name, || value.to_owned());
-    } else {
-        tracing::warn!(
-            webhook = webhook.name,
-            key,
-            "an audit annotation has an invalid key"
-        );
-    }
 }
 
 /// Whether a warning can be sent: it is not empty and has no control characters (HK-32).

@@ -34,6 +34,10 @@ impl Candidate {
 }
 
 impl by_request::Candidate for Candidate {
+    fn count(&self) -> usize {
+        1
+    }
+
     fn selects_namespaces(&self) -> bool {
         !self.webhook.selectors.namespace_selector.is_empty()
     }
@@ -41,6 +45,10 @@ impl by_request::Candidate for Candidate {
     fn in_namespace(&self, labels: Option<&Json>) -> Option<Candidate> {
         let selector = &self.webhook.selectors.namespace_selector;
         selector.selects_labels(labels).then(|| self.clone())
+    }
+
+    fn demanded_label(&self) -> Option<&str> {
+        self.webhook.selectors.object_selector.demanded_label()
     }
 }
 

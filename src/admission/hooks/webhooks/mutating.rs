@@ -10,11 +10,13 @@ use super::WebhookSources;
 use super::answer::Answer;
 use super::asking::{Asking, Stopped, has_object, unconverted};
 use super::candidates::Candidate;
+use super::review::Documents;
 use crate::admission::hooks::answers::Answers;
 use crate::admission::hooks::matching::RequestLabels;
 use crate::admission::hooks::settings::ReinvocationPolicy;
 use crate::admission::hooks::shown::Form;
 use crate::admission::{Admitted, Attributes, MutatingPlugin, Plugin};
+use crate::api::deep;
 use crate::api::object::Object;
 use crate::api::patch::{HookPatch, HookPatchError};
 use crate::api::status::Status;
@@ -46,10 +48,12 @@ impl MutatingWebhooks {
             notes.of(NAME).begin_again(object);
         }
         let answers = Arc::default();
-        for candidate in &*candidates.list {
-            let labels = RequestLabels::of(attributes, object.as_deref());
+        // A webhook may add the labels that the next ones demand.
+        for candidate in candidates.list.all() {
+            let namespace = &candidates.namespace;
+            let labels = RequestLabels::of(attributes, object.as_deref(), namespace);
             let selectors = &candidate.webhook.selectors;
-            if !selectors.select(&labels, &candidates.namespace)? {
+            if !selectors.select(&labels)? {
                 continue;
             }
             let asked_in = candidate.asked.in_request(attributes);
@@ -86,14 +90,21 @@ impl MutatingWebhooks {
         let (attributes, webhook) = (form.attributes(), &candidate.webhook);
         let shown = form.show_any(object.as_deref()).await;
         let shown = shown.map_err(unconverted)?;
-        let facts = self.0.facts(webhook, form, shown.as_ref(), answers);
+        let documents = Documents::new(form, shown.as_ref());
+        let documents = documents.await.map_err(unconverted)?;
+        let facts = self.0.facts(webhook, form, documents, answers);
         let Some(facts) = facts.await? else {
             return Ok(Asked::No);
         };
         let began = Clock::now();
         let answer = self.0.call(attributes, webhook, facts).await;
-        let changed =
-            answer.and_then(|answer| self.changed(attributes, candidate, &answer, form, shown));
+        let changed = match answer {
+            Ok(answer) => {
+                let changing = self.changed(attributes, candidate, &answer, form, shown);
+                changing.await
+            }
+            Err(stopped) => Err(stopped),
+        };
         let took = began.elapsed();
         let changed = match changed {
             Ok(changed) => {
@@ -118,7 +129,7 @@ impl MutatingWebhooks {
     }
 
     /// Returns the object of an answer, if it differs from the one that was sent.
-    fn changed(
+    async fn changed(
         &self,
         attributes: &Attributes<'_>,
         candidate: &Candidate,
@@ -134,7 +145,8 @@ impl MutatingWebhooks {
             let given = go_quote(&answer.patch_type);
             return Err(failed(format!("unsupported patch type {given}")));
         }
-        let patch = HookPatch::parse(&answer.patch).map_err(|why| {
+        let parsing = deep::retry(|| HookPatch::parse(&answer.patch));
+        let patch = parsing.await.map_err(|why| {
             failed(format!(
                 "received undecodable patch in webhook response: {why}"
             ))
@@ -152,7 +164,8 @@ impl MutatingWebhooks {
         };
         annotate_patch(attributes, candidate, &answer.patch);
         let kind = form.kind();
-        let patched = patch.apply(sent.clone(), kind).map_err(|error| {
+        let applying = deep::retry(|| patch.apply(sent.clone(), kind));
+        let patched = applying.await.map_err(|error| {
             own(match error {
                 HookPatchError::Failed(why) => Status::internal(why),
                 HookPatchError::TooLarge(_) => Status::request_too_large_because(error),
@@ -210,7 +223,7 @@ fn annotate_patch(attributes: &Attributes<'_>, candidate: &Candidate, patch: &[u
         "patch": patch,
         "patchType": "JSONPatch",
     });
-    annotations.add(key, text.to_string());
+    annotations.add_of_hook(key, text.to_string());
 }
 
 impl Plugin for MutatingWebhooks {

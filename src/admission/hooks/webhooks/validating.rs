@@ -1,21 +1,38 @@
 //! Webhooks that may refuse a write after its validation (HK-33).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant as Clock;
 
-use futures_util::FutureExt;
-use futures_util::future::join_all;
+use futures_util::future::ready;
+use futures_util::{FutureExt, StreamExt, stream};
 use tokio::time::Instant;
 
 use super::WebhookSources;
 use super::asking::{Asking, out_of_time, unconverted};
 use super::candidates::Candidate;
-use super::review::Facts;
-use crate::admission::hooks::matching::RequestLabels;
+use super::review::{Documents, Facts};
+use crate::admission::hooks::matching::{AskedAt, RequestLabels};
 use crate::admission::hooks::shown::Form;
 use crate::admission::{Admitted, Attributes, Plugin, ValidatingPlugin};
 use crate::api::object::Object;
 use crate::api::status::Status;
+
+/// The most bytes of objects in the calls of one request at a time, if it has many.
+const BYTES_AT_A_TIME: usize = 64 << 20;
+
+/// The numbers of calls at a time: that of large objects, and the most (D-109).
+const CALLS_AT_A_TIME: (usize, usize) = (16, 256);
+
+/// Returns how many of these webhooks are called at a time.
+fn calls_at_a_time(asked: &[(&Candidate, Facts)]) -> usize {
+    let (of_large, most) = CALLS_AT_A_TIME;
+    if asked.len() <= of_large {
+        return of_large;
+    }
+    let bytes = asked.first().map_or(0, |(_, facts)| facts.object_bytes());
+    (BYTES_AT_A_TIME / bytes.max(1)).clamp(of_large, most)
+}
 
 /// The plugin ValidatingAdmissionWebhook.
 pub struct ValidatingWebhooks(Asking);
@@ -33,18 +50,28 @@ impl ValidatingWebhooks {
     ) -> Result<(), Box<Status>> {
         let asking = &self.0;
         let candidates = asking.candidates(attributes, object).await?;
-        let labels = RequestLabels::of(attributes, object);
+        let labels = RequestLabels::of(attributes, object, &candidates.namespace);
         let answers = Arc::default();
+        let mut made: HashMap<AskedAt, Arc<Documents>> = HashMap::new();
         let mut asked = Vec::new();
-        for candidate in &*candidates.list {
+        for candidate in candidates.list.for_labels(&labels) {
             let webhook = &candidate.webhook;
-            if !webhook.selectors.select(&labels, &candidates.namespace)? {
+            if !webhook.selectors.select(&labels)? {
                 continue;
             }
             let asked_in = candidate.asked.in_request(attributes);
             let form = Form::new(attributes, &asked_in);
-            let shown = form.show_any(object).await.map_err(unconverted)?;
-            let facts = asking.facts(webhook, &form, shown.as_ref(), &answers);
+            let documents = match made.get(&candidate.asked) {
+                Some(documents) => Arc::clone(documents),
+                None => {
+                    let shown = form.show_any(object).await.map_err(unconverted)?;
+                    let documents = Documents::new(&form, shown.as_ref());
+                    let documents = documents.await.map_err(unconverted)?;
+                    made.insert(candidate.asked, Arc::clone(&documents));
+                    documents
+                }
+            };
+            let facts = asking.facts(webhook, &form, documents, &answers);
             if let Some(facts) = facts.await? {
                 asked.push((candidate, facts));
             }
@@ -55,11 +82,19 @@ impl ValidatingWebhooks {
         if Instant::now() >= attributes.deadline {
             return Err(Box::new(out_of_time()));
         }
-        let calls = asked
-            .into_iter()
-            .map(|(candidate, facts)| self.call(attributes, candidate, facts));
+        let at_a_time = calls_at_a_time(&asked);
+        let mut calls = Vec::with_capacity(asked.len());
+        for (place, (candidate, facts)) in asked.into_iter().enumerate() {
+            calls.push(async move {
+                let answer = self.call(attributes, candidate, facts).await;
+                answer.err().map(|status| (place, status))
+            });
+        }
         // All are called, so that each learns about the request.
-        join_all(calls).await.into_iter().collect()
+        let refusals = stream::iter(calls).buffer_unordered(at_a_time);
+        let refusals: Vec<_> = refusals.filter_map(ready).collect().await;
+        let first = refusals.into_iter().min_by_key(|(place, _)| *place);
+        first.map_or(Ok(()), |(_, status)| Err(status))
     }
 
     async fn call(
