@@ -227,6 +227,7 @@ scenarios! {
     crd_versions "crd-versions",
     crd_watch "crd-watch",
     conversion "conversion",
+    conversion_failures "conversion-failures",
     create "create",
     defaults_others "defaults-others",
     defaults_pod "defaults-pod",
