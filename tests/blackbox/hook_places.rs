@@ -49,18 +49,30 @@ async fn services_are_reached_by_their_cluster_addresses_hk_43() {
     // Where nobody listens, the text has the name of the Service and its address.
     let nobody = json!({"spec": {"ports": [{"port": port, "name": "b"}]}});
     let at = format!("{SERVICES}/hook");
-    client.call(Call::merge_patch(&at, &nobody)).await.expect(200);
+    client
+        .call(Call::merge_patch(&at, &nobody))
+        .await
+        .expect(200);
     client.call(Call::delete(&at)).await.expect(200);
     let (code, status) = create(&client, "b").await;
     assert_eq!(code, 500, "{status}");
     let text = status["message"].as_str().unwrap();
-    assert!(text.ends_with("?timeout=10s\": service \"hook\" not found"), "{text}");
+    assert!(
+        text.ends_with("?timeout=10s\": service \"hook\" not found"),
+        "{text}"
+    );
     let headless = json!({"metadata": {"name": "hook"}, "spec": {"clusterIP": "None",
         "ports": [{"port": port}]}});
-    client.call(Call::post(SERVICES, &headless)).await.expect(201);
+    client
+        .call(Call::post(SERVICES, &headless))
+        .await
+        .expect(201);
     let (_, status) = create(&client, "b").await;
     let text = status["message"].as_str().unwrap();
-    assert!(text.ends_with(": cannot route to service with ClusterIP \"None\""), "{text}");
+    assert!(
+        text.ends_with(": cannot route to service with ClusterIP \"None\""),
+        "{text}"
+    );
 }
 
 /// An EndpointSlice, which no client can write: Kubernetes refuses loopback addresses.
@@ -74,7 +86,9 @@ async fn plant(cluster: &Cluster, name: &str, endpoints: Value, port: u16) {
         "addressType": "IPv4", "endpoints": endpoints,
         "ports": [{"name": "other", "port": 1}, {"name": "web", "port": port}],
     });
-    let mut etcd = etcd_client::Client::connect(cluster.urls(), None).await.unwrap();
+    let mut etcd = etcd_client::Client::connect(cluster.urls(), None)
+        .await
+        .unwrap();
     let key = format!("/registry/endpointslices/default/{name}");
     etcd.put(key, slice.to_string(), None).await.unwrap();
 }
@@ -117,10 +131,16 @@ async fn services_are_reached_by_their_ready_endpoints_hk_43() {
     // The Service must exist, too, and have the port.
     let other = json!({"spec": {"ports": [{"name": "web", "port": 8443}]}});
     let at = format!("{SERVICES}/hook");
-    client.call(Call::merge_patch(&at, &other)).await.expect(200);
+    client
+        .call(Call::merge_patch(&at, &other))
+        .await
+        .expect(200);
     let (_, status) = create(&client, "c").await;
     let text = status["message"].as_str().unwrap();
-    assert!(text.ends_with("no service port 443 found for service \"hook\""), "{text}");
+    assert!(
+        text.ends_with("no service port 443 found for service \"hook\""),
+        "{text}"
+    );
 }
 
 /// A definition whose version v2 a webhook converts.
@@ -164,14 +184,30 @@ async fn conversions_are_measured_hk_83() {
     for (answer, failure) in [
         (json!({}), ""),
         (json!({"http": 503}), "conversion_webhook_call_failure"),
-        (json!({"body": "{}"}), "conversion_webhook_call_failure"),
-        (json!({"uid": "other"}), "conversion_webhook_malformed_response_failure"),
+        (
+            json!({"body": "no JSON"}),
+            "conversion_webhook_call_failure",
+        ),
+        (
+            json!({"body": "{}"}),
+            "conversion_webhook_malformed_response_failure",
+        ),
+        (
+            json!({"uid": "other"}),
+            "conversion_webhook_malformed_response_failure",
+        ),
         (
             json!({"result": {"status": "Failure", "message": "no"}}),
             "conversion_webhook_malformed_response_failure",
         ),
-        (json!({"only": 0}), "conversion_webhook_partial_response_failure"),
-        (json!({"extra": 1}), "conversion_webhook_partial_response_failure"),
+        (
+            json!({"only": 0}),
+            "conversion_webhook_partial_response_failure",
+        ),
+        (
+            json!({"extra": 1}),
+            "conversion_webhook_partial_response_failure",
+        ),
         (
             json!({"set": {"metadata.name": "b"}}),
             "conversion_webhook_invalid_converted_object_failure",
@@ -182,7 +218,11 @@ async fn conversions_are_measured_hk_83() {
         ),
     ] {
         hooks.tell("ports", answer.clone());
-        let result = if failure.is_empty() { "success" } else { "failure" };
+        let result = if failure.is_empty() {
+            "success"
+        } else {
+            "failure"
+        };
         let labels = [("result", result), ("failure_type", failure)];
         let is_ok = if failure.is_empty() { "true" } else { "false" };
         let of_definition = [
@@ -195,7 +235,11 @@ async fn conversions_are_measured_hk_83() {
             let page = client.call(Call::get("/metrics")).await.text();
             [
                 sample(&page, "apiserver_conversion_webhook_request_total", &labels),
-                sample(&page, "apiserver_conversion_webhook_duration_seconds_count", &labels),
+                sample(
+                    &page,
+                    "apiserver_conversion_webhook_duration_seconds_count",
+                    &labels,
+                ),
                 sample(
                     &page,
                     "apiserver_crd_conversion_webhook_duration_seconds_count",

@@ -76,7 +76,10 @@ fn answered(
 }
 
 /// Labels each object, and gives one without a value the value `default`.
-fn completed(request: &AdmissionRequest<ConfigMap>, answer: AdmissionResponse) -> AdmissionResponse {
+fn completed(
+    request: &AdmissionRequest<ConfigMap>,
+    answer: AdmissionResponse,
+) -> AdmissionResponse {
     let Some(object) = &request.object else {
         return answer;
     };
@@ -104,9 +107,7 @@ fn judged(
     answer.warnings = Some(vec![format!("judged {}", request.name)]);
     match (&request.operation, new.as_deref(), old.as_deref()) {
         (Operation::Create, Some("bad"), _) => answer.deny("no bad things"),
-        (Operation::Update, Some("worse"), Some(old)) => {
-            answer.deny(format!("worse than {old}"))
-        }
+        (Operation::Update, Some("worse"), Some(old)) => answer.deny(format!("worse than {old}")),
         (Operation::Delete, None, Some("kept")) => {
             let mut answer = answer.deny("it is kept");
             answer.result.code = 403;
@@ -235,22 +236,39 @@ async fn a_program_of_kube_rs_completes_and_denies_objects_hk_20_hk_24_hk_31() {
     assert_eq!(made.labels().get("seen").map(String::as_str), Some("yes"));
     assert_eq!(api.get("a").await.unwrap(), made);
     let create = |name, dry_run, value| asked(Operation::Create, name, dry_run, value);
-    let expected = [vec![create("a", false, "")], vec![create("a", false, "default")]];
+    let expected = [
+        vec![create("a", false, "")],
+        vec![create("a", false, "default")],
+    ];
     assert_eq!(program.asked(), expected);
     // Allowed as it is.
     api.create(&post, &configmap("b", "kept")).await.unwrap();
     program.asked();
     // Denied, with the message of the program.
-    denied(api.create(&post, &configmap("c", "bad")).await, 400, "no bad things");
-    let expected = [vec![create("c", false, "bad")], vec![create("c", false, "bad")]];
+    denied(
+        api.create(&post, &configmap("c", "bad")).await,
+        400,
+        "no bad things",
+    );
+    let expected = [
+        vec![create("c", false, "bad")],
+        vec![create("c", false, "bad")],
+    ];
     assert_eq!(program.asked(), expected);
     assert_eq!(api.get_opt("c").await.unwrap(), None);
     // A dry run, which says so.
     let made = api.create(&dry, &configmap("d", "")).await.unwrap();
     assert_eq!(value(Some(&made)).as_deref(), Some("default"));
-    let expected = [vec![create("d", true, "")], vec![create("d", true, "default")]];
+    let expected = [
+        vec![create("d", true, "")],
+        vec![create("d", true, "default")],
+    ];
     assert_eq!(program.asked(), expected);
-    denied(api.create(&dry, &configmap("d", "bad")).await, 400, "no bad things");
+    denied(
+        api.create(&dry, &configmap("d", "bad")).await,
+        400,
+        "no bad things",
+    );
     assert_eq!(api.get_opt("d").await.unwrap(), None);
     program.asked();
     // Updates see the old object, too.
@@ -258,7 +276,11 @@ async fn a_program_of_kube_rs_completes_and_denies_objects_hk_20_hk_24_hk_31() {
     let params = PatchParams::default();
     let changed = api.patch("a", &params, &merge("")).await.unwrap();
     assert_eq!(value(Some(&changed)).as_deref(), Some("default"));
-    denied(api.patch("a", &params, &merge("worse")).await, 400, "worse than default");
+    denied(
+        api.patch("a", &params, &merge("worse")).await,
+        400,
+        "worse than default",
+    );
     let update = |value| asked(Operation::Update, "a", false, value);
     let expected = [
         vec![update(""), update("worse")],
@@ -285,16 +307,27 @@ async fn a_program_of_kube_rs_decides_about_deletions_hk_17_hk_20_hk_31() {
             .unwrap();
     }
     program.asked();
-    let status = denied(api.delete("b", &DeleteParams::default()).await, 403, "it is kept");
+    let status = denied(
+        api.delete("b", &DeleteParams::default()).await,
+        403,
+        "it is kept",
+    );
     assert_eq!(status.reason, "Forbidden");
     api.delete("a", &DeleteParams::default()).await.unwrap();
     let delete = |name, value| asked(Operation::Delete, name, false, value);
     let [mutated, validated] = program.asked();
     let expected = [delete("b", "kept"), delete("a", "free")];
-    assert_eq!((&mutated[..], &validated[..]), (&expected[..], &expected[..]));
+    assert_eq!(
+        (&mutated[..], &validated[..]),
+        (&expected[..], &expected[..])
+    );
     // The objects of a collection have no name.
     let (deletion, all) = (DeleteParams::default(), ListParams::default());
-    denied(api.delete_collection(&deletion, &all).await, 403, "it is kept");
+    denied(
+        api.delete_collection(&deletion, &all).await,
+        403,
+        "it is kept",
+    );
     assert!(api.get_opt("b").await.unwrap().is_some());
     let [_, mut validated] = program.asked();
     validated.sort_by(|one, two| one.3.cmp(&two.3));
@@ -365,10 +398,13 @@ fn converted(review: &Value) -> (u16, String) {
 async fn define(client: &Client, webhook: &Webhook) {
     let mut definition = Kettle::crd();
     let second = second::Kettle::crd().spec.versions.remove(0);
-    definition.spec.versions.push(extensions::CustomResourceDefinitionVersion {
-        storage: false,
-        ..second
-    });
+    definition
+        .spec
+        .versions
+        .push(extensions::CustomResourceDefinitionVersion {
+            storage: false,
+            ..second
+        });
     definition.spec.conversion = Some(extensions::CustomResourceConversion {
         strategy: "Webhook".to_owned(),
         webhook: Some(extensions::WebhookConversion {
@@ -418,7 +454,10 @@ async fn a_program_of_kube_rs_converts_objects_hk_77_hk_78() {
     let failed = refusal(second.get("thirteen").await);
     assert_eq!((failed.code, &*failed.message), (500, text));
     assert_eq!(first.get("thirteen").await.unwrap().spec.litres, 13);
-    first.delete("thirteen", &DeleteParams::default()).await.unwrap();
+    first
+        .delete("thirteen", &DeleteParams::default())
+        .await
+        .unwrap();
     // So does a client without types.
     let kind = GroupVersionKind::gvk("program.example.com", "v2", "Kettle");
     let untyped = ApiResource::from_gvk(&kind);

@@ -86,11 +86,7 @@ impl RegistryStore {
     }
 }
 
-fn valid_scale(
-    scaling: &Scaling,
-    object: &Object,
-    errors: &ErrorList,
-) -> Result<(), Box<Status>> {
+fn valid_scale(scaling: &Scaling, object: &Object, errors: &ErrorList) -> Result<(), Box<Status>> {
     if errors.is_empty() {
         return Ok(());
     }

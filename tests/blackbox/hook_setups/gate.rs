@@ -18,7 +18,9 @@ fn exempt() -> Value {
 async fn start() -> World {
     let world = World::start().await;
     let exempted = json!({"name": "free", "labels": {"gate.example.com/ignore": "1"}});
-    world.make(NAMESPACES, &json!({"metadata": {"name": "app"}})).await;
+    world
+        .make(NAMESPACES, &json!({"metadata": {"name": "app"}}))
+        .await;
     world.make(NAMESPACES, &json!({"metadata": exempted})).await;
     let resources = [
         "*",
@@ -69,63 +71,148 @@ fn rows() -> Vec<Row> {
         "selector": {"matchLabels": {"a": "b"}}, "template": deployment("")["spec"]["template"]}});
     let service = json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}});
     vec![
-        row("a pod", Call::post(&format!("{APP}/pods"), &pod("a", json!({}))), 201, &[
-            "gate: CREATE v1 pods Pod app/a",
-            "mutate: CREATE v1 pods Pod app/a",
-        ]),
-        row("an exempt pod", Call::post(&format!("{FREE}/pods"), &pod("a", json!({}))), 201, &[]),
-        row("an object of the cluster", Call::post(
-            "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-            &json!({"metadata": {"name": "a"}, "rules": []}),
-        ), 201, &["gate: CREATE rbac.authorization.k8s.io/v1 clusterroles ClusterRole /a"]),
-        row("a namespace", Call::post(NAMESPACES, &named("next")), 201, &[
-            "gate: CREATE v1 namespaces Namespace next/next",
-            "label: CREATE v1 namespaces Namespace next/next",
-        ]),
-        row("a namespace that exempts itself", Call::post(NAMESPACES, &exempted), 201, &[
-            "label: CREATE v1 namespaces Namespace other/other",
-        ]),
-        row("one that is exempt from now on", merge(&format!("{NAMESPACES}/next"), label("1".into())), 200, &[
-            "label: UPDATE v1 namespaces Namespace next/next",
-        ]),
-        row("one that is not any more", merge(&format!("{NAMESPACES}/next"), label(Value::Null)), 200, &[
-            "gate: UPDATE v1 namespaces Namespace next/next",
-            "label: UPDATE v1 namespaces Namespace next/next",
-        ]),
-        row("a deployment", Call::post(DEPLOYMENTS, &deployment("a")), 201, &[
-            "gate: CREATE apps/v1 deployments Deployment app/a",
-            "mutate: CREATE apps/v1 deployments Deployment app/a",
-        ]),
-        row("its scale", merge(&format!("{DEPLOYMENTS}/a/scale"), sized.clone()), 200, &[
-            "gate: UPDATE apps/v1 deployments/scale Scale app/a",
-            "mutate: UPDATE apps/v1 deployments/scale Scale app/a",
-        ]),
-        row("its status", merge(&format!("{DEPLOYMENTS}/a/status"), json!({"status": {"replicas": 2}})), 200, &[
-            "mutate: UPDATE apps/v1 deployments/status Deployment app/a",
-        ]),
-        row("a set", Call::post(SETS, &set), 201, &[
-            "gate: CREATE apps/v1 statefulsets StatefulSet app/a",
-            "mutate: CREATE apps/v1 statefulsets StatefulSet app/a",
-        ]),
-        row("its scale", merge(&format!("{SETS}/a/scale"), sized), 200, &[
-            "gate: UPDATE apps/v1 statefulsets/scale Scale app/a",
-            "mutate: UPDATE apps/v1 statefulsets/scale Scale app/a",
-        ]),
-        row("a service", Call::post(&format!("{APP}/services"), &service), 201, &[
-            "gate: CREATE v1 services Service app/a",
-            "mutate: CREATE v1 services Service app/a",
-        ]),
-        row("its status", merge(&format!("{APP}/services/a/status"), json!({"status": {"loadBalancer": {
-            "ingress": [{"ip": "192.0.2.1"}]}}})), 200, &[
-            "gate: UPDATE v1 services/status Service app/a",
-            "mutate: UPDATE v1 services/status Service app/a",
-        ]),
-        row("an eviction", Call::post(&format!("{APP}/pods/a/eviction?dryRun=All"), &named("a")), 201, &[
-            "gate: CREATE v1 pods/eviction Eviction app/a dry",
-            "mutate: CREATE v1 pods/eviction Eviction app/a dry",
-        ]),
-        row("a connection is no create", Call::get(&format!("{APP}/pods/none/exec?command=c")), 404, &[]),
-        row("a deletion", Call::delete(&format!("{APP}/pods/a")), 200, &[]),
+        row(
+            "a pod",
+            Call::post(&format!("{APP}/pods"), &pod("a", json!({}))),
+            201,
+            &[
+                "gate: CREATE v1 pods Pod app/a",
+                "mutate: CREATE v1 pods Pod app/a",
+            ],
+        ),
+        row(
+            "an exempt pod",
+            Call::post(&format!("{FREE}/pods"), &pod("a", json!({}))),
+            201,
+            &[],
+        ),
+        row(
+            "an object of the cluster",
+            Call::post(
+                "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+                &json!({"metadata": {"name": "a"}, "rules": []}),
+            ),
+            201,
+            &["gate: CREATE rbac.authorization.k8s.io/v1 clusterroles ClusterRole /a"],
+        ),
+        row(
+            "a namespace",
+            Call::post(NAMESPACES, &named("next")),
+            201,
+            &[
+                "gate: CREATE v1 namespaces Namespace next/next",
+                "label: CREATE v1 namespaces Namespace next/next",
+            ],
+        ),
+        row(
+            "a namespace that exempts itself",
+            Call::post(NAMESPACES, &exempted),
+            201,
+            &["label: CREATE v1 namespaces Namespace other/other"],
+        ),
+        row(
+            "one that is exempt from now on",
+            merge(&format!("{NAMESPACES}/next"), label("1".into())),
+            200,
+            &["label: UPDATE v1 namespaces Namespace next/next"],
+        ),
+        row(
+            "one that is not any more",
+            merge(&format!("{NAMESPACES}/next"), label(Value::Null)),
+            200,
+            &[
+                "gate: UPDATE v1 namespaces Namespace next/next",
+                "label: UPDATE v1 namespaces Namespace next/next",
+            ],
+        ),
+        row(
+            "a deployment",
+            Call::post(DEPLOYMENTS, &deployment("a")),
+            201,
+            &[
+                "gate: CREATE apps/v1 deployments Deployment app/a",
+                "mutate: CREATE apps/v1 deployments Deployment app/a",
+            ],
+        ),
+        row(
+            "its scale",
+            merge(&format!("{DEPLOYMENTS}/a/scale"), sized.clone()),
+            200,
+            &[
+                "gate: UPDATE apps/v1 deployments/scale Scale app/a",
+                "mutate: UPDATE apps/v1 deployments/scale Scale app/a",
+            ],
+        ),
+        row(
+            "its status",
+            merge(
+                &format!("{DEPLOYMENTS}/a/status"),
+                json!({"status": {"replicas": 2}}),
+            ),
+            200,
+            &["mutate: UPDATE apps/v1 deployments/status Deployment app/a"],
+        ),
+        row(
+            "a set",
+            Call::post(SETS, &set),
+            201,
+            &[
+                "gate: CREATE apps/v1 statefulsets StatefulSet app/a",
+                "mutate: CREATE apps/v1 statefulsets StatefulSet app/a",
+            ],
+        ),
+        row(
+            "its scale",
+            merge(&format!("{SETS}/a/scale"), sized),
+            200,
+            &[
+                "gate: UPDATE apps/v1 statefulsets/scale Scale app/a",
+                "mutate: UPDATE apps/v1 statefulsets/scale Scale app/a",
+            ],
+        ),
+        row(
+            "a service",
+            Call::post(&format!("{APP}/services"), &service),
+            201,
+            &[
+                "gate: CREATE v1 services Service app/a",
+                "mutate: CREATE v1 services Service app/a",
+            ],
+        ),
+        row(
+            "its status",
+            merge(
+                &format!("{APP}/services/a/status"),
+                json!({"status": {"loadBalancer": {
+            "ingress": [{"ip": "192.0.2.1"}]}}}),
+            ),
+            200,
+            &[
+                "gate: UPDATE v1 services/status Service app/a",
+                "mutate: UPDATE v1 services/status Service app/a",
+            ],
+        ),
+        row(
+            "an eviction",
+            Call::post(&format!("{APP}/pods/a/eviction?dryRun=All"), &named("a")),
+            201,
+            &[
+                "gate: CREATE v1 pods/eviction Eviction app/a dry",
+                "mutate: CREATE v1 pods/eviction Eviction app/a dry",
+            ],
+        ),
+        row(
+            "a connection is no create",
+            Call::get(&format!("{APP}/pods/none/exec?command=c")),
+            404,
+            &[],
+        ),
+        row(
+            "a deletion",
+            Call::delete(&format!("{APP}/pods/a")),
+            200,
+            &[],
+        ),
     ]
 }
 
@@ -147,9 +234,15 @@ async fn a_gatekeeper_refuses_and_fails_open_hk_31_hk_33_hk_35() {
     let text = "admission webhook \\\"gate.example.com\\\" denied the request: [must-have-owner] no \
                 label";
     assert!(body.contains(text), "{body}");
-    world.hooks.tell("label", json!({"allowed": false, "message": "not that label"}));
+    world.hooks.tell(
+        "label",
+        json!({"allowed": false, "message": "not that label"}),
+    );
     let (code, body, _) = world.ask(call()).await;
-    assert!(code == 403 && body.contains("gate.") || code == 400 && body.contains("label."), "{body}");
+    assert!(
+        code == 403 && body.contains("gate.") || code == 400 && body.contains("label."),
+        "{body}"
+    );
     world.hooks.tell("label", json!({}));
     world.hooks.tell("gate", json!({"http": 500}));
     let (code, body, asked) = world.ask(call()).await;

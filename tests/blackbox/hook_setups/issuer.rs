@@ -25,15 +25,21 @@ fn certificate(name: &str) -> Call {
 /// The configurations are there, and lack the bundle.
 async fn start() -> World {
     let world = World::start().await;
-    world.make(NAMESPACES, &json!({"metadata": {"name": "app"}})).await;
+    world
+        .make(NAMESPACES, &json!({"metadata": {"name": "app"}}))
+        .await;
     let exempted = json!({"name": "free",
         "labels": {"issuer.example.com/disable-validation": "true"}});
     world.make(NAMESPACES, &json!({"metadata": exempted})).await;
     let kinds = [("certificates", "Certificate"), ("requests", "Request")];
     for (plural, kind) in kinds {
-        world.define("issuer.example.com", plural, kind, &["v1"]).await;
+        world
+            .define("issuer.example.com", plural, kind, &["v1"])
+            .await;
     }
-    world.define("acme.issuer.example.com", "orders", "Order", &["v1"]).await;
+    world
+        .define("acme.issuer.example.com", "orders", "Order", &["v1"])
+        .await;
     let of_users = json!({"matchExpressions": [
         {"key": "issuer.example.com/disable-validation", "operator": "NotIn", "values": ["true"]}]});
     let validated = json!([{"apiGroups": ["issuer.example.com", "acme.issuer.example.com"],
@@ -56,7 +62,11 @@ async fn inject(world: &World, kind: &str, bundle: &str) {
     let path = format!("{GROUP}/{kind}webhookconfigurations/issuer");
     let mut found = world.client.call(Call::get(&path)).await.expect(200);
     found["webhooks"][0]["clientConfig"]["caBundle"] = bundle.into();
-    world.client.call(Call::put(&path, &found)).await.expect(200);
+    world
+        .client
+        .call(Call::put(&path, &found))
+        .await
+        .expect(200);
 }
 
 #[tokio::test]
@@ -77,26 +87,48 @@ async fn an_issuer_is_called_once_its_bundle_is_there_hk_18_hk_44() {
     let one = format!("{CERTIFICATES}/a");
     world
         .check(vec![
-            row("a certificate", certificate("a"), 201, &[
-                "validate: CREATE issuer.example.com/v1 certificates Certificate app/a",
-            ]),
-            row("its status", merge(&format!("{one}/status"), json!({"status": {"ready": true}})), 200, &[
-                "validate: UPDATE issuer.example.com/v1 certificates/status Certificate app/a",
-            ]),
-            row("its scale", merge(&format!("{one}/scale"), json!({"spec": {"replicas": 2}})), 200, &[
-                "validate: UPDATE issuer.example.com/v1 certificates/scale Scale app/a",
-            ]),
-            row("a request", Call::post(REQUESTS, &object("Request", "a")), 201, &[
-                "mutate: CREATE issuer.example.com/v1 requests Request app/a",
-                "validate: CREATE issuer.example.com/v1 requests Request app/a",
-            ]),
-            row("an order", Call::post(ORDERS, &object("Order", "a")), 201, &[
-                "validate: CREATE acme.issuer.example.com/v1 orders Order app/a",
-            ]),
-            row("one in an exempt namespace", Call::post(
-                &CERTIFICATES.replace("/app/", "/free/"),
-                &object("Certificate", "a"),
-            ), 201, &[]),
+            row(
+                "a certificate",
+                certificate("a"),
+                201,
+                &["validate: CREATE issuer.example.com/v1 certificates Certificate app/a"],
+            ),
+            row(
+                "its status",
+                merge(&format!("{one}/status"), json!({"status": {"ready": true}})),
+                200,
+                &["validate: UPDATE issuer.example.com/v1 certificates/status Certificate app/a"],
+            ),
+            row(
+                "its scale",
+                merge(&format!("{one}/scale"), json!({"spec": {"replicas": 2}})),
+                200,
+                &["validate: UPDATE issuer.example.com/v1 certificates/scale Scale app/a"],
+            ),
+            row(
+                "a request",
+                Call::post(REQUESTS, &object("Request", "a")),
+                201,
+                &[
+                    "mutate: CREATE issuer.example.com/v1 requests Request app/a",
+                    "validate: CREATE issuer.example.com/v1 requests Request app/a",
+                ],
+            ),
+            row(
+                "an order",
+                Call::post(ORDERS, &object("Order", "a")),
+                201,
+                &["validate: CREATE acme.issuer.example.com/v1 orders Order app/a"],
+            ),
+            row(
+                "one in an exempt namespace",
+                Call::post(
+                    &CERTIFICATES.replace("/app/", "/free/"),
+                    &object("Certificate", "a"),
+                ),
+                201,
+                &[],
+            ),
             row("its end", Call::delete(&one), 200, &[]),
         ])
         .await;

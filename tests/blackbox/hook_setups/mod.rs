@@ -34,12 +34,7 @@ struct Row {
     asked: &'static [&'static str],
 }
 
-fn row(
-    title: &'static str,
-    call: Call,
-    code: u16,
-    asked: &'static [&'static str],
-) -> Row {
+fn row(title: &'static str, call: Call, code: u16, asked: &'static [&'static str]) -> Row {
     Row {
         title,
         call,
@@ -63,12 +58,16 @@ impl World {
             client,
             hooks,
         };
-        world.make(NAMESPACES, &json!({"metadata": {"name": "hooks"}})).await;
+        world
+            .make(NAMESPACES, &json!({"metadata": {"name": "hooks"}}))
+            .await;
         let service = json!({
             "metadata": {"name": "server"},
             "spec": {"type": "ExternalName", "externalName": "localhost"},
         });
-        world.make(&format!("{NAMESPACES}/hooks/services"), &service).await;
+        world
+            .make(&format!("{NAMESPACES}/hooks/services"), &service)
+            .await;
         world
     }
 
@@ -100,7 +99,8 @@ impl World {
 
     async fn install(&self, kind: &str, name: &str, webhooks: Vec<Value>) {
         let body = json!({"metadata": {"name": name}, "webhooks": webhooks});
-        self.make(&format!("{GROUP}/{kind}webhookconfigurations"), &body).await;
+        self.make(&format!("{GROUP}/{kind}webhookconfigurations"), &body)
+            .await;
     }
 
     /// Defines a namespaced kind with these versions, each with a status and a scale, and waits
@@ -125,7 +125,9 @@ impl World {
     async fn ask(&self, call: Call) -> (u16, String, Vec<String>) {
         self.hooks.take();
         let call = call.header("Impersonate-User", USER);
-        let answer = self.client.call(call.header("Impersonate-Group", "system:masters"));
+        let answer = self
+            .client
+            .call(call.header("Impersonate-Group", "system:masters"));
         let answer = answer.await;
         let calls = self.hooks.take().into_iter();
         let calls = calls.filter(|(_, review)| review["request"]["userInfo"]["username"] == USER);
@@ -148,7 +150,10 @@ fn shown(name: &str, request: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let version = |of: &Value| {
         let (group, version) = (text(&of["group"]), text(&of["version"]));
-        [group, version].join("/").trim_start_matches('/').to_owned()
+        [group, version]
+            .join("/")
+            .trim_start_matches('/')
+            .to_owned()
     };
     let (resource, own) = (&request["resource"], &request["requestResource"]);
     let mut shown = format!(
@@ -162,7 +167,10 @@ fn shown(name: &str, request: &Value) -> String {
     }
     assert_eq!(request["subResource"], request["requestSubResource"]);
     let object = [&request["object"], &request["oldObject"]];
-    let object = object.into_iter().find(|object| object.is_object()).unwrap();
+    let object = object
+        .into_iter()
+        .find(|object| object.is_object())
+        .unwrap();
     assert_eq!(object["kind"], request["kind"]["kind"]);
     assert_eq!(text(&object["apiVersion"]), version(&request["kind"]));
     shown += &format!(

@@ -109,7 +109,11 @@ async fn agrees(name: &str, below: Below) {
         .clone()
         .unwrap_or_else(|| daemon.as_ref().unwrap().0.target());
     let mut report = String::new();
-    let hooks = match scenario.steps.iter().any(|step| step.to.is_some()) {
+    let names_hooks = |body: &String| body.contains("{ca_bundle}");
+    let mut steps = scenario.steps.iter();
+    let has_hooks =
+        steps.any(|step| step.to.is_some() || step.body.as_ref().is_some_and(names_hooks));
+    let hooks = match has_hooks {
         true => Some(HookServer::start().await),
         false => None,
     };

@@ -11,6 +11,8 @@ mod compiled;
 mod definition;
 mod facts;
 mod invocations;
+#[cfg(test)]
+mod matching_tests;
 mod metrics;
 mod mutating;
 mod mutation;
