@@ -69,7 +69,8 @@ fn rows() -> Vec<Row> {
     let sized = json!({"spec": {"replicas": 2}});
     let set = json!({"metadata": {"name": "a"}, "spec": {"serviceName": "s",
         "selector": {"matchLabels": {"a": "b"}}, "template": deployment("")["spec"]["template"]}});
-    let service = json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}});
+    let service = json!({"metadata": {"name": "a"},
+        "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}});
     vec![
         row(
             "a pod",

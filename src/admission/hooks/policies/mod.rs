@@ -7,6 +7,8 @@
 //! it. Only the authorizer, parameters ([`params`]) and namespaces are read; everything else is
 //! pure.
 
+#[cfg(test)]
+mod any_policy_tests;
 mod compiled;
 mod definition;
 mod facts;
