@@ -33,6 +33,9 @@ pub struct RequestContext {
     /// Whether the request deletes a collection. Admission then sees its objects without their
     /// names (HK-17).
     pub is_for_collection: bool,
+    /// Whether the request is an eviction. Admission has decided about it, and is not asked about
+    /// the deletion (HK-15).
+    pub is_eviction: bool,
     /// The time by which the request ends, however often it retries (API-107).
     pub deadline: tokio::time::Instant,
 }
@@ -55,6 +58,7 @@ impl RequestContext {
             warnings: Warnings::default(),
             annotations: None,
             is_for_collection: false,
+            is_eviction: false,
             deadline,
         }
     }

@@ -11,6 +11,7 @@ The scripts of this folder print it. tests/clients/recorded has what they print 
     python3 kr8s_objects.py KUBECONFIG > recorded/kr8s_objects.jsonl
     python3 kopf_operator.py KUBECONFIG > recorded/kopf_operator.jsonl
     python3 kopf_custom.py KUBECONFIG > recorded/kopf_custom.jsonl
+    python3 kopf_admission.py KUBECONFIG > recorded/kopf_admission.jsonl
     python3 helm_releases.py KUBECONFIG server-account | head -6 > recorded/helm_releases-server-refused.jsonl
     python3 helm_releases.py KUBECONFIG client-account | head -6 > recorded/helm_releases-client-refused.jsonl
     python3 kopf_operator.py KUBECONFIG account | head -4 > recorded/kopf_operator-refused.jsonl

@@ -234,6 +234,38 @@ fn typed_members_are_checked() {
     assert_eq!((kept.get("other"), kept.get("data")), (None, None));
 }
 
+/// API-89: Go reads lists of numbers as bytes, too. kube-rs writes the patches of webhooks so.
+#[test]
+fn bytes_may_be_lists_of_numbers() {
+    let body = |value: &str| format!("{{\"binaryData\":{{\"a\":{value}}}}}");
+    let definition = configmaps();
+    let (schema, id) = definition.object_type().found().unwrap();
+    for (value, base64) in [("[1,2,255]", "AQL/"), ("[]", ""), ("[null,3]", "AAM=")] {
+        let read = decoded(&body(value), &configmaps());
+        assert_eq!(read["binaryData"]["a"], base64);
+        let mut members = serde_json::from_str(&body(value)).unwrap();
+        super::unstructured::from_unstructured(schema, id, &mut members).unwrap();
+        assert_eq!(members["binaryData"]["a"], base64);
+    }
+    for (value, found) in [
+        ("[256]", "number 256"),
+        ("[-1]", "number -1"),
+        ("[1.5]", "number 1.5"),
+        ("[1,\"x\",300]", "string"),
+        ("[true]", "bool"),
+        ("[[1]]", "array"),
+        ("[{}]", "object"),
+    ] {
+        let message = refusal(&body(value), BodyFormat::Json, &configmaps());
+        let end = format!(
+            "json: cannot unmarshal {found} into Go struct field ConfigMap.binaryData of type uint8"
+        );
+        assert!(message.ends_with(&end), "{value}: {message}");
+        let mut members = serde_json::from_str(&body(value)).unwrap();
+        super::unstructured::from_unstructured(schema, id, &mut members).unwrap_err();
+    }
+}
+
 /// API-89: Go's position of a fault in base64.
 #[test]
 fn faults_in_base64_have_their_place() {

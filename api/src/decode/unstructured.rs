@@ -4,9 +4,11 @@
 //! The errors are those of that conversion, which differ from those of the JSON decoder: integers
 //! that are too large are truncated, whole floats are accepted, and no error names the field.
 
+use ::base64::Engine as _;
+use ::base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::tree::{read_schema_or, zero};
+use super::tree::{byte, read_schema_or, zero};
 use crate::field_validation::{Place, StrictDecodingError, StrictDecodingErrors};
 use crate::quantity;
 use crate::schema::{Scalar, Schema, Shape, Struct, StructId, Type, is_zero};
@@ -225,6 +227,12 @@ fn bytes(value: &mut Value) -> Result<(), String> {
             *value = text
                 .map_err(|why| format!("error decoding from json: {why}"))?
                 .into();
+            Ok(())
+        }
+        Value::Array(items) => {
+            let bytes: Option<Vec<u8>> = items.iter().map(byte).collect();
+            let bytes = bytes.ok_or("unrecognized type: uint8")?;
+            *value = STANDARD.encode(bytes).into();
             Ok(())
         }
         other => {

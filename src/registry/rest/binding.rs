@@ -57,6 +57,10 @@ impl BindingStore {
         if !errors.is_empty() {
             return Err(Box::new(Status::unknown(aggregate(errors.kept()))));
         }
+        let validating = self
+            .pods
+            .validate_unstored(self, context, at, &binding, options);
+        validating.await?;
         if at.name.is_empty() {
             return Err(Box::new(Status::bad_request("Name parameter required.")));
         }

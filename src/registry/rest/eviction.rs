@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use futures_util::future::FutureExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Answering, Created, NamedCreater, RestStorage};
 use crate::api::decode::BodyFormat;
-use crate::api::object::Object;
+use crate::api::object::{Object, put};
 use crate::api::options::{DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::api::resource::ResourceDefinition;
 use crate::api::selector::Selection;
@@ -23,6 +23,9 @@ use crate::registry::store::{RegistryStore, reconcile_namespace};
 
 /// The number of attempts of an eviction while other clients change the pod.
 const ATTEMPTS: usize = 20;
+
+/// The only value of `dryRun`.
+const ALL: &str = "All";
 
 /// The storage of evictions. An eviction deletes its pod, and uses up one disruption of its budget.
 pub struct EvictionStore {
@@ -202,6 +205,32 @@ impl Eviction<'_> {
     }
 }
 
+/// Gives the deletion the dry run of the request, unless it has its own.
+///
+/// # Errors
+/// 400 if both have one, and they differ.
+fn propagate_dry_run(eviction: &mut Object, options: &WriteOptions) -> Result<(), Box<Status>> {
+    let path = ["deleteOptions", "dryRun"];
+    let given = eviction.at(&["deleteOptions"]);
+    if !options.dry_run || !given.is_some_and(Value::is_object) {
+        return Ok(());
+    }
+    let own = eviction.items(&path);
+    if own.is_empty() {
+        put(eviction, &path, json!([ALL]));
+        return Ok(());
+    }
+    if own == [ALL] {
+        return Ok(());
+    }
+    let own: Vec<&str> = own.iter().filter_map(Value::as_str).collect();
+    let why = format!(
+        "Non-matching dry-run options in request and content: [{ALL}] and [{}]",
+        own.join(" ")
+    );
+    Err(Box::new(Status::bad_request(why)))
+}
+
 /// Returns the delete options of an eviction. A dry run of the request is one of the deletion.
 fn options_of(eviction: &Object, options: &WriteOptions) -> Result<DeleteOptions, Box<Status>> {
     let given = eviction
@@ -262,9 +291,18 @@ impl NamedCreater for EvictionStore {
                 let why = "name in URL does not match name in Eviction object";
                 return Err(Box::new(Status::bad_request(why)));
             }
+            propagate_dry_run(&mut object, options)?;
+            let validating = self
+                .pods
+                .validate_unstored(self, context, at, &object, options);
+            validating.await?;
+            let context = RequestContext {
+                is_eviction: true,
+                ..context.clone()
+            };
             let eviction = Eviction {
                 store: self,
-                context,
+                context: &context,
                 at,
                 options: options_of(&object, options)?,
             };

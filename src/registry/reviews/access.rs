@@ -39,7 +39,7 @@ pub(super) struct AccessReview {
 }
 
 impl AccessReview {
-    async fn answered(&self, review: &mut Object, asking: &UserInfo) -> Result<(), Box<Status>> {
+    fn checked(&self, review: &Object) -> Result<(), Box<Status>> {
         let errors = ErrorList::of(|errors| match self.subject {
             Subject::Named => validate_subject_access_review(review, errors),
             Subject::NamedInNamespace => validate_local_subject_access_review(review, errors),
@@ -50,6 +50,10 @@ impl AccessReview {
             let refused = Status::invalid(&self.kind.group, "", "", errors.kept());
             return Err(Box::new(refused));
         }
+        Ok(())
+    }
+
+    async fn answered(&self, review: &mut Object, asking: &UserInfo) -> Result<(), Box<Status>> {
         let none = Map::new();
         let spec = review.0.get("spec").and_then(Value::as_object);
         let spec = spec.unwrap_or(&none);
@@ -83,6 +87,10 @@ impl AccessReview {
 }
 
 impl Review for AccessReview {
+    fn check(&self, review: &Object) -> Result<(), Box<Status>> {
+        self.checked(review)
+    }
+
     fn answer<'a>(&'a self, review: &'a mut Object, asking: &'a UserInfo) -> Answering<'a, ()> {
         self.answered(review, asking).boxed()
     }

@@ -40,10 +40,16 @@ use token::TokenReview;
 
 /// A kind of review.
 trait Review: Send + Sync {
-    /// Fills in the status of a review.
+    /// Checks a review before validating admission sees it (HK-1).
     ///
     /// # Errors
     /// 400 or 422 for an invalid review.
+    fn check(&self, review: &Object) -> Result<(), Box<Status>>;
+
+    /// Fills in the status of a valid review.
+    ///
+    /// # Errors
+    /// The status can't be determined.
     fn answer<'a>(&'a self, review: &'a mut Object, asking: &'a UserInfo) -> Answering<'a, ()>;
 }
 
@@ -137,7 +143,8 @@ impl ReviewStore {
 }
 
 impl ReviewStore {
-    /// Runs both stages of admission. Webhooks are asked about reviews, too (HK-14).
+    /// Runs both stages of admission, and checks the review between them. Webhooks are asked about
+    /// reviews, too (HK-14).
     async fn admit(
         &self,
         context: &RequestContext,
@@ -152,6 +159,7 @@ impl ReviewStore {
         };
         let attributes = unstored(self, context, at, Operation::Create(options));
         self.admission.admit(&attributes, Some(object)).await?;
+        self.review.check(object)?;
         self.admission.validate(&attributes, Some(object)).await
     }
 }

@@ -19,10 +19,7 @@ pub(super) struct RulesReview {
 
 impl RulesReview {
     async fn answered(&self, review: &mut Object, asking: &UserInfo) -> Result<(), Box<Status>> {
-        let namespace = review.at(&["spec", "namespace"]).and_then(Value::as_str);
-        let namespace = namespace.filter(|namespace| !namespace.is_empty());
-        let namespace =
-            namespace.ok_or_else(|| Box::new(Status::bad_request("no namespace on request")))?;
+        let namespace = namespace(review)?;
         let rules = self.authorizer.rules_for(asking, namespace).await;
         let resources = rules.of_resources.iter().map(|rule| {
             let ResourceRule {
@@ -60,7 +57,19 @@ impl RulesReview {
     }
 }
 
+/// Returns the namespace of a review.
+fn namespace(review: &Object) -> Result<&str, Box<Status>> {
+    match review.text(&["spec", "namespace"]) {
+        "" => Err(Box::new(Status::bad_request("no namespace on request"))),
+        namespace => Ok(namespace),
+    }
+}
+
 impl Review for RulesReview {
+    fn check(&self, review: &Object) -> Result<(), Box<Status>> {
+        namespace(review).map(|_| ())
+    }
+
     fn answer<'a>(&'a self, review: &'a mut Object, asking: &'a UserInfo) -> Answering<'a, ()> {
         self.answered(review, asking).boxed()
     }

@@ -21,14 +21,8 @@ pub(super) struct TokenReview {
 
 impl TokenReview {
     async fn tell(&self, review: &mut Object) -> Result<(), Box<Status>> {
-        let spec = review.0.get("spec");
-        let member = |name| spec.and_then(|spec| spec.get(name));
-        let token = member("token").and_then(|token| token.as_str());
-        let token = token.filter(|token| !token.is_empty()).ok_or_else(|| {
-            let why = "token is required for TokenReview in authentication";
-            Box::new(Status::bad_request(why))
-        })?;
-        let audiences = texts(member("audiences"));
+        let token = token(review)?;
+        let audiences = texts(review.at(&["spec", "audiences"]));
         let known = self
             .authenticators
             .review(token.as_bytes(), &audiences, &self.api_audiences);
@@ -57,7 +51,22 @@ impl TokenReview {
     }
 }
 
+/// Returns the token of a review.
+fn token(review: &Object) -> Result<&str, Box<Status>> {
+    match review.text(&["spec", "token"]) {
+        "" => {
+            let why = "token is required for TokenReview in authentication";
+            Err(Box::new(Status::bad_request(why)))
+        }
+        token => Ok(token),
+    }
+}
+
 impl Review for TokenReview {
+    fn check(&self, review: &Object) -> Result<(), Box<Status>> {
+        token(review).map(|_| ())
+    }
+
     fn answer<'a>(&'a self, review: &'a mut Object, _asking: &'a UserInfo) -> Answering<'a, ()> {
         self.tell(review).boxed()
     }

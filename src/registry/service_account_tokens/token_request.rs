@@ -92,6 +92,8 @@ impl TokenStore {
             let status = Status::invalid_object(&self.kind, "", errors.kept());
             return Err(Box::new(status));
         }
+        let validating = accounts.validate_unstored(self, context, at, &request, options);
+        validating.await?;
         let binding = self.binding(at, &request).await?;
         let wishes = self.wishes(context, &mut request);
         let token = self.token(context, &account, binding, &wishes, now)?;

@@ -84,6 +84,9 @@ impl RegistryStore {
         options: &DeleteOptions,
         stored: &Object,
     ) -> Result<(), Box<Status>> {
+        if request.context.is_eviction {
+            return Ok(());
+        }
         let operation = Operation::Delete(options);
         let attributes = self.attributes(request, operation, stored.name(), Some(stored));
         let admission = &self.options.admission;
@@ -91,8 +94,8 @@ impl RegistryStore {
         admission.validate(&attributes, None).await
     }
 
-    /// Runs both stages of admission for a create at a path that stores no object of its own, such
-    /// as a binding. `path` belongs to this store.
+    /// Runs mutating admission for a create at a path that stores no object of its own, such as a
+    /// binding. `path` belongs to this store.
     ///
     /// # Errors
     /// The first refusal.
@@ -107,6 +110,24 @@ impl RegistryStore {
         let attributes = unstored(path, context, at, Operation::Create(options));
         let admission = &self.options.admission;
         admission.admit(&attributes, Some(object)).await?;
+        Ok(())
+    }
+
+    /// Runs validating admission for such a create, whose object has passed all other checks
+    /// (HK-1).
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub async fn validate_unstored(
+        &self,
+        path: &dyn RestStorage,
+        context: &RequestContext,
+        at: NamespacedName<'_>,
+        object: &Object,
+        options: &WriteOptions,
+    ) -> Result<(), Box<Status>> {
+        let attributes = unstored(path, context, at, Operation::Create(options));
+        let admission = &self.options.admission;
         admission.validate(&attributes, Some(object)).await
     }
 
@@ -161,7 +182,8 @@ impl RegistryStore {
     ) -> VersionUse {
         let operation = Operation::Delete(options);
         let attributes = self.attributes(request, operation, name, None);
-        match self.options.admission.waits(&attributes) {
+        let is_asked = !request.context.is_eviction;
+        match is_asked && self.options.admission.waits(&attributes) {
             true => VersionUse::Awaits,
             false => VersionUse::Reads,
         }

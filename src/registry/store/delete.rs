@@ -298,20 +298,24 @@ impl Deleting<'_> {
         }
     }
 
-    async fn verdict(&self, stored: &Object) -> Result<DeletionVerdict, Box<Status>> {
-        let store = self.store;
-        let collector = store.options.collector;
-        let verdict = decide(
-            &store.strategy,
+    fn verdict(&self, stored: &Object) -> Result<DeletionVerdict, Box<Status>> {
+        let RegistryStore {
+            strategy, options, ..
+        } = self.store;
+        decide(
+            strategy,
             stored,
             self.options,
-            collector,
+            options.collector,
             clock::now(),
-        )?;
-        store
+        )
+    }
+
+    /// Runs admission. A step that leaves the object to the other kind of step does not ask.
+    async fn admit(&self, stored: &Object) -> Result<(), Box<Status>> {
+        self.store
             .admit_deletion(&self.request, self.options, stored)
-            .await?;
-        Ok(verdict)
+            .await
     }
 }
 
@@ -334,8 +338,11 @@ impl ValidateDeletion for Check<'_> {
         let current = current.clone();
         async move {
             let object = decoded_with_room(&current).await?;
-            Ok(match self.deleting.verdict(&object).await? {
-                DeletionVerdict::Remove => WriteDecision::Write(()),
+            Ok(match self.deleting.verdict(&object)? {
+                DeletionVerdict::Remove => {
+                    self.deleting.admit(&object).await?;
+                    WriteDecision::Write(())
+                }
                 DeletionVerdict::Mark { .. } | DeletionVerdict::Keep => WriteDecision::Leave,
             })
         }
@@ -363,7 +370,11 @@ impl UpdateFunction for Mark<'_> {
                 return Err(Box::new(Status::not_found(definition, name)));
             };
             let object = self.deleting.store.to_change(&cached).await?;
-            match self.deleting.verdict(&object).await? {
+            let verdict = self.deleting.verdict(&object)?;
+            if !matches!(verdict, DeletionVerdict::Remove) {
+                self.deleting.admit(&object).await?;
+            }
+            match verdict {
                 DeletionVerdict::Mark {
                     object,
                     then_remove,

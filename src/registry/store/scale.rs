@@ -41,19 +41,36 @@ impl RegistryStore {
     ) -> Result<Object, Box<Status>> {
         let mut errors = ErrorList::new();
         errors.extend(metadata::validate_create(scale, &scaling.kind));
-        // That of a custom resource follows from its object (CRD-159).
-        if !self.definition().rules().is_unstructured {
-            scaling.kind.behaviour.validate(scale, &mut errors);
-        }
-        if !errors.is_empty() {
-            let refusal = Status::invalid_object(&scaling.kind, object.name(), errors.kept());
-            return Err(Box::new(refusal));
-        }
+        self.validate_scale(scaling, scale, &mut errors);
+        valid_scale(scaling, &object, &errors)?;
         if !scale.uid().is_empty() && scale.uid() != object.uid() {
             return Err(Box::new(self.wrong_uid(manager, scale, &object)));
         }
         manager.write_scale(scale, scaling, &mut object)?;
         Ok(object)
+    }
+
+    /// Validates the Scale of an object that mutating admission may have changed.
+    ///
+    /// # Errors
+    /// 422 for an invalid Scale.
+    pub(super) fn check_scale(
+        &self,
+        scaling: &Scaling,
+        object: &Object,
+    ) -> Result<(), Box<Status>> {
+        let mut errors = ErrorList::new();
+        if let Some(scale) = self.definition().scale_of(object) {
+            self.validate_scale(scaling, &scale, &mut errors);
+        }
+        valid_scale(scaling, object, &errors)
+    }
+
+    /// The Scale of a custom resource follows from its object (CRD-159).
+    fn validate_scale(&self, scaling: &Scaling, scale: &Object, errors: &mut ErrorList) {
+        if !self.definition().rules().is_unstructured {
+            scaling.kind.behaviour.validate(scale, errors);
+        }
     }
 
     /// Returns the conflict of a patch that sets the uid of a Scale to another one than the
@@ -67,4 +84,12 @@ impl RegistryStore {
         let why = uid_mismatch(scale.uid(), object.uid());
         Status::conflict(&of_scale, object.name(), &why)
     }
+}
+
+fn valid_scale(scaling: &Scaling, object: &Object, errors: &ErrorList) -> Result<(), Box<Status>> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let refusal = Status::invalid_object(&scaling.kind, object.name(), errors.kept());
+    Err(Box::new(refusal))
 }

@@ -402,6 +402,9 @@ impl<'u> Updating<'u> {
         let (request, options) = (&self.request, self.options);
         let admitting = store.admit(request, options, defaulted, Some(stored));
         let mut admitted = admitting.await?;
+        if let Some(scaling) = self.scaling() {
+            store.check_scale(scaling, admitted.object())?;
+        }
         self.check_version(admitted.object(), cached)?;
         let checking = store.check_rights(request, self.name, &admitted, Some(stored));
         checking.await?;
@@ -417,6 +420,11 @@ impl<'u> Updating<'u> {
         let (mut valid, warnings) = strategy.validate_update(prepared, stored, part, warn)?;
         request.context.warn(warnings);
         keep_times(valid.for_completion(), stored);
+        if valid.object().resource_version().is_empty() {
+            // Validating hooks see on which version an update without one is based (HK-22).
+            let version = stored.resource_version();
+            valid.for_completion().set_meta("resourceVersion", version);
+        }
         let validating = store.validate_admitted(request, options, &valid, Some(stored));
         validating.await?;
         let dry_run = options.dry_run;

@@ -221,6 +221,7 @@ impl Service {
             warnings: record.warnings.clone(),
             annotations: record.annotations(),
             is_for_collection: false,
+            is_eviction: false,
             deadline: Instant::now() + within,
         };
         let (generation, route) = self.routed(parts, info).await?;

@@ -36,8 +36,9 @@ impl Underlying {
         let key = self.keys.object(&request.key)?;
         self.forget_other_epochs().await;
         let mut state = match &request.suggestion {
-            Some(object) => self.suggested(object.clone()),
-            None => self.read(&key).await?,
+            // Another server is asked about each attempt, so none begins with what a cache has.
+            Some(object) if request.version != VersionUse::Awaits => self.suggested(object.clone()),
+            _ => self.read(&key).await?,
         };
         let mut turn;
         (turn, state) = self.first_turn(&key, &request, state).await;

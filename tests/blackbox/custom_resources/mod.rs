@@ -177,7 +177,7 @@ async fn conditioned(client: &Client, path: &str, kind: &str, status: &str) -> V
 }
 
 /// Creates a definition, and waits until its resource is served.
-async fn establish(client: &Client, definition: &Value) -> Value {
+pub async fn establish(client: &Client, definition: &Value) -> Value {
     let created = client.call(Call::post(DEFINITIONS, definition)).await;
     created.expect(201);
     conditioned(client, &path_of(definition), "Established", "True").await

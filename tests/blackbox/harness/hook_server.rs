@@ -36,6 +36,7 @@ pub struct HookServer {
     /// The port of both addresses.
     pub port: u16,
     plain: u16,
+    tls: TlsAcceptor,
     /// The authority in PEM, in base64, as a configuration has it.
     pub ca_bundle: String,
     /// The certificate of the server itself, in the same form.
@@ -72,7 +73,8 @@ impl HookServer {
     /// not.
     pub async fn start() -> HookServer {
         let (own, other) = (authority("hooks"), authority("other"));
-        let names = ["127.0.0.1", "localhost", "*.default.svc"].map(str::to_owned);
+        let names = ["127.0.0.1", "localhost", "*.default.svc", "*.hooks.svc"];
+        let names = names.map(str::to_owned);
         let key = KeyPair::generate().unwrap();
         let parameters = CertificateParams::new(names.to_vec()).unwrap();
         let leaf = parameters.signed_by(&key, &own.issuer).unwrap();
@@ -99,10 +101,19 @@ impl HookServer {
             memory,
             port,
             plain: plain_port,
+            tls,
             ca_bundle: bundle(&own.pem),
             own_bundle: bundle(&leaf.pem()),
             other_ca: bundle(&other.pem),
         }
+    }
+
+    /// Serves on another address of this machine, too. Returns its port there.
+    pub async fn also_at(&self, address: &str) -> u16 {
+        let listener = TcpListener::bind((address, 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(serve(listener, self.tls.clone(), Arc::clone(&self.memory)));
+        port
     }
 
     /// The base of URLs.
@@ -140,6 +151,19 @@ impl HookServer {
         let memory = self.memory.lock().unwrap();
         let calls = memory.calls.get(name).into_iter().flatten();
         calls.map(|call| call["review"].clone()).collect()
+    }
+
+    /// Takes all reviews that were sent, with the names of their webhooks, which sort them.
+    pub fn take(&self) -> Vec<(String, Value)> {
+        let mut memory = self.memory.lock().unwrap();
+        memory.order.clear();
+        let mut taken = Vec::new();
+        for (name, calls) in memory.calls.drain() {
+            let reviews = calls.into_iter().map(|mut call| call["review"].take());
+            taken.extend(reviews.map(|review| (name.clone(), review)));
+        }
+        taken.sort_by(|(one, _), (two, _)| one.cmp(two));
+        taken
     }
 
     /// Carries out a request of a scenario, and returns the answer's body.

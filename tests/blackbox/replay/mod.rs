@@ -109,7 +109,11 @@ async fn agrees(name: &str, below: Below) {
         .clone()
         .unwrap_or_else(|| daemon.as_ref().unwrap().0.target());
     let mut report = String::new();
-    let hooks = match scenario.steps.iter().any(|step| step.to.is_some()) {
+    let names_hooks = |body: &String| body.contains("{ca_bundle}");
+    let mut steps = scenario.steps.iter();
+    let has_hooks =
+        steps.any(|step| step.to.is_some() || step.body.as_ref().is_some_and(names_hooks));
+    let hooks = match has_hooks {
         true => Some(HookServer::start().await),
         false => None,
     };
@@ -227,6 +231,7 @@ scenarios! {
     crd_versions "crd-versions",
     crd_watch "crd-watch",
     conversion "conversion",
+    conversion_failures "conversion-failures",
     create "create",
     defaults_others "defaults-others",
     defaults_pod "defaults-pod",
@@ -285,6 +290,7 @@ scenarios! {
     policy_configurations "policy-configurations",
     policy_mutate "policy-mutate",
     policy_params "policy-params",
+    policy_subresources "policy-subresources",
     policy_validate "policy-validate",
     propagation "propagation",
     quota_devices "quota-devices",
@@ -314,6 +320,7 @@ scenarios! {
     webhook_deny "webhook-deny",
     webhook_match "webhook-match",
     webhook_mutate "webhook-mutate",
+    webhook_subresources "webhook-subresources",
     watch "watch",
     watch_options "watch-options",
     write_options "write-options",

@@ -12,7 +12,7 @@ use super::times::printed_duration;
 use super::value::{List, Map, Message, Outcome, PATCH, Value, error};
 use crate::structural::json_bytes;
 
-/// The most bytes of JSON that a value may become: those of a request.
+/// The most bytes of JSON that the values of one mutation may become: those of a request.
 const MAX_BYTES: usize = 3 << 20;
 
 /// The bytes for which a value counts beyond its text.
@@ -155,35 +155,47 @@ pub enum JsonUse {
     Patched,
 }
 
-/// Returns a value as JSON.
-///
-/// # Errors
-/// The reason why it has no JSON: a part has no JSON, or it is too large.
-pub fn json(value: &Value<'_>, what_for: JsonUse) -> Result<Json, String> {
-    let mut writer = Writer {
-        left: MAX_BYTES,
-        what_for,
-    };
-    writer.value(value)
-}
-
-struct Writer {
+/// Writes the values of one mutation as JSON. All of them together are bounded, because an
+/// expression can name a large value very often for little.
+#[derive(Debug)]
+pub struct JsonWriter {
     left: usize,
     what_for: JsonUse,
 }
 
-impl Writer {
+impl JsonWriter {
+    /// Creates a writer of values for this use.
+    pub fn new(what_for: JsonUse) -> JsonWriter {
+        JsonWriter {
+            left: MAX_BYTES,
+            what_for,
+        }
+    }
+
+    /// Returns a value as JSON.
+    ///
+    /// # Errors
+    /// The reason why it has no JSON: a part has no JSON, or all values are too large.
+    pub fn json(&mut self, value: &Value<'_>) -> Result<Json, String> {
+        self.take(0)?;
+        stacker::maybe_grow(RED_ZONE, MORE_STACK, || self.value_here(value))
+    }
+
+    /// Returns a text as JSON.
+    ///
+    /// # Errors
+    /// All values are too large.
+    pub fn text(&mut self, text: &str) -> Result<Json, String> {
+        self.take(text.len())?;
+        Ok(Json::String(text.to_owned()))
+    }
+
     fn take(&mut self, bytes: usize) -> Result<(), String> {
         let left = self.left.checked_sub(bytes.saturating_add(BYTES_OF_VALUE));
         self.left = left.ok_or_else(|| {
             format!("the value of the expression is too large: it may have {MAX_BYTES} bytes")
         })?;
         Ok(())
-    }
-
-    fn value(&mut self, value: &Value<'_>) -> Result<Json, String> {
-        self.take(0)?;
-        stacker::maybe_grow(RED_ZONE, MORE_STACK, || self.value_here(value))
     }
 
     fn value_here(&mut self, value: &Value<'_>) -> Result<Json, String> {
@@ -202,12 +214,12 @@ impl Writer {
             }
             Value::Timestamp(time) => Json::String(time.printed()),
             Value::Duration(of) => Json::String(printed_duration(*of)),
-            Value::Optional(Some(of)) => self.value(of)?,
+            Value::Optional(Some(of)) => self.json(of)?,
             Value::Message(message) => {
                 let mut members = Members::new();
                 for (name, value) in message.fields() {
                     self.take(name.len())?;
-                    members.insert(name.to_string(), self.value(value)?);
+                    members.insert(name.to_string(), self.json(value)?);
                 }
                 Json::Object(members)
             }
@@ -219,7 +231,7 @@ impl Writer {
                 let mut items = Vec::new();
                 for item in list.iter() {
                     let item = item.map_err(|why| why.to_string())?;
-                    items.push(self.value(&item)?);
+                    items.push(self.json(&item)?);
                 }
                 Json::Array(items)
             }
@@ -244,11 +256,6 @@ impl Writer {
         self.what_for == JsonUse::Applied || magnitude < MAX_SAFE
     }
 
-    fn text(&mut self, text: &str) -> Result<Json, String> {
-        self.take(text.len())?;
-        Ok(Json::String(text.to_owned()))
-    }
-
     fn members(&mut self, map: &Map<'_>) -> Result<Json, String> {
         let mut members = Members::new();
         for (key, value) in map.entries() {
@@ -260,7 +267,7 @@ impl Writer {
             };
             self.take(name.len())?;
             let value = value.map_err(|why| why.to_string())?;
-            members.insert((**name).to_owned(), self.value(&value)?);
+            members.insert((**name).to_owned(), self.json(&value)?);
         }
         Ok(Json::Object(members))
     }

@@ -1,6 +1,7 @@
 //! A document as a tree, decoded from any serde format, with limits and a record of duplicate
 //! members.
 
+mod byte_list;
 mod documents;
 mod managed_fields;
 mod schema_or;
@@ -17,6 +18,7 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::Spanned;
 use smallvec::SmallVec;
 
+pub(super) use self::byte_list::byte;
 pub(super) use self::documents::TypedSeed;
 pub use self::documents::{Document, Part, TypedDocument, YamlDocument};
 pub(super) use self::schema_or::read_schema_or;
@@ -26,7 +28,7 @@ use self::typed::{GoPath, keeps_on_null, type_error};
 use self::yaml_key::{Key, Others};
 use crate::deep::{self, levels};
 use crate::field_validation::{Place, StrictDecodingError, StrictDecodingErrors};
-use crate::schema::{Schema, Shape, Struct, Type, is_zero};
+use crate::schema::{Scalar, Schema, Shape, Struct, Type, is_zero};
 use crate::text::json_type;
 
 /// How a document spells numbers.
@@ -489,6 +491,7 @@ impl<'de> Visitor<'de> for Node<'_> {
                 },
                 Shape::Object => None,
                 Shape::List(item) => Some((schema, &**item, at)),
+                Shape::Scalar(Scalar::Bytes) => return self.byte_list(at, access),
                 _ => {
                     while access.next_element::<IgnoredAny>()?.is_some() {}
                     return Ok(self.refuse_compound("array"));

@@ -7,10 +7,14 @@
 //! it. Only the authorizer, parameters ([`params`]) and namespaces are read; everything else is
 //! pure.
 
+#[cfg(test)]
+mod any_policy_tests;
 mod compiled;
 mod definition;
 mod facts;
 mod invocations;
+#[cfg(test)]
+mod matching_tests;
 mod metrics;
 mod mutating;
 mod mutation;

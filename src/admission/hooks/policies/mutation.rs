@@ -12,7 +12,7 @@ use crate::admission::hooks::scope::{Facts, Fault, Scope};
 use crate::admission::hooks::shown::Form;
 use crate::api::cel::Value;
 use crate::api::cel::values::Message;
-use crate::api::cel::values::messages::{JsonUse, json};
+use crate::api::cel::values::messages::{JsonUse, JsonWriter};
 use crate::api::deep;
 use crate::api::field_validation::FieldValidation;
 use crate::api::object::Object;
@@ -92,8 +92,9 @@ fn applied(message: &Message<'_>) -> Result<Map<String, Json>, Failed> {
     let names = message.check_type_names();
     names.map_err(|why| invalid(format!("type mismatch: {why}")))?;
     let mut members = Map::new();
+    let mut writer = JsonWriter::new(JsonUse::Applied);
     for (name, value) in message.fields() {
-        let value = json(value, JsonUse::Applied);
+        let value = writer.json(value);
         let value = value.map_err(|why| {
             invalid(format!(
                 "invalid return type: fail to convert field {name:?}: {why}"
@@ -145,6 +146,7 @@ fn operations(value: &Value<'_>) -> Result<Vec<Json>, Failed> {
         ));
     };
     let mut operations = Vec::new();
+    let mut writer = JsonWriter::new(JsonUse::Patched);
     for item in list.iter() {
         let item = item.map_err(|why| invalid(why.to_string()))?;
         let Value::Message(message) = &item else {
@@ -154,19 +156,19 @@ fn operations(value: &Value<'_>) -> Result<Vec<Json>, Failed> {
                  got {of}"
             )));
         };
-        operations.push(operation(message)?);
+        operations.push(operation(message, &mut writer)?);
     }
     Ok(operations)
 }
 
-fn operation(message: &Message<'_>) -> Result<Json, Failed> {
+fn operation(message: &Message<'_>, writer: &mut JsonWriter) -> Result<Json, Failed> {
     let mut operation = Map::new();
-    for name in ["op", "path"] {
-        operation.insert(name.to_owned(), message.text(name).into());
-    }
-    let from = message.text("from");
-    if !from.is_empty() {
-        operation.insert("from".to_owned(), from.into());
+    for name in ["op", "path", "from"] {
+        let text = message.text(name);
+        if name != "from" || !text.is_empty() {
+            let text = writer.text(text).map_err(invalid)?;
+            operation.insert(name.to_owned(), text);
+        }
     }
     let value = match message.field("value") {
         None => Json::Null,
@@ -175,7 +177,7 @@ fn operation(message: &Message<'_>) -> Result<Json, Failed> {
                 let names = inner.check_type_names();
                 names.map_err(|why| invalid(format!("type mismatch: {why}")))?;
             }
-            json(value, JsonUse::Patched).map_err(|why| {
+            writer.json(value).map_err(|why| {
                 invalid(format!(
                     "JSONPath valueExpression evaluated to a type that could not marshal to JSON: \
                      {why}"

@@ -1,0 +1,409 @@
+//! Any policies of expressions that validation accepts: none panics, builds more than a mutation
+//! may, or has more results than it has expressions (HK-53 to HK-59, HK-66 to HK-72, HK-90).
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Map, Value as Json, json};
+use tokio::time::Instant;
+
+use super::Policy;
+use super::mutation::{Failed, mutate};
+use super::validation::validate;
+use crate::admission::hooks::answers::Asker;
+use crate::admission::hooks::scope::Facts;
+use crate::admission::hooks::shown::{AskedIn, Form};
+use crate::admission::{Attributes, Operation, Rounds};
+use crate::api::cel::values::authorizer::{Decision, Request};
+use crate::api::error_list::ErrorList;
+use crate::api::object::Object;
+use crate::api::options::WriteOptions;
+use crate::api::resource::ResourceDefinition;
+use crate::api::user_info::UserInfo;
+use crate::api::warnings::Warnings;
+use crate::kinds::definitions::admissionregistration::{
+    mutatingadmissionpolicies, validatingadmissionpolicies,
+};
+use crate::kinds::definitions::core::configmaps;
+
+/// The most bytes that a mutated object has beyond the original one, which is small.
+const MAX_BYTES: usize = 4 << 20;
+
+const LEAVES: &[&str] = &[
+    "object",
+    "oldObject",
+    "object.data",
+    "object.data.k",
+    "object.data.long",
+    "object.metadata",
+    "object.metadata.name",
+    "object.metadata.labels",
+    "object.none",
+    "request",
+    "request.name",
+    "request.userInfo.groups",
+    "request.options",
+    "namespaceObject.metadata.labels",
+    "params",
+    "params.list",
+    "variables",
+    "variables.v0",
+    "variables.v1",
+    "authorizer",
+    "true",
+    "null",
+    "0",
+    "-1",
+    "9223372036854775807",
+    "3000u",
+    "1.5",
+    "''",
+    "'k'",
+    "b'x'",
+    "[]",
+    "{}",
+    "[1, 'a', null]",
+    "{'a': 1, 'b': [2]}",
+    "lists.range(300)",
+    "duration('1h')",
+    "timestamp('2026-01-02T03:04:05Z')",
+    "quantity('1Gi')",
+    "Object{}",
+    "x",
+];
+
+/// Forms of expressions. `A`, `B` and `C` are replaced.
+const FORMS: &[&str] = &[
+    "(A) + (B)",
+    "(A) == (B)",
+    "(A) < (B)",
+    "(A) * (B)",
+    "(A) % (B)",
+    "(A) && (B)",
+    "(A) || (B)",
+    "!(A)",
+    "-(A)",
+    "(A) in (B)",
+    "(A) ? (B) : (C)",
+    "(A)[B]",
+    "(A).k",
+    "(A).?k.orValue(B)",
+    "(A)[?B]",
+    "has((A).k)",
+    "size(A)",
+    "string(A)",
+    "int(A)",
+    "dyn(A)",
+    "type(A) == type(B)",
+    "(A).all(x, B)",
+    "(A).exists(x, B)",
+    "(A).exists_one(x, B)",
+    "(A).map(x, B)",
+    "(A).map(x, B, C)",
+    "(A).filter(x, B)",
+    "(A).map(x, (A).map(y, B))",
+    "lists.range(A)",
+    "(A).join(B)",
+    "(A).split(B)",
+    "(A).replace(B, C)",
+    "(A).substring(B)",
+    "(A).matches(B)",
+    "(A).matches('(a+)+$')",
+    "(A).find('[a-z]+')",
+    "(A).contains(B)",
+    "(A).upperAscii()",
+    "(A).format([B, C])",
+    "(A).sort()",
+    "(A).isSorted()",
+    "(A).sum()",
+    "(A).indexOf(B)",
+    "(A) + (A) + (A) + (A)",
+    "cel.bind(x, A, B)",
+    "optional.of(A).value()",
+    "authorizer.path(A).check(B).allowed()",
+    "authorizer.group('').resource(A).check(B).reason()",
+    "authorizer.requestResource.check(A).allowed()",
+    "[A, B, C]",
+    "{'k': A, 'l': B}",
+    "{A: B}",
+    "Object{data: A}",
+    "Object{metadata: Object.metadata{labels: A, name: B}}",
+    "Object{spec: Object.spec{x: A}}",
+    "Object.metadata{name: A}",
+    "JSONPatch{op: 'add', path: '/data/x', value: A}",
+    "[JSONPatch{op: A, path: B, value: C}]",
+    "(A).map(x, JSONPatch{op: 'add', path: '/data/' + string(x), value: B})",
+    "jsonpatch.escapeKey(A)",
+];
+
+fn expression() -> impl Strategy<Value = String> {
+    let leaf = select(LEAVES).prop_map(str::to_owned);
+    leaf.prop_recursive(4, 24, 3, |inner| {
+        (select(FORMS), inner.clone(), inner.clone(), inner).prop_map(|(form, a, b, c)| {
+            let mut text = String::new();
+            // The letters stand alone in forms, or in brackets.
+            for (place, character) in form.char_indices() {
+                let neighbours = |at: Option<usize>| {
+                    at.and_then(|at| form.as_bytes().get(at))
+                        .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'\'')
+                };
+                let is_alone = !neighbours(place.checked_sub(1)) && !neighbours(Some(place + 1));
+                match character {
+                    'A' if is_alone => text.push_str(&a),
+                    'B' if is_alone => text.push_str(&b),
+                    'C' if is_alone => text.push_str(&c),
+                    other => text.push(other),
+                }
+            }
+            text
+        })
+    })
+}
+
+/// An expression of this kind that is likely to be accepted.
+fn typed(form: &'static str) -> impl Strategy<Value = String> {
+    expression().prop_map(move |inner| form.replace("INNER", &inner))
+}
+
+fn condition() -> impl Strategy<Value = String> {
+    prop_oneof![
+        1 => expression(),
+        2 => typed("(INNER) == 1"),
+        1 => typed("[INNER, 1].size() > 0"),
+        1 => typed("string(INNER) != 'x'"),
+    ]
+}
+
+fn rules() -> Json {
+    json!({"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+        "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"], "scope": "*"}],
+        "matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}})
+}
+
+fn validating() -> impl Strategy<Value = Json> {
+    let conditions = prop::collection::vec(condition(), 0..2);
+    let variables = prop::collection::vec(expression(), 0..3);
+    let message = prop::option::of(typed("string(INNER)"));
+    let validations = prop::collection::vec((condition(), message), 1..3);
+    let annotations = prop::collection::vec(typed("string(INNER)"), 0..2);
+    let parts = (
+        conditions,
+        variables,
+        validations,
+        annotations,
+        any::<bool>(),
+    );
+    parts.prop_map(
+        |(conditions, variables, validations, annotations, ignores)| {
+            let each = |texts: Vec<String>, form: &dyn Fn(usize, String) -> Json| {
+                let texts = texts.into_iter().enumerate();
+                texts
+                    .map(|(at, text)| form(at, text))
+                    .collect::<Vec<Json>>()
+            };
+            let validations = validations.into_iter().map(|(text, message)| {
+                let mut validation = json!({"expression": text});
+                if let Some(message) = message {
+                    validation["messageExpression"] = message.into();
+                }
+                validation
+            });
+            json!({
+                "failurePolicy": if ignores { "Ignore" } else { "Fail" },
+                "matchConstraints": rules(),
+                "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+                "matchConditions": each(conditions, &|at, text| {
+                    json!({"name": format!("c{at}"), "expression": text})
+                }),
+                "variables": each(variables, &|at, text| {
+                    json!({"name": format!("v{at}"), "expression": text})
+                }),
+                "validations": validations.collect::<Vec<Json>>(),
+                "auditAnnotations": each(annotations, &|at, text| {
+                    json!({"key": format!("k{at}"), "valueExpression": text})
+                }),
+            })
+        },
+    )
+}
+
+fn mutating() -> impl Strategy<Value = Json> {
+    let variables = prop::collection::vec(expression(), 0..3);
+    let applied = prop_oneof![
+        typed("Object{data: INNER}"),
+        typed("Object{metadata: Object.metadata{labels: INNER}}"),
+        typed("Object{data: Object.data{k: INNER, l: INNER}}"),
+    ];
+    let patched = prop_oneof![
+        typed("[JSONPatch{op: 'add', path: '/data/x', value: INNER}]"),
+        typed("[JSONPatch{op: 'test', path: '/data', value: INNER}]"),
+        typed("lists.range(400).map(n, JSONPatch{op: 'add', path: '/data/x', value: INNER})"),
+    ];
+    let mutation = prop_oneof![
+        applied.prop_map(|text| json!({"patchType": "ApplyConfiguration",
+            "applyConfiguration": {"expression": text}})),
+        patched.prop_map(|text| json!({"patchType": "JSONPatch",
+            "jsonPatch": {"expression": text}})),
+    ];
+    let parts = (variables, prop::collection::vec(mutation, 1..3));
+    parts.prop_map(|(variables, mutations)| {
+        let variables = variables.into_iter().enumerate();
+        let variables =
+            variables.map(|(at, text)| json!({"name": format!("v{at}"), "expression": text}));
+        json!({
+            "failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": rules(),
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "variables": variables.collect::<Vec<Json>>(), "mutations": mutations,
+        })
+    })
+}
+
+/// Reads a policy that the validation of its kind accepts.
+fn accepted(kind: &ResourceDefinition, spec: &Json) -> Option<Policy> {
+    let policy = json!({"metadata": {"name": "p"}, "spec": spec});
+    let object = Object::of(policy.as_object().cloned()?);
+    let errors = ErrorList::of(|errors| kind.behaviour.validate(&object, errors));
+    errors
+        .is_empty()
+        .then(|| Policy::read(policy.to_string().as_bytes()).unwrap())
+}
+
+/// Allows every second question.
+struct EverySecond;
+
+impl Asker for EverySecond {
+    fn ask<'a>(&'a self, question: &'a Request) -> BoxFuture<'a, Decision> {
+        ready(Decision {
+            is_allowed: question.verb.len().is_multiple_of(2),
+            reason: String::new(),
+            error: None,
+        })
+        .boxed()
+    }
+}
+
+/// The facts of the evaluations.
+struct World {
+    object: Map<String, Json>,
+    request: Json,
+    namespace: Json,
+    params: Json,
+}
+
+fn world() -> World {
+    let object = json!({"kind": "ConfigMap", "apiVersion": "v1",
+        "metadata": {"name": "a", "labels": {"k": "v"}},
+        "data": {"k": "v", "long": "ab".repeat(20_000)}});
+    World {
+        object: object.as_object().cloned().unwrap(),
+        request: json!({"name": "a", "operation": "CREATE", "options": null,
+            "userInfo": {"username": "ada", "groups": ["crew"]}}),
+        namespace: json!({"metadata": {"name": "n", "labels": {"k": "v"}}}),
+        params: json!({"kind": "ConfigMap", "list": [1, 2, 3]}),
+    }
+}
+
+impl World {
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            object: Some(&self.object),
+            old_object: None,
+            request: &self.request,
+            namespace: &self.namespace,
+            params: &self.params,
+            permissions: Some((Arc::default(), Request::default())),
+        }
+    }
+
+    /// Carries out all mutations of a policy, one after the other.
+    fn mutated(&self, policy: &Policy) -> Object {
+        let (definition, write) = (configmaps(), WriteOptions::default());
+        let (user, warnings) = (UserInfo::default(), Warnings::default());
+        let attributes = Attributes {
+            operation: Operation::Create(&write),
+            definition: &definition,
+            kind: &definition,
+            stored: &definition,
+            subresource: None,
+            namespace: Some("n"),
+            name: "a",
+            old_object: None,
+            user: &user,
+            warnings: &warnings,
+            annotations: None,
+            versions: &[],
+            deadline: Instant::now(),
+            rounds: Rounds::default(),
+        };
+        let form = Form::new(&attributes, &AskedIn::Request);
+        let mut current = Object::of(self.object.clone());
+        let compiled = policy.compiled();
+        for mutation in &compiled.mutations {
+            let facts = Facts {
+                object: Some(&current.0),
+                ..self.facts()
+            };
+            let mutating = mutate(mutation, compiled, facts, &current, &form, &EverySecond);
+            match mutating.now_or_never().unwrap() {
+                Ok(None) | Err(Failed::Policy(..) | Failed::Request(_)) => {}
+                Ok(Some(changed)) => current = changed,
+            }
+        }
+        current
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_accepted_validating_policy_ends_hk_90(spec in validating()) {
+        let kind = validatingadmissionpolicies();
+        let Some(policy) = accepted(&kind, &spec) else { return Ok(()) };
+        let (world, compiled) = (world(), policy.compiled());
+        let validating = validate(&policy.spec, compiled, world.facts(), &EverySecond);
+        let validated = validating.now_or_never().unwrap();
+        prop_assert!(validated.decisions.len() <= policy.spec.validations.len().max(1));
+        prop_assert!(validated.annotations.len() <= policy.spec.audit_annotations.len().max(1));
+        for decision in &validated.decisions {
+            // Errors of expressions name the expression.
+            prop_assert!(decision.message.len() <= (64 << 10), "{}", decision.message.len());
+        }
+    }
+
+    #[test]
+    fn any_accepted_mutating_policy_ends_and_is_bounded_hk_90(spec in mutating()) {
+        let kind = mutatingadmissionpolicies();
+        let Some(policy) = accepted(&kind, &spec) else { return Ok(()) };
+        let changed = world().mutated(&policy);
+        let bytes = Json::Object(changed.0).to_string().len();
+        prop_assert!(bytes <= MAX_BYTES, "{bytes}");
+    }
+}
+
+/// A mutation that names a large value very often is refused, before it takes memory for all.
+#[test]
+fn the_values_of_a_mutation_are_bounded_together_hk_68_hk_90() {
+    let big = "lists.range(5).map(x, object.data.long).join()";
+    for mutation in [
+        json!({"patchType": "JSONPatch", "jsonPatch": {"expression":
+            "lists.range(9000).map(x, JSONPatch{op: 'add', path: '/data/x', value: variables.big})"}}),
+        json!({"patchType": "JSONPatch", "jsonPatch": {"expression":
+            "lists.range(9000).map(x, JSONPatch{op: 'remove', path: '/data/' + variables.big})"}}),
+        json!({"patchType": "ApplyConfiguration", "applyConfiguration": {"expression":
+            "Object{data: Object.data{".to_owned()
+                + &(0..60).map(|number| format!("k{number}: variables.big")).collect::<Vec<_>>().join(", ")
+                + "}}"}}),
+    ] {
+        let spec = json!({"failurePolicy": "Fail", "reinvocationPolicy": "Never",
+            "matchConstraints": rules(), "variables": [{"name": "big", "expression": big}],
+            "mutations": [mutation]});
+        let policy = accepted(&mutatingadmissionpolicies(), &spec).expect("a valid policy");
+        let world = world();
+        let before = Object::of(world.object.clone());
+        assert!(world.mutated(&policy) == before, "{spec}");
+    }
+}
