@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 
 use super::{
-    DEFINITIONS, LAMPS, definition, establish, gone, lamp, over_each, over_each_killed, path_of,
-    schema, until, version,
+    DEFINITIONS, LAMPS, definition, establish, gone, lamp, over_each, over_each_killed,
+    over_each_started, path_of, schema, until, version,
 };
+use crate::encryption::keys::Keys;
 use crate::harness::hook_server::HookServer;
 use crate::harness::webhook::Webhook;
 use crate::harness::{Call, Client, Daemon};
@@ -435,106 +436,114 @@ fn store_in(definition: &mut Value, stored: &str) {
 /// the version of today.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_of_a_former_stored_version_are_converted_crd_206_hk_77() {
-    over_each_killed(async |daemon: &mut Daemon| {
-        let client = daemon.client();
-        let fails = Arc::new(AtomicBool::new(false));
-        let webhook = renaming(&fails).await;
-        let mut lamps = converted(&webhook, "v1");
-        establish(&client, &lamps).await;
-        for name in ["a", "b", "c"] {
-            let red = lamp(name, json!({ "colour": name }));
-            done(&client, Call::post(LAMPS, &red), 201).await;
+    over_each_killed(stored_in_another_version).await;
+}
+
+/// The same for encrypted objects (CRD-206, KV-28).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn encrypted_objects_of_a_former_stored_version_are_converted_crd_206() {
+    let keys = Keys::new(&[("'*.*'", &["aesgcm:one=1"])]);
+    over_each_started(&[&keys.flag()], stored_in_another_version).await;
+}
+
+async fn stored_in_another_version(daemon: &mut Daemon) {
+    let client = daemon.client();
+    let fails = Arc::new(AtomicBool::new(false));
+    let webhook = renaming(&fails).await;
+    let mut lamps = converted(&webhook, "v1");
+    establish(&client, &lamps).await;
+    for name in ["a", "b", "c"] {
+        let red = lamp(name, json!({ "colour": name }));
+        done(&client, Call::post(LAMPS, &red), 201).await;
+    }
+    let before = done(&client, Call::get(LAMPS), 200).await;
+    store_in(&mut lamps, "v2");
+    let versions = json!({ "spec": { "versions": lamps["spec"]["versions"] } });
+    let path = path_of(&lamps);
+    done(&client, Call::merge_patch(&path, &versions), 200).await;
+    let is_stored = |answer: &crate::harness::Answer| {
+        let versions = &answer.json()["status"]["storedVersions"];
+        versions == &json!(["v1", "v2"])
+    };
+    until(&client, || Call::get(&path), is_stored).await;
+    // A new object is stored in v2 as soon as the new state is served.
+    let green = shown_lamp("d", json!({ "shade": "d" }));
+    done(&client, Call::post(SHOWN, &green), 201).await;
+    for (path, field, version) in [(LAMPS, "colour", "v1"), (SHOWN, "shade", "v2")] {
+        let list = done(&client, Call::get(path), 200).await;
+        let items = list["items"].as_array().unwrap();
+        let shown = |item: &Value| item["spec"][field].as_str().unwrap().to_owned();
+        let values: Vec<String> = items.iter().map(shown).collect();
+        assert_eq!(values, ["a", "b", "c", "d"]);
+        for name in ["a", "b", "c", "d"] {
+            let one = done(&client, Call::get(&format!("{path}/{name}")), 200).await;
+            assert_eq!(one["spec"], json!({ field: name, "watts": 5 }));
+            assert_eq!(one["apiVersion"], format!("example.com/{version}"));
         }
-        let before = done(&client, Call::get(LAMPS), 200).await;
-        store_in(&mut lamps, "v2");
-        let versions = json!({ "spec": { "versions": lamps["spec"]["versions"] } });
-        let path = path_of(&lamps);
-        done(&client, Call::merge_patch(&path, &versions), 200).await;
-        let is_stored = |answer: &crate::harness::Answer| {
-            let versions = &answer.json()["status"]["storedVersions"];
-            versions == &json!(["v1", "v2"])
-        };
-        until(&client, || Call::get(&path), is_stored).await;
-        // A new object is stored in v2 as soon as the new state is served.
-        let green = shown_lamp("d", json!({ "shade": "d" }));
-        done(&client, Call::post(SHOWN, &green), 201).await;
-        for (path, field, version) in [(LAMPS, "colour", "v1"), (SHOWN, "shade", "v2")] {
-            let list = done(&client, Call::get(path), 200).await;
-            let items = list["items"].as_array().unwrap();
-            let shown = |item: &Value| item["spec"][field].as_str().unwrap().to_owned();
-            let values: Vec<String> = items.iter().map(shown).collect();
-            assert_eq!(values, ["a", "b", "c", "d"]);
-            for name in ["a", "b", "c", "d"] {
-                let one = done(&client, Call::get(&format!("{path}/{name}")), 200).await;
-                assert_eq!(one["spec"], json!({ field: name, "watts": 5 }));
-                assert_eq!(one["apiVersion"], format!("example.com/{version}"));
-            }
-        }
-        let revision = |list: &Value| {
-            list["metadata"]["resourceVersion"]
-                .as_str()
-                .unwrap()
-                .to_owned()
-        };
-        // Objects keep their versions until they are written.
-        let now = done(&client, Call::get(SHOWN), 200).await;
-        for place in 0..3 {
-            let (old, new) = (&before["items"][place], &now["items"][place]);
-            assert_eq!(
-                old["metadata"]["resourceVersion"],
-                new["metadata"]["resourceVersion"]
-            );
-            assert_eq!(old["metadata"]["uid"], new["metadata"]["uid"]);
-        }
-        let mut watch = client
-            .watch(&format!(
-                "{SHOWN}?watch=true&resourceVersion={}",
-                revision(&now)
-            ))
-            .await;
-        let same = now["items"][0].clone();
-        let put = done(&client, Call::put(&format!("{SHOWN}/a"), &same), 200).await;
-        assert_ne!(
-            put["metadata"]["resourceVersion"],
-            same["metadata"]["resourceVersion"]
-        );
-        let event = watch.event().await;
-        assert_eq!(event["object"]["metadata"]["name"], "a");
-        // Now it is stored in v2, so the same write changes nothing.
-        let again = done(&client, Call::put(&format!("{SHOWN}/a"), &put), 200).await;
+    }
+    let revision = |list: &Value| {
+        list["metadata"]["resourceVersion"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    // Objects keep their versions until they are written.
+    let now = done(&client, Call::get(SHOWN), 200).await;
+    for place in 0..3 {
+        let (old, new) = (&before["items"][place], &now["items"][place]);
         assert_eq!(
-            again["metadata"]["resourceVersion"],
-            put["metadata"]["resourceVersion"]
+            old["metadata"]["resourceVersion"],
+            new["metadata"]["resourceVersion"]
         );
-        let patch = json!({ "spec": { "shade": "new" } });
-        let patched = Call::merge_patch(&format!("{SHOWN}/b"), &patch);
-        done(&client, patched, 200).await;
-        let event = watch.event().await;
-        assert_eq!(event["object"]["spec"]["shade"], "new");
-        done(&client, Call::delete(&format!("{SHOWN}/b")), 200).await;
-        let event = watch.event().await;
-        assert_eq!(
-            (&event["type"], &event["object"]["spec"]["shade"]),
-            (&json!("DELETED"), &json!("new"))
-        );
-        // The values before these writes are in the history, and the last one is not written yet.
-        daemon.kill().await;
-        daemon.restart().await;
-        let client = daemon.client();
-        fails.store(true, Ordering::Relaxed);
-        let refused = done(&client, Call::get(&format!("{SHOWN}/c")), 500).await;
-        let text = "conversion webhook for example.com/v1, Kind=Lamp failed: broken";
-        assert_eq!(refused["message"], text);
-        done(&client, Call::get(&format!("{SHOWN}/a")), 200).await;
-        assert_eq!(client.call(Call::get("/readyz")).await.status, 200);
-        fails.store(false, Ordering::Relaxed);
-        let is_back = |answer: &crate::harness::Answer| answer.status == 200;
-        until(&client, || Call::get(SHOWN), is_back).await;
-        let list = done(&client, Call::get(SHOWN), 200).await;
-        assert_eq!(list["items"].as_array().unwrap().len(), 3);
-        done(&client, Call::delete(LAMPS), 200).await;
-        done(&client, Call::delete(&path), 200).await;
-        gone(&client, &path).await;
-    })
-    .await;
+        assert_eq!(old["metadata"]["uid"], new["metadata"]["uid"]);
+    }
+    let mut watch = client
+        .watch(&format!(
+            "{SHOWN}?watch=true&resourceVersion={}",
+            revision(&now)
+        ))
+        .await;
+    let same = now["items"][0].clone();
+    let put = done(&client, Call::put(&format!("{SHOWN}/a"), &same), 200).await;
+    assert_ne!(
+        put["metadata"]["resourceVersion"],
+        same["metadata"]["resourceVersion"]
+    );
+    let event = watch.event().await;
+    assert_eq!(event["object"]["metadata"]["name"], "a");
+    // Now it is stored in v2, so the same write changes nothing.
+    let again = done(&client, Call::put(&format!("{SHOWN}/a"), &put), 200).await;
+    assert_eq!(
+        again["metadata"]["resourceVersion"],
+        put["metadata"]["resourceVersion"]
+    );
+    let patch = json!({ "spec": { "shade": "new" } });
+    let patched = Call::merge_patch(&format!("{SHOWN}/b"), &patch);
+    done(&client, patched, 200).await;
+    let event = watch.event().await;
+    assert_eq!(event["object"]["spec"]["shade"], "new");
+    done(&client, Call::delete(&format!("{SHOWN}/b")), 200).await;
+    let event = watch.event().await;
+    assert_eq!(
+        (&event["type"], &event["object"]["spec"]["shade"]),
+        (&json!("DELETED"), &json!("new"))
+    );
+    // The values before these writes are in the history, and the last one is not written yet.
+    daemon.kill().await;
+    daemon.restart().await;
+    let client = daemon.client();
+    fails.store(true, Ordering::Relaxed);
+    let refused = done(&client, Call::get(&format!("{SHOWN}/c")), 500).await;
+    let text = "conversion webhook for example.com/v1, Kind=Lamp failed: broken";
+    assert_eq!(refused["message"], text);
+    done(&client, Call::get(&format!("{SHOWN}/a")), 200).await;
+    assert_eq!(client.call(Call::get("/readyz")).await.status, 200);
+    fails.store(false, Ordering::Relaxed);
+    let is_back = |answer: &crate::harness::Answer| answer.status == 200;
+    until(&client, || Call::get(SHOWN), is_back).await;
+    let list = done(&client, Call::get(SHOWN), 200).await;
+    assert_eq!(list["items"].as_array().unwrap().len(), 3);
+    done(&client, Call::delete(LAMPS), 200).await;
+    done(&client, Call::delete(&path), 200).await;
+    gone(&client, &path).await;
 }

@@ -7,7 +7,7 @@
 //! requests of recorded scenarios: `PUT /answers/NAME`, `GET /calls/NAME`, `GET /order/PREFIX`,
 //! `DELETE /calls/NAME*`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ struct Memory {
     turns: HashMap<String, usize>,
     calls: HashMap<String, Vec<Value>>,
     order: Vec<String>,
+    /// The webhooks whose answers `{"held": true}` wait.
+    holds: HashSet<String>,
 }
 
 struct Authority {
@@ -144,6 +146,16 @@ impl HookServer {
         let mut memory = self.memory.lock().unwrap();
         memory.turns.remove(name);
         memory.answers.insert(name.to_owned(), answers);
+    }
+
+    /// Holds the answers `{"held": true}` of a webhook until [`HookServer::release`].
+    pub fn hold(&self, name: &str) {
+        self.memory.lock().unwrap().holds.insert(name.to_owned());
+    }
+
+    /// Lets a webhook give the answers that it holds.
+    pub fn release(&self, name: &str) {
+        self.memory.lock().unwrap().holds.remove(name);
     }
 
     /// The reviews that a webhook was sent.
@@ -286,6 +298,9 @@ async fn answered(
                 .unwrap());
         }
     };
+    while script["held"] == true && memory.lock().unwrap().holds.contains(parts[1]) {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
     if let Some(seconds) = script["delay"].as_f64() {
         tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
     }

@@ -14,6 +14,7 @@ use super::Policy;
 use super::mutation::{Failed, mutate};
 use super::validation::validate;
 use crate::admission::hooks::answers::Asker;
+use crate::admission::hooks::measured_conditions::{ConditionLabels, HookKind};
 use crate::admission::hooks::scope::Facts;
 use crate::admission::hooks::shown::{AskedIn, Form};
 use crate::admission::{Attributes, Operation, Rounds};
@@ -28,6 +29,18 @@ use crate::kinds::definitions::admissionregistration::{
     mutatingadmissionpolicies, validatingadmissionpolicies,
 };
 use crate::kinds::definitions::core::configmaps;
+
+const LABELS: ConditionLabels<'static> = ConditionLabels {
+    name: "p",
+    kind: HookKind::Policy,
+    operation: "CREATE",
+};
+
+/// Runs an evaluation, which lets others have turns, to its end.
+fn run<T>(evaluating: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.unwrap().block_on(evaluating)
+}
 
 /// The most bytes that a mutated object has beyond the original one, which is small.
 const MAX_BYTES: usize = 4 << 20;
@@ -335,6 +348,7 @@ impl World {
             warnings: &warnings,
             annotations: None,
             versions: &[],
+            converter: None,
             deadline: Instant::now(),
             rounds: Rounds::default(),
         };
@@ -347,7 +361,7 @@ impl World {
                 ..self.facts()
             };
             let mutating = mutate(mutation, compiled, facts, &current, &form, &EverySecond);
-            match mutating.now_or_never().unwrap() {
+            match run(mutating) {
                 Ok(None) | Err(Failed::Policy(..) | Failed::Request(_)) => {}
                 Ok(Some(changed)) => current = changed,
             }
@@ -364,8 +378,9 @@ proptest! {
         let kind = validatingadmissionpolicies();
         let Some(policy) = accepted(&kind, &spec) else { return Ok(()) };
         let (world, compiled) = (world(), policy.compiled());
-        let validating = validate(&policy.spec, compiled, world.facts(), &EverySecond);
-        let validated = validating.now_or_never().unwrap();
+        let facts = world.facts();
+        let validating = validate(&policy.spec, compiled, facts, &EverySecond, &LABELS);
+        let validated = run(validating);
         prop_assert!(validated.decisions.len() <= policy.spec.validations.len().max(1));
         prop_assert!(validated.annotations.len() <= policy.spec.audit_annotations.len().max(1));
         for decision in &validated.decisions {

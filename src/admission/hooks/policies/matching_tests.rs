@@ -379,7 +379,16 @@ struct Namespaces(Option<Labels>);
 impl ResourceClient for Namespaces {
     fn get<'c>(&'c self, _: Option<&'c str>, name: &'c str) -> Answering<'c, Option<Object>> {
         let found = self.0.as_ref().filter(|_| name == "d");
-        std::future::ready(Ok(found.map(object))).boxed()
+        let found = found.map(|namespace| {
+            let mut namespace = object(namespace);
+            namespace.set_meta("resourceVersion", "7");
+            namespace
+        });
+        std::future::ready(Ok(found)).boxed()
+    }
+
+    fn known_version(&self, _: Option<&str>, name: &str) -> Option<u64> {
+        self.0.as_ref().filter(|_| name == "d").map(|_| 7)
     }
 
     fn list<'c>(&'c self, _: Option<&'c str>) -> Answering<'c, Vec<Object>> {
@@ -480,6 +489,7 @@ fn warned(
         warnings: &warnings,
         annotations: None,
         versions: &definitions[1..],
+        converter: None,
         deadline: Instant::now(),
         rounds: Rounds::default(),
     };
