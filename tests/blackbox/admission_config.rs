@@ -819,7 +819,16 @@ async fn rules_of_custom_resources_are_measured_hk_96() {
     let lamps = "/apis/example.com/v1/namespaces/default/lamps";
     let lamp = json!({"apiVersion": "example.com/v1", "kind": "Lamp",
         "metadata": {"name": "a"}, "spec": {"size": 9}});
-    client.call(Call::post(lamps, &lamp)).await.expect(422);
+    let mut answer = client.call(Call::post(lamps, &lamp)).await;
+    // The definition is served a moment after its creation.
+    for _ in 0..1000 {
+        if answer.status != 404 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        answer = client.call(Call::post(lamps, &lamp)).await;
+    }
+    answer.expect(422);
     for what in ["compilation", "evaluation"] {
         let name = format!("apiserver_cel_{what}_duration_seconds_count");
         assert_eq!(daemon.count(&name).await, 1, "{name}");

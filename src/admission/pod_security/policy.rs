@@ -212,8 +212,8 @@ fn label<'l>(labels: Option<&'l Map<String, Value>>, name: &str) -> Option<&'l s
     labels?.get(&format!("{PREFIX}{name}"))?.as_str()
 }
 
-/// Sets the level and the version that labels give to a mode. An invalid version counts as the newest. Returns whether
-/// the level is valid, if there is one.
+/// Sets the level and the version that labels give to a mode. An invalid version counts as the
+/// newest. Returns whether the level is valid, if there is one.
 fn set(
     labels: Option<&Map<String, Value>>,
     mode: &str,

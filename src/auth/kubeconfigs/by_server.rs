@@ -292,7 +292,7 @@ mod tests {
         let of_context = users(text).unwrap();
         assert_eq!(token(&of_context, "h:1"), "t");
         assert_eq!(token(&of_context, "h:2"), "me:p");
-        let other = users(&text.replace("current-context: x", "current-context: y")).unwrap();
+        let other = users(&text.replace("current-context: x", "current-context: z")).unwrap();
         assert_eq!(token(&other, "h:2"), "nothing");
         assert_eq!(token(&users("").unwrap(), "h:2"), "nothing");
     }
@@ -339,7 +339,11 @@ mod tests {
             ),
             (
                 "{as: a, as-groups: x}",
-                "user \"h\": as-groups is not a list",
+                "json: cannot unmarshal string into Go struct field AuthInfo.users.user.as-groups",
+            ),
+            (
+                "{as: a, as-user-extra: {x: a}}",
+                "user \"h\": as-user-extra is not a list",
             ),
             (
                 "{as: a, as-user-extra: [x]}",
