@@ -491,7 +491,7 @@ pub fn decode_value(
         BodyFormat::Json => read_json::<tree::Document<MAX_TREE_BYTES>>(body)?,
         BodyFormat::Yaml => read_yaml(body)?,
     };
-    Ok((document.value, document.duplicates))
+    Ok(document.parts())
 }
 
 /// As [`decode_value`], for answers of webhooks, which may have more bytes than bodies.
@@ -502,12 +502,11 @@ pub fn decode_answer(
     body: &[u8],
     format: BodyFormat,
 ) -> Result<(Value, Vec<StrictDecodingError>), String> {
-    // Aliases of YAML may expand.
-    if format == BodyFormat::Yaml {
-        return decode_value(body, format);
+    match format {
+        BodyFormat::Json => Ok(read_json::<tree::Document<MAX_ANSWER_TREE_BYTES>>(body)?.parts()),
+        // Aliases of YAML may expand.
+        BodyFormat::Yaml => decode_value(body, format),
     }
-    let document = read_json::<tree::Document<MAX_ANSWER_TREE_BYTES>>(body)?;
-    Ok((document.value, document.duplicates))
 }
 
 /// As [`decode_part`], for patches of webhooks, which may have more bytes than bodies.
@@ -515,8 +514,9 @@ pub fn decode_answer(
 /// # Errors
 /// The fault in the text.
 pub fn decode_part_of_answer(body: &[u8]) -> Result<(Value, Vec<StrictDecodingError>), String> {
-    let document = read_json::<tree::Part<MAX_ANSWER_TREE_BYTES>>(body)?.0;
-    Ok((document.value, document.duplicates))
+    Ok(read_json::<tree::Part<MAX_ANSWER_TREE_BYTES>>(body)?
+        .0
+        .parts())
 }
 
 /// As [`decode_value`], for JSON that is put into an object: numbers keep their spelling as integer
@@ -525,8 +525,7 @@ pub fn decode_part_of_answer(body: &[u8]) -> Result<(Value, Vec<StrictDecodingEr
 /// # Errors
 /// The fault in the text.
 pub fn decode_part(body: &[u8]) -> Result<(Value, Vec<StrictDecodingError>), String> {
-    let document = read_json::<tree::Part<MAX_TREE_BYTES>>(body)?.0;
-    Ok((document.value, document.duplicates))
+    Ok(read_json::<tree::Part<MAX_TREE_BYTES>>(body)?.0.parts())
 }
 
 fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {

@@ -77,7 +77,12 @@ pub struct StatusDetails {
 impl StatusDetails {
     /// Limits the size: cuts the cause that exceeds the limit, and drops later ones.
     fn bounded(mut self, causes_bytes: usize) -> StatusDetails {
-        for text in [&mut self.name, &mut self.kind, &mut self.uid] {
+        for text in [
+            &mut self.name,
+            &mut self.group,
+            &mut self.kind,
+            &mut self.uid,
+        ] {
             *text = truncated(std::mem::take(text), MAX_NAME_BYTES);
         }
         let mut left = causes_bytes;

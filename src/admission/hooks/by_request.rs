@@ -221,6 +221,34 @@ impl<G, V: Candidate> Kept<G, V> {
     }
 }
 
+/// Returns everything of a request that rules look at, except the name of its object, at which only
+/// rules of policies look.
+fn kind_of_request(attributes: &Attributes<'_>) -> String {
+    let definition = attributes.definition;
+    let mut kind = String::with_capacity(96);
+    let scope = if attributes.namespace.is_some() {
+        "N"
+    } else {
+        "C"
+    };
+    for part in [
+        operation_name(&attributes.operation),
+        scope,
+        &definition.group,
+        &definition.version,
+        &definition.plural,
+        attributes.subresource.unwrap_or_default(),
+    ] {
+        kind.push_str(part);
+        kind.push('|');
+    }
+    for version in attributes.versions {
+        // Writing to a String never fails.
+        let _ = write!(kind, "{}/{}|", version.group, version.version);
+    }
+    kind
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,32 +294,4 @@ mod tests {
             assert!(keep(kind, 0).0 <= KINDS_MAX);
         }
     }
-}
-
-/// Returns everything of a request that rules look at, except the name of its object, at which only
-/// rules of policies look.
-fn kind_of_request(attributes: &Attributes<'_>) -> String {
-    let definition = attributes.definition;
-    let mut kind = String::with_capacity(96);
-    let scope = if attributes.namespace.is_some() {
-        "N"
-    } else {
-        "C"
-    };
-    for part in [
-        attributes.operation.name(),
-        scope,
-        &definition.group,
-        &definition.version,
-        &definition.plural,
-        attributes.subresource.unwrap_or_default(),
-    ] {
-        kind.push_str(part);
-        kind.push('|');
-    }
-    for version in attributes.versions {
-        // Writing to a String never fails.
-        let _ = write!(kind, "{}/{}|", version.group, version.version);
-    }
-    kind
 }

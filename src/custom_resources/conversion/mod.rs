@@ -17,8 +17,9 @@ use parking_lot::RwLock;
 use tokio::time::Instant;
 
 use super::definition::Webhook;
-use crate::admission::hooks::client::{ClientConfig, PostError, ReviewVersion, WebhookTransport};
-use crate::admission::hooks::failure_lines::FailureLines;
+use crate::admission::hooks::client::{
+    ClientConfig, FailureLines, PostError, ReviewVersion, WebhookTransport,
+};
 use crate::api::deep;
 use crate::api::object::Object;
 use crate::api::resource::{Converter, Converting, ResourceDefinition};

@@ -128,8 +128,8 @@ impl<C: ValueConversion> ConvertedEngine<C> {
         Ok(pending.map(|value| Pending { value, bytes }))
     }
 
-    /// Converts values, in batches. The result has them in order. Deep objects have room, also where
-    /// no request is carried out.
+    /// Converts values, in batches. The result has them in order. Deep objects have room, also
+    /// where no request is carried out.
     async fn shown(
         &self,
         pending: &[Pending<C::Pending>],

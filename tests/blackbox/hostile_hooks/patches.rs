@@ -160,17 +160,27 @@ fn of_objects() -> Vec<Case> {
         case(
             "another kind",
             500,
-            "",
+            "illegal base64 data at input byte 0",
             &one("replace", "/kind", json!("Secret")),
         ),
         case(
             "another version",
             500,
-            "",
+            "no kind \"ConfigMap\" is registered for version \"apps/v1\"",
             &one("replace", "/apiVersion", json!("apps/v1")),
         ),
-        case("no object", 500, "", &one("replace", "", json!(["x"]))),
-        case("300 levels", 500, "", &text_of_levels(300)),
+        case(
+            "no object",
+            500,
+            "cannot unmarshal array into Go value of type struct",
+            &one("replace", "", json!(["x"])),
+        ),
+        case(
+            "300 levels",
+            500,
+            "cannot unmarshal array into Go struct field ConfigMap.data of type map[string]string",
+            &text_of_levels(300),
+        ),
         case("a uid", 201, "", &meta("uid", json!("mine"))),
         case(
             "a creation",
@@ -190,7 +200,12 @@ fn of_objects() -> Vec<Case> {
             "resourceVersion should not be set",
             &meta("resourceVersion", json!("7")),
         ),
-        case("no version", 500, "", &meta("resourceVersion", json!({}))),
+        case(
+            "no version",
+            500,
+            "ObjectMeta.metadata.resourceVersion of type string",
+            &meta("resourceVersion", json!({})),
+        ),
         case(
             "another namespace",
             400,
@@ -210,7 +225,7 @@ fn of_objects() -> Vec<Case> {
         case(
             "fields of a wrong type",
             500,
-            "",
+            "ObjectMeta.metadata.managedFields of type []v1.ManagedFieldsEntry",
             &meta("managedFields", json!({"a": 1})),
         ),
         case(
@@ -285,7 +300,10 @@ async fn bad_patches_have_one_end_hk_25_to_hk_27() {
     let server = HostileServer::start(respond).await;
     let daemon = Daemon::start().await;
     let client = daemon.client();
-    let hook = webhook(NAME, server.client_config("/hook"), &json!({}));
+    // The collector deletes an object whose owner is absent, which is not counted here.
+    let creates = json!({"rules": [{"apiGroups": [""], "apiVersions": ["v1"],
+        "resources": ["configmaps"], "operations": ["CREATE"]}]});
+    let hook = webhook(NAME, server.client_config("/hook"), &creates);
     install(&client, true, "bad", &json!([hook])).await;
     let rest = daemon.peak();
     let mut faults = Vec::new();
@@ -298,10 +316,11 @@ async fn bad_patches_have_one_end_hk_25_to_hk_27() {
         let stored = client
             .call(Call::get(&configmap(&format!("case-{place}"))))
             .await;
-        if (stored.status == 200) != (code == 201) {
+        let may_be_collected = case.name == "two equal owners" && stored.status == 404;
+        if !may_be_collected && (stored.status == 200) != (code == 201) {
             faults.push(format!("{}: stored with {}", case.name, stored.status));
         }
-        if code == 201 {
+        if code == 201 && !may_be_collected {
             let metadata = &stored.json()["metadata"];
             let own =
                 metadata["uid"] != "mine" && metadata["creationTimestamp"].as_str() > Some("2020");

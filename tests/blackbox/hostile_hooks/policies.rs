@@ -89,9 +89,8 @@ async fn expressions_that_cost_much_end_at_their_budget_hk_90() {
     let loops = "lists.range(1000).all(a, lists.range(1000).all(b, lists.range(1000).all(c, \
                  a + b + c >= 0)))";
     let strings = "lists.range(20000).map(i, object.data.big + string(i)).size() > 0";
-    let doubled = "[0, 1, 2, 3].all(a, [0, 1, 2, 3].all(b, (object.data.big + object.data.big + \
-                   object.data.big + object.data.big).matches('^(x+)+y?$') && lists.range(100000)\
-                   .all(c, object.data.big.contains('zz'))))";
+    let doubled = "lists.range(1000).all(a, (object.data.big + object.data.big + object.data.big + \
+                   object.data.big).matches('^(x+)+$'))";
     let pattern =
         "lists.range(5000).all(i, object.data.big.matches('(x*)*y' + string(i)) == false)";
     let quantities = "lists.range(200000).all(i, quantity(string(i) + 'Ki').isInteger())";

@@ -16,6 +16,11 @@ pub struct Document<const TREE_BYTES: usize> {
 }
 
 impl<const TREE_BYTES: usize> Document<TREE_BYTES> {
+    /// Returns the tree, and the duplicate members.
+    pub fn parts(self) -> (Value, Vec<StrictDecodingError>) {
+        (self.value, self.duplicates)
+    }
+
     fn read<'de, D: Deserializer<'de>>(
         deserializer: D,
         numbers: Numbers,

@@ -41,12 +41,24 @@ impl ReviewForm {
         let tree = Tree::read(body).map_err(unknown)?;
         let given = tree.kind_and_version_of_answer().map_err(unknown)?;
         self.check(&given)?;
-        let value = tree.typed(of)?.value;
+        let typed = tree.typed(of).map_err(|why| self.in_version(&why));
+        let value = typed?.value;
         Ok(AnsweredReview {
             form: self,
             of: given,
             value,
         })
+    }
+
+    /// Names a type as Go does, by its version, which the shared types do not know.
+    fn in_version(self, why: &str) -> String {
+        let package = self.group.split('.').next().unwrap_or_default();
+        let version = self.version.name();
+        let own = why.replace(&format!(" of type {package}.Status"), " of type v1.Status");
+        own.replace(
+            &format!(" of type {package}."),
+            &format!(" of type {version}."),
+        )
     }
 
     fn check(self, KindAndVersion { kind, api_version }: &KindAndVersion) -> Result<(), String> {

@@ -21,6 +21,7 @@ pub use metrics::describe as describe_metrics;
 pub use services::ClusterServices;
 pub use webhook_client::WebhookClient;
 
+pub use super::failure_lines::FailureLines;
 pub use crate::auth::webhook::ReviewVersion;
 
 /// Where a webhook is: a URL, or a Service.

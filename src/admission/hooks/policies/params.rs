@@ -53,10 +53,13 @@ pub(super) fn find(
 #[derive(Default)]
 pub(super) struct Collected {
     /// The objects of a kind, by the namespace.
-    all: HashMap<(Kind, Option<String>), Arc<[Arc<Json>]>>,
+    all: HashMap<(Kind, Option<String>), Objects>,
     /// Single objects, by namespace and name.
     single: HashMap<(Kind, Option<String>, String), Option<Arc<Json>>>,
 }
+
+/// All objects of a kind in a namespace.
+type Objects = Arc<[Arc<Json>]>;
 
 /// The kind of parameters, as the policy names it.
 type Kind = (String, String);
@@ -107,14 +110,14 @@ impl Collected {
         objects: &ParamObjects,
         kind: &ParamKind,
         namespace: Option<&str>,
-    ) -> Result<Arc<[Arc<Json>]>, String> {
+    ) -> Result<Objects, String> {
         let key = (named(kind), namespace.map(str::to_owned));
         if let Some(known) = self.all.get(&key) {
             return Ok(Arc::clone(known));
         }
         let all = objects.objects.list(namespace).await;
         let all = all.map_err(|status| status.message.clone())?;
-        let all: Arc<[Arc<Json>]> = all.into_iter().map(shown).collect();
+        let all: Objects = all.into_iter().map(shown).collect();
         self.all.insert(key, Arc::clone(&all));
         Ok(all)
     }

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use crate::admission::hooks::client::{ReviewForm, ReviewVersion};
 use crate::api::status::{Status, StatusCause, StatusDetails, StatusReason};
 use crate::api::text::quoting::go_quote;
+use crate::api::text::truncation::truncated;
 use crate::auth::documents::types;
 use crate::schema::ObjectType;
 
@@ -23,6 +24,9 @@ pub(super) fn form(version: ReviewVersion) -> ReviewForm {
 
 static REVIEW: LazyLock<ObjectType> =
     LazyLock::new(|| types(include_str!("reviews.txt")).object_type("admission.AdmissionReview"));
+
+/// The most bytes of the reason of a refusal.
+const REASON_BYTES_MAX: usize = 1024;
 
 /// The answer of a webhook whose envelope is in order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -143,7 +147,8 @@ pub fn refusal(webhook: &str, result: &Json) -> Status {
             .filter(|code| *code < 1000)
             .unwrap_or(500),
     };
-    let status = Status::failure(code, StatusReason::from(reason.to_owned()), message);
+    let reason = truncated(reason.to_owned(), REASON_BYTES_MAX);
+    let status = Status::failure(code, StatusReason::from(reason), message);
     match result.get("details").filter(|found| found.is_object()) {
         Some(found) => status.with_details(details(found)),
         None => status,

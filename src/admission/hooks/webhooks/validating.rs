@@ -26,12 +26,17 @@ const CALLS_AT_A_TIME: (usize, usize) = (16, 256);
 
 /// Returns how many of these webhooks are called at a time.
 fn calls_at_a_time(asked: &[(&Candidate, Facts)]) -> usize {
+    let bytes = || asked.first().map_or(0, |(_, facts)| facts.object_bytes());
+    at_a_time(asked.len(), bytes)
+}
+
+/// Returns how many of so many calls, about objects of so many bytes, are made at a time.
+fn at_a_time(calls: usize, bytes: impl FnOnce() -> usize) -> usize {
     let (of_large, most) = CALLS_AT_A_TIME;
-    if asked.len() <= of_large {
+    if calls <= of_large {
         return of_large;
     }
-    let bytes = asked.first().map_or(0, |(_, facts)| facts.object_bytes());
-    (BYTES_AT_A_TIME / bytes.max(1)).clamp(of_large, most)
+    (BYTES_AT_A_TIME / bytes().max(1)).clamp(of_large, most)
 }
 
 /// The plugin ValidatingAdmissionWebhook.
@@ -135,5 +140,25 @@ impl ValidatingPlugin for ValidatingWebhooks {
         object: Option<&'p Object>,
     ) -> Admitted<'p> {
         self.ask(attributes, object).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D-109.
+    #[test]
+    fn many_calls_about_large_objects_are_made_in_turn_hk_33() {
+        for (calls, bytes, expected) in [
+            (16, usize::MAX, 16),
+            (17, 0, 256),
+            (10_000, 1_000, 256),
+            (10_000, 1 << 20, 64),
+            (10_000, 3 << 20, 21),
+            (10_000, usize::MAX, 16),
+        ] {
+            assert_eq!(at_a_time(calls, || bytes), expected, "{calls} {bytes}");
+        }
     }
 }
