@@ -93,9 +93,9 @@ fn evaluated(text: &str, object: &Value) {
     let none = Value::Null;
     let work = Work::default();
     let known = |name: &str| match name {
-        "object" => Some(Cel::untyped(object)),
-        "request" => Some(Cel::untyped(&request)),
-        "oldObject" | "namespaceObject" | "params" => Some(Cel::untyped(&none)),
+        "object" => Some(Ok(Cel::untyped(object))),
+        "request" => Some(Ok(Cel::untyped(&request))),
+        "oldObject" | "namespaceObject" | "params" => Some(Ok(Cel::untyped(&none))),
         _ => None,
     };
     let found = program.evaluate(known, LIMIT, &work);
