@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use checks::{apply, bodies, expressions, patches, requests, structural};
+use checks::{apply, bodies, expressions, patches, policies, requests, structural};
 
 /// A target of the fuzzer: its name, its check, and the start of its corpus.
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
@@ -30,6 +30,7 @@ const TARGETS: &[Target] = &[
     ("token", requests::token, seeds::tokens),
     ("structural", structural::by_bytes, seeds::custom_objects),
     ("expressions", expressions::by_bytes, seeds::expressions),
+    ("policies", policies::by_bytes, seeds::policies),
     (
         "delete_options",
         requests::delete_options,

@@ -47,6 +47,7 @@ mod expressions;
 mod first_hour;
 mod former_versions;
 mod garbage_collection;
+mod hook_order;
 mod hook_places;
 mod hook_setups;
 mod hooks;

@@ -157,8 +157,8 @@ async fn an_operator_of_kopf_works_on_a_kind_of_its_own_crd_69_crd_185() {
     over_each(async |daemon| is_as_recorded_with(daemon, "kopf_custom").await).await;
 }
 
-/// HK-19, HK-24, HK-31, HK-34, HK-35: an operator that serves the webhooks of its kind over TLS with
-/// a certificate of its own, and manages their configurations.
+/// HK-19, HK-24, HK-31, HK-34, HK-35: an operator that serves the webhooks of its kind over TLS
+/// with a certificate of its own, and manages their configurations.
 #[tokio::test]
 async fn an_operator_of_kopf_serves_and_manages_webhooks_hk_19_hk_31() {
     over_each(async |daemon| is_as_recorded_with(daemon, "kopf_admission").await).await;

@@ -9,6 +9,7 @@ pub mod apply;
 pub mod bodies;
 pub mod expressions;
 pub mod patches;
+pub mod policies;
 pub mod requests;
 pub mod structural;
 pub mod typed;

@@ -419,3 +419,20 @@ pub fn expressions() -> Vec<Vec<u8>> {
     let texts = texts.filter(|text| !text.is_empty());
     texts.map(|text| format!("{text}\0").into_bytes()).collect()
 }
+
+/// Returns expressions of policies.
+pub fn policies() -> Vec<Vec<u8>> {
+    let texts = [
+        "object.data.k == 'v' && has(request.name)",
+        "variables.v == 1 || size(request.userInfo.groups) > 0",
+        "object.data.map(k, k + object.data[k]).join(',')",
+        "authorizer.group('').resource('pods').namespace('n').check('get').allowed()",
+        "namespaceObject.metadata.?labels.?a.orValue('none')",
+        "Object{metadata: Object.metadata{labels: {'a': object.metadata.name}}}",
+        "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'c', image: 'i'}]}}",
+        "[JSONPatch{op: 'add', path: '/data/' + jsonpatch.escapeKey('a/b'), value: [1, 'x']}]",
+        "lists.range(100).map(x, JSONPatch{op: 'test', path: '/data', value: object.data})",
+    ];
+    let texts = texts.into_iter();
+    texts.map(|text| format!("{text}\0").into_bytes()).collect()
+}

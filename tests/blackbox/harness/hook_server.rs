@@ -3,11 +3,12 @@
 //!
 //! A daemon calls `POST /admit/NAME` and `POST /convert/NAME`. Without a script for the name they
 //! allow, and give each object the desired version. `POST /probe/CODE` denies with that code, for
-//! steps that wait until a configuration counts. Tests use [`HookServer::control`], which takes the
+//! steps that wait until a configuration counts. A script with `held` waits for
+//! [`HookServer::release`]. Tests use [`HookServer::control`], which takes the
 //! requests of recorded scenarios: `PUT /answers/NAME`, `GET /calls/NAME`, `GET /order/PREFIX`,
 //! `DELETE /calls/NAME*`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use hyper_util::rt::TokioIo;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::{Map, Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use super::webhook::acceptor;
@@ -44,14 +46,12 @@ pub struct HookServer {
     other_ca: String,
 }
 
-#[derive(Default)]
 struct Memory {
     answers: HashMap<String, Value>,
     turns: HashMap<String, usize>,
     calls: HashMap<String, Vec<Value>>,
     order: Vec<String>,
-    /// The webhooks whose answers `{"held": true}` wait.
-    holds: HashSet<String>,
+    held: Arc<Semaphore>,
 }
 
 struct Authority {
@@ -84,7 +84,13 @@ impl HookServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let unnamed = TcpListener::bind(("127.0.0.2", port)).await.unwrap();
-        let memory = Arc::new(Mutex::new(Memory::default()));
+        let memory = Arc::new(Mutex::new(Memory {
+            answers: HashMap::new(),
+            turns: HashMap::new(),
+            calls: HashMap::new(),
+            order: Vec::new(),
+            held: Arc::new(Semaphore::new(0)),
+        }));
         for listener in [listener, unnamed] {
             tokio::spawn(serve(listener, tls.clone(), Arc::clone(&memory)));
         }
@@ -148,14 +154,9 @@ impl HookServer {
         memory.answers.insert(name.to_owned(), answers);
     }
 
-    /// Holds the answers `{"held": true}` of a webhook until [`HookServer::release`].
-    pub fn hold(&self, name: &str) {
-        self.memory.lock().unwrap().holds.insert(name.to_owned());
-    }
-
-    /// Lets a webhook give the answers that it holds.
-    pub fn release(&self, name: &str) {
-        self.memory.lock().unwrap().holds.remove(name);
+    /// Answers one call that a script with `held` holds.
+    pub fn release(&self) {
+        self.memory.lock().unwrap().held.add_permits(1);
     }
 
     /// The reviews that a webhook was sent.
@@ -298,8 +299,9 @@ async fn answered(
                 .unwrap());
         }
     };
-    while script["held"] == true && memory.lock().unwrap().holds.contains(parts[1]) {
-        tokio::time::sleep(Duration::from_millis(2)).await;
+    if script["held"] == true {
+        let held = Arc::clone(&memory.lock().unwrap().held);
+        held.acquire().await.unwrap().forget();
     }
     if let Some(seconds) = script["delay"].as_f64() {
         tokio::time::sleep(Duration::from_secs_f64(seconds)).await;

@@ -379,8 +379,8 @@ async fn an_engine_is_asked_about_its_own_kinds_and_all_others_hk_8_hk_10_hk_14(
     start().await.check(of_others()).await;
 }
 
-/// While the engine is down, requests are refused as `failurePolicy` says, its Lease can be renewed,
-/// and its configurations can be removed.
+/// While the engine is down, requests are refused as `failurePolicy` says, its Lease can be
+/// renewed, and its configurations can be removed.
 #[tokio::test]
 async fn an_engine_that_is_down_refuses_what_it_must_judge_hk_14_hk_35() {
     let world = start().await;

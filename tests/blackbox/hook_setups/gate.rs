@@ -1,5 +1,5 @@
-//! A gatekeeper: one webhook with long lists of resources, which fails open, and one that guards the
-//! label by which namespaces are exempt.
+//! A gatekeeper: one webhook with long lists of resources, which fails open, and one that guards
+//! the label by which namespaces are exempt.
 
 use serde_json::{Value, json};
 
