@@ -232,7 +232,7 @@ fn kind_of_request(attributes: &Attributes<'_>) -> String {
         "C"
     };
     for part in [
-        operation_name(&attributes.operation),
+        attributes.operation.name(),
         scope,
         &definition.group,
         &definition.version,

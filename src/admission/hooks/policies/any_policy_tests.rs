@@ -62,9 +62,6 @@ const LEAVES: &[&str] = &[
     "namespaceObject.metadata.labels",
     "params",
     "params.list",
-    "variables",
-    "variables.v0",
-    "variables.v1",
     "authorizer",
     "true",
     "null",
@@ -84,11 +81,10 @@ const LEAVES: &[&str] = &[
     "duration('1h')",
     "timestamp('2026-01-02T03:04:05Z')",
     "quantity('1Gi')",
-    "Object{}",
-    "x",
 ];
 
-/// Forms of expressions. `A`, `B` and `C` are replaced.
+/// Forms of expressions. `A`, `B` and `C` are replaced by others of any type, which the check of types
+/// does not look at.
 const FORMS: &[&str] = &[
     "(A) + (B)",
     "(A) == (B)",
@@ -112,6 +108,9 @@ const FORMS: &[&str] = &[
     "dyn(A)",
     "type(A) == type(B)",
     "(A).all(x, B)",
+    "(A).all(x, x == (B))",
+    "(A).map(x, [x, B])",
+    "(A).filter(x, x != (B))",
     "(A).exists(x, B)",
     "(A).exists_one(x, B)",
     "(A).map(x, B)",
@@ -129,12 +128,10 @@ const FORMS: &[&str] = &[
     "(A).contains(B)",
     "(A).upperAscii()",
     "(A).format([B, C])",
-    "(A).sort()",
     "(A).isSorted()",
     "(A).sum()",
     "(A).indexOf(B)",
     "(A) + (A) + (A) + (A)",
-    "cel.bind(x, A, B)",
     "optional.of(A).value()",
     "authorizer.path(A).check(B).allowed()",
     "authorizer.group('').resource(A).check(B).reason()",
@@ -142,14 +139,6 @@ const FORMS: &[&str] = &[
     "[A, B, C]",
     "{'k': A, 'l': B}",
     "{A: B}",
-    "Object{data: A}",
-    "Object{metadata: Object.metadata{labels: A, name: B}}",
-    "Object{spec: Object.spec{x: A}}",
-    "Object.metadata{name: A}",
-    "JSONPatch{op: 'add', path: '/data/x', value: A}",
-    "[JSONPatch{op: A, path: B, value: C}]",
-    "(A).map(x, JSONPatch{op: 'add', path: '/data/' + string(x), value: B})",
-    "jsonpatch.escapeKey(A)",
 ];
 
 fn expression() -> impl Strategy<Value = String> {
@@ -157,19 +146,22 @@ fn expression() -> impl Strategy<Value = String> {
     leaf.prop_recursive(4, 24, 3, |inner| {
         (select(FORMS), inner.clone(), inner.clone(), inner).prop_map(|(form, a, b, c)| {
             let mut text = String::new();
-            // The letters stand alone in forms, or in brackets.
+            let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'\'';
             for (place, character) in form.char_indices() {
-                let neighbours = |at: Option<usize>| {
-                    at.and_then(|at| form.as_bytes().get(at))
-                        .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'\'')
+                // The letters stand alone, in names and texts they do not.
+                let before = form.as_bytes()[..place].last().copied();
+                let after = form.as_bytes().get(place + 1).copied();
+                let is_alone = !before.is_some_and(is_part) && !after.is_some_and(is_part);
+                let part = match character {
+                    'A' if is_alone => &a,
+                    'B' if is_alone => &b,
+                    'C' if is_alone => &c,
+                    other => {
+                        text.push(other);
+                        continue;
+                    }
                 };
-                let is_alone = !neighbours(place.checked_sub(1)) && !neighbours(Some(place + 1));
-                match character {
-                    'A' if is_alone => text.push_str(&a),
-                    'B' if is_alone => text.push_str(&b),
-                    'C' if is_alone => text.push_str(&c),
-                    other => text.push(other),
-                }
+                text = format!("{text}dyn({part})");
             }
             text
         })
@@ -184,9 +176,10 @@ fn typed(form: &'static str) -> impl Strategy<Value = String> {
 fn condition() -> impl Strategy<Value = String> {
     prop_oneof![
         1 => expression(),
-        2 => typed("(INNER) == 1"),
-        1 => typed("[INNER, 1].size() > 0"),
-        1 => typed("string(INNER) != 'x'"),
+        3 => typed("dyn(INNER) == 1"),
+        2 => typed("[dyn(INNER), 1].all(x, x != dyn('y'))"),
+        2 => typed("string(dyn(INNER)) != 'x'"),
+        2 => typed("dyn(INNER) < dyn(3)"),
     ]
 }
 
@@ -198,10 +191,14 @@ fn rules() -> Json {
 
 fn validating() -> impl Strategy<Value = Json> {
     let conditions = prop::collection::vec(condition(), 0..2);
-    let variables = prop::collection::vec(expression(), 0..3);
-    let message = prop::option::of(typed("string(INNER)"));
-    let validations = prop::collection::vec((condition(), message), 1..3);
-    let annotations = prop::collection::vec(typed("string(INNER)"), 0..2);
+    let variables = prop::collection::vec(expression(), 1..3);
+    let message = prop::option::of(typed("string(dyn(INNER))"));
+    let validation = prop_oneof![
+        3 => condition(),
+        1 => typed("dyn(variables.v0) == dyn(INNER)"),
+    ];
+    let validations = prop::collection::vec((validation, message), 1..3);
+    let annotations = prop::collection::vec(typed("string(dyn(INNER))"), 0..2);
     let parts = (
         conditions,
         variables,
@@ -244,16 +241,29 @@ fn validating() -> impl Strategy<Value = Json> {
 }
 
 fn mutating() -> impl Strategy<Value = Json> {
-    let variables = prop::collection::vec(expression(), 0..3);
+    let variables = prop::collection::vec(expression(), 1..3);
     let applied = prop_oneof![
-        typed("Object{data: INNER}"),
-        typed("Object{metadata: Object.metadata{labels: INNER}}"),
-        typed("Object{data: Object.data{k: INNER, l: INNER}}"),
+        typed("Object{data: dyn(INNER)}"),
+        typed("Object{metadata: Object.metadata{labels: dyn(INNER), name: dyn(variables.v0)}}"),
+        typed("Object{data: Object.data{k: dyn(INNER), l: string(dyn(INNER))}}"),
+        typed("Object{data: {'k': string(dyn(INNER)), 'l': string(dyn(variables.v0))}}"),
+        typed("Object{data: Object.metadata{k: dyn(INNER)}}"),
+        typed("dyn(INNER) == 1 ? Object{} : Object{data: Object.data{k: 'other'}}"),
     ];
     let patched = prop_oneof![
-        typed("[JSONPatch{op: 'add', path: '/data/x', value: INNER}]"),
-        typed("[JSONPatch{op: 'test', path: '/data', value: INNER}]"),
-        typed("lists.range(400).map(n, JSONPatch{op: 'add', path: '/data/x', value: INNER})"),
+        typed("[JSONPatch{op: 'add', path: '/data/x', value: dyn(INNER)}]"),
+        typed("[JSONPatch{op: 'add', path: '/data/x', value: string(dyn(INNER))}]"),
+        typed("[JSONPatch{op: 'test', path: '/data', value: dyn(INNER)}]"),
+        typed("[JSONPatch{op: string(dyn(INNER)), path: '/data' + string(dyn(variables.v0))}]"),
+        typed(
+            "[JSONPatch{op: 'add', path: '/data/' + jsonpatch.escapeKey(string(dyn(INNER))), \
+               value: 'v'}]"
+        ),
+        typed("lists.range(400).map(n, JSONPatch{op: 'add', path: '/data/x', value: dyn(INNER)})"),
+        typed(
+            "lists.range(400).map(n, JSONPatch{op: 'add', path: '/data/' + string(n), \
+               value: string(dyn(INNER))})"
+        ),
     ];
     let mutation = prop_oneof![
         applied.prop_map(|text| json!({"patchType": "ApplyConfiguration",
