@@ -52,6 +52,9 @@ impl Reinvocation {
 
     /// Ends the round with the object as it is now.
     pub fn leave(&mut self, object: &Object) {
-        self.left = Some(object.clone());
+        // Changes by others matter only to hooks that may run again.
+        if !self.ran.is_empty() {
+            self.left = Some(object.clone());
+        }
     }
 }

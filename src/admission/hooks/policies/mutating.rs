@@ -97,6 +97,9 @@ impl MutatingPolicies {
                 self.invocations(attributes, &labels, candidate, &mut collected, &mut errors);
             invocations.extend(found.await);
         }
+        if invocations.is_empty() && errors.is_empty() {
+            return Ok(());
+        }
         if attributes.rounds.is_again() {
             let mut notes = attributes.rounds.reinvocations();
             notes.of(NAME).begin_again(object);

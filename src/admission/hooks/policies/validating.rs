@@ -54,6 +54,10 @@ impl ValidatingPolicies {
             return Ok(());
         }
         let labels = RequestLabels::of(attributes, object, &candidates.namespace);
+        let mut candidates = candidates.list.for_labels(&labels).peekable();
+        if candidates.peek().is_none() {
+            return Ok(());
+        }
         let mut check = Check {
             policies: &self.0,
             sources: &self.0.sources,
@@ -70,7 +74,7 @@ impl ValidatingPolicies {
             refusal: None,
             has_noted: false,
         };
-        for candidate in candidates.list.for_labels(&labels) {
+        for candidate in candidates {
             check.policy(candidate).await?;
         }
         match check.refusal {

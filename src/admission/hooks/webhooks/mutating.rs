@@ -48,14 +48,17 @@ impl MutatingWebhooks {
             notes.of(NAME).begin_again(object);
         }
         let answers = Arc::default();
-        // A webhook may add the labels that the next ones demand.
-        for candidate in candidates.list.all() {
-            let namespace = &candidates.namespace;
-            let labels = RequestLabels::of(attributes, object.as_deref(), namespace);
-            let selectors = &candidate.webhook.selectors;
-            if !selectors.select(&labels)? {
-                continue;
-            }
+        let mut rest = candidates.list.all();
+        loop {
+            // A webhook may change the labels by which the next ones are selected.
+            let labels = RequestLabels::of(attributes, object.as_deref(), &candidates.namespace);
+            let selected = rest.find_map(|candidate| {
+                let is_selected = candidate.webhook.selectors.select(&labels);
+                is_selected.map(|is| is.then_some(candidate)).transpose()
+            });
+            let Some(candidate) = selected.transpose()? else {
+                break;
+            };
             let asked_in = candidate.asked.in_request(attributes);
             let form = Form::new(attributes, &asked_in);
             let name = candidate.unique_name();
