@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::readiness;
 use super::resources::{Parts, Resources};
-use crate::api::resource::{Converter, ResourceDefinition};
+use crate::api::resource::ResourceDefinition;
 use crate::custom_resources::conversion::WebhookConverter;
 use crate::custom_resources::{CustomResources, Made, Serving, Setup, ToServe};
 use crate::registry::{Completeness, RegistryStore};
@@ -165,46 +165,50 @@ impl CustomServing {
         outcomes
     }
 
+    /// Returns the storage of the former state of a resource, if its cache holds the same texts. It
+    /// calls the webhook of the new state.
+    fn same(&self, made: &Made) -> Option<Filled> {
+        let known = self.known.lock();
+        let known = known.get(&made.resource.name);
+        let known = known.filter(|known| known.form == made.form)?;
+        if let Some((webhook, conversion)) = known.webhook.as_ref().zip(made.conversion.as_ref()) {
+            webhook.follow(Arc::clone(conversion));
+        }
+        let storages = ResourceStorage {
+            // The former hub, which has the same form, decoded the objects in the cache.
+            resource: Arc::new(StoredResource {
+                hub: Arc::clone(&known.storages.resource.hub),
+                ..StoredResource::clone(&made.resource)
+            }),
+            ..known.storages.clone()
+        };
+        Some(Filled {
+            storages,
+            store: Arc::clone(&known.store),
+            webhook: known.webhook.clone(),
+            plan: None,
+            replacement: None,
+        })
+    }
+
+    /// Returns what calls the webhook of a definition, if it names one.
+    fn webhook(&self, made: &Made) -> Option<Arc<WebhookConverter>> {
+        let conversion = Arc::clone(made.conversion.as_ref()?);
+        let transport = Arc::clone(self.parts().registry.webhooks()?);
+        Some(Arc::new(WebhookConverter::new(conversion, transport)))
+    }
+
     /// Returns the storage of a resource: that of its former state if its cache holds the same
     /// texts, else a new one whose cache is full, or will be filled when somebody uses it.
     async fn fill(&self, made: &Made) -> Result<Filled, String> {
         let name = &made.resource.name;
-        let (same, retiring) = {
-            let mut known = self.known.lock();
-            let known = known.get_mut(name);
-            let same = known
-                .as_ref()
-                .filter(|known| known.form == made.form)
-                .map(|known| {
-                    let webhook = known.webhook.clone();
-                    (known.storages.clone(), Arc::clone(&known.store), webhook)
-                });
-            let is_other = same.is_none();
-            let retiring = known
-                .filter(|_| is_other)
-                .map(|known| known.retiring.take());
-            (same, retiring)
-        };
-        if let Some((storages, store, webhook)) = same {
-            if let Some((webhook, conversion)) = webhook.as_ref().zip(made.conversion.as_ref()) {
-                webhook.follow(Arc::clone(conversion));
-            }
-            let storages = ResourceStorage {
-                // The former hub, which has the same form, decoded the objects in the cache.
-                resource: Arc::new(StoredResource {
-                    hub: Arc::clone(&storages.resource.hub),
-                    ..StoredResource::clone(&made.resource)
-                }),
-                ..storages
-            };
-            return Ok(Filled {
-                storages,
-                store,
-                webhook,
-                plan: None,
-                replacement: None,
-            });
+        if let Some(same) = self.same(made) {
+            return Ok(same);
         }
+        let retiring = {
+            let mut known = self.known.lock();
+            known.get_mut(name).map(|known| known.retiring.take())
+        };
         let Parts {
             factory,
             engines,
@@ -226,20 +230,11 @@ impl CustomServing {
         let resource = StoredResource::clone(&made.resource);
         let plan = factory.plan_custom(resource, engines, encryption);
         let mut plan = plan.map_err(|error| error.to_string())?;
-        let webhooks = self.parts().registry.webhooks();
-        let webhook = made.conversion.as_ref().zip(webhooks);
-        let webhook = webhook.map(|(conversion, transport)| {
-            let (conversion, transport) = (Arc::clone(conversion), Arc::clone(transport));
-            Arc::new(WebhookConverter::new(conversion, transport))
-        });
-        let converter = webhook.clone().map(|webhook| webhook as Arc<dyn Converter>);
-        if let Some(converter) = &converter {
-            plan = plan.converting(converter);
+        let webhook = self.webhook(made);
+        if let Some(webhook) = &webhook {
+            let webhook = Arc::clone(webhook);
+            plan = plan.converting(webhook);
         }
-        let storages = |plan: &StoragePlan, cacher| ResourceStorage {
-            converter: converter.clone(),
-            ..plan.build_over(actor_system, cacher)
-        };
         let mut replacement = None;
         if plan.destination().is_cached {
             let spec = plan.cacher_spec();
@@ -261,7 +256,7 @@ impl CustomServing {
                 let _ = tokio::time::timeout(FILL_PATIENCE, cacher.settled()).await;
             }
             return Ok(Filled {
-                storages: storages(&plan, Some(cacher)),
+                storages: plan.build_over(actor_system, Some(cacher)),
                 store: plan.rewritten(actor_system).store,
                 webhook,
                 plan: Some(plan),
@@ -269,7 +264,7 @@ impl CustomServing {
             });
         }
         Ok(Filled {
-            storages: storages(&plan, None),
+            storages: plan.build_over(actor_system, None),
             store: plan.rewritten(actor_system).store,
             webhook,
             plan: Some(plan),

@@ -118,11 +118,11 @@ pub fn threads(pid: u32) -> f64 {
     used.sum::<f64>() / 1e9
 }
 
-/// Returns the user and system time of the calling thread so far, in seconds.
+/// Returns the user and system time of the calling thread so far, in seconds. The files of /proc
+/// count the time of a running thread only when the kernel's clock ticks.
 pub fn thread() -> f64 {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    let nanos: f64 = stat.split_whitespace().next().unwrap().parse().unwrap();
-    nanos / 1e9
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
 }
 
 /// Returns the time that the machine was not idle.

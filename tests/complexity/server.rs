@@ -61,6 +61,7 @@ fn storage(engine: &Arc<FaultyEngine>, resource: Arc<StoredResource>) -> Resourc
         storage,
         dry_run,
         obeyed: None,
+        converter: None,
         base: None,
     }
 }

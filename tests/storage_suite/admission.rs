@@ -65,6 +65,7 @@ async fn patched(h: &Rc<Harness>, needs_durable: bool) -> (Vec<String>, usize) {
         storage: h.storage.clone(),
         dry_run: h.dry.clone(),
         obeyed: None,
+        converter: None,
         base: None,
     };
     let options = StoreOptions {

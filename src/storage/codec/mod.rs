@@ -35,17 +35,15 @@ mod copied_members;
 mod fields;
 mod form;
 mod media_type;
+mod other_versions;
 mod protobuf;
 mod recognise;
 mod yaml;
 
 pub use form::{StoredForm, TypeName};
 pub use media_type::MediaType;
+pub(in crate::storage) use other_versions::CONVERTED;
 pub(in crate::storage) use recognise::is_stored_form;
-
-/// The beginning of a value that was converted from a former version on its way up, complete and in
-/// the version of today. No stored value begins like this.
-pub(in crate::storage) const CONVERTED: &[u8] = b" ";
 
 /// Members of `metadata` that are never stored.
 const NEVER_STORED: [&str; 2] = ["resourceVersion", "selfLink"];
@@ -221,57 +219,6 @@ impl Codec {
         object.set_type(&self.definition.kind, &self.definition.api_version());
         let object = self.served(key, revision, &object)?;
         Ok((object, is_filled))
-    }
-
-    /// Returns the stored form of the object in a value, if the value has another version than the
-    /// configured one, or lacks defaults. Returns `None` for other values.
-    ///
-    /// # Errors
-    /// [`DecodeError`] for a value of another version that is not an object of the resource.
-    pub fn renewed(
-        &self,
-        key: &Key,
-        revision: Revision,
-        value: &[u8],
-        now: Timestamp,
-    ) -> Result<Option<Vec<u8>>, DecodeError> {
-        let is_other = value.starts_with(CONVERTED)
-            || !value.starts_with(&self.head) && self.is_of_other_version(value);
-        if !is_other && !self.definition.behaviour.has_defaults() {
-            return Ok(None);
-        }
-        let (object, is_filled) = match self.read(key, revision, value, false) {
-            Ok(read) => read,
-            Err(error) if is_other => return Err(error),
-            // A read of the object reports it.
-            Err(_) => return Ok(None),
-        };
-        if is_other {
-            return Ok(Some(self.stored_form(&object)));
-        }
-        let lacks = !is_filled && !self.is_complete(&object);
-        let filled = lacks.then(|| self.filled_in(key, &object, now).ok());
-        let filled = filled.flatten().flatten();
-        Ok(filled.map(|object| self.stored_form(&object)))
-    }
-
-    /// Returns the object in a value of another version of its kind, with its `apiVersion`.
-    pub(in crate::storage) fn other_version(&self, value: &[u8]) -> Option<(String, Object)> {
-        if value.starts_with(&self.head) {
-            return None;
-        }
-        let found = serde_json::from_slice::<Typed>(value).ok()?;
-        let is_other = found.kind == self.definition.kind
-            && found.api_version != self.definition.api_version();
-        let object = Object::read(value).ok().filter(|_| is_other)?;
-        Some((found.api_version, object))
-    }
-
-    /// Returns whether a value has a former version of its kind that is not the configured one.
-    fn is_of_other_version(&self, value: &[u8]) -> bool {
-        let found = deep::retry_with_room(|| self.type_of(value));
-        let stored = self.form.as_ref().map(|form| &form.stored);
-        found.is_ok_and(|found| self.former(&found).is_some() && stored != Some(&found))
     }
 
     /// Returns the type in a value of any form.
@@ -485,14 +432,6 @@ fn fault(key: &Key, revision: Revision, reason: String) -> DecodeError {
         revision,
         reason,
     }
-}
-
-/// The type of a value.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Typed {
-    kind: String,
-    api_version: String,
 }
 
 /// A cached object as a tree for reading, including its `resourceVersion`. To write an object

@@ -37,8 +37,8 @@ use crate::api::status::Status;
 use engine::{ConvertedEngine, ValueConversion};
 use writes::{Converting, ConvertingCheck};
 
-/// Returns the storages of another version of a stored resource that has a converter. `store` is the
-/// one without a cache below `storages`.
+/// Returns the storages of another version of a stored resource that has a converter. `store` is
+/// the one without a cache below `storages`.
 pub fn converted(
     storages: &ResourceStorage,
     converter: &Arc<dyn Converter>,

@@ -124,6 +124,7 @@ fn made(
         resource: Arc::new(resource),
         versions: Vec::new(),
         values: engine.clone(),
+        converter: None,
         engine,
         decoder: Arc::new(decoder),
         destination,

@@ -24,6 +24,8 @@ pub struct StoragePlan {
     pub(super) engine: Arc<dyn Engine>,
     /// The values of the engine, as the decoder reads them.
     pub(super) values: Arc<dyn DataEngine>,
+    /// Converts between the versions of the resource, if that must be waited for.
+    pub(super) converter: Option<Arc<dyn Converter>>,
     pub(super) decoder: Arc<StoredDecoder>,
     /// The store without its cache, once it was made.
     pub(super) store: OnceLock<Arc<Underlying>>,
@@ -32,10 +34,14 @@ pub struct StoragePlan {
 impl StoragePlan {
     /// Has a converter convert the values that are stored in former versions.
     #[must_use]
-    pub fn converting(self, converter: &Arc<dyn Converter>) -> StoragePlan {
-        let (resource, converter) = (&self.resource, Arc::clone(converter));
-        let values = over_former_versions(self.values, resource, &self.decoder, converter);
-        StoragePlan { values, ..self }
+    pub fn converting(self, converter: Arc<dyn Converter>) -> StoragePlan {
+        let (resource, decoder) = (&self.resource, &self.decoder);
+        let values = over_former_versions(self.values, resource, decoder, Arc::clone(&converter));
+        StoragePlan {
+            values,
+            converter: Some(converter),
+            ..self
+        }
     }
 
     /// The stored resource.
@@ -120,7 +126,7 @@ impl StoragePlan {
             storage,
             dry_run: Arc::new(dry_run),
             obeyed,
-            converter: None,
+            converter: self.converter.clone(),
             base: None,
         }
     }

@@ -83,8 +83,8 @@ const LEAVES: &[&str] = &[
     "quantity('1Gi')",
 ];
 
-/// Forms of expressions. `A`, `B` and `C` are replaced by others of any type, which the check of types
-/// does not look at.
+/// Forms of expressions. `A`, `B` and `C` are replaced by others of any type, which the check of
+/// types does not look at.
 const FORMS: &[&str] = &[
     "(A) + (B)",
     "(A) == (B)",
