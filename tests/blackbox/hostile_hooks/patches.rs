@@ -301,8 +301,8 @@ async fn bad_patches_have_one_end_hk_25_to_hk_27() {
     let daemon = Daemon::start().await;
     let client = daemon.client();
     // The collector deletes an object whose owner is absent, which is not counted here.
-    let creates = json!({"rules": [{"apiGroups": [""], "apiVersions": ["v1"],
-        "resources": ["configmaps"], "operations": ["CREATE"]}]});
+    let creates = json!({"timeoutSeconds": 30, "rules": [{"apiGroups": [""],
+        "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}]});
     let hook = webhook(NAME, server.client_config("/hook"), &creates);
     install(&client, true, "bad", &json!([hook])).await;
     let rest = daemon.peak();

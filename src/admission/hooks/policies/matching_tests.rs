@@ -60,7 +60,7 @@ fn rule() -> impl Strategy<Value = Rule> {
         select(&["*", "*", "Cluster", "Namespaced"][..]),
         select(vec![vec![], vec![], vec!["n"], vec!["d", "n"]]),
     );
-    lists.prop_map(
+    let some = lists.prop_map(
         |(operations, groups, versions, resources, scope, names)| Rule {
             operations,
             groups,
@@ -69,7 +69,17 @@ fn rule() -> impl Strategy<Value = Rule> {
             scope,
             names,
         },
-    )
+    );
+    // Many rules are for everything, so that many policies apply.
+    let everything = select(&["*", "Namespaced", "Cluster"][..]).prop_map(|scope| Rule {
+        operations: vec!["*"],
+        groups: vec!["*"],
+        versions: vec!["*"],
+        resources: vec!["*/*"],
+        scope,
+        names: vec![],
+    });
+    prop_oneof![1 => some, 1 => everything]
 }
 
 impl Rule {
@@ -139,7 +149,7 @@ fn selector() -> impl Strategy<Value = Selector> {
     ];
     // Most are empty, so that many policies apply.
     let needs = prop::collection::vec(need, 0..3);
-    prop_oneof![2 => Just(Selector::default()), 1 => needs.prop_map(Selector)]
+    prop_oneof![3 => Just(Selector::default()), 1 => needs.prop_map(Selector)]
 }
 
 impl Selector {
@@ -200,7 +210,7 @@ struct Resources {
 fn resources(rules: std::ops::Range<usize>) -> impl Strategy<Value = Resources> {
     let parts = (
         prop::collection::vec(rule(), rules),
-        prop_oneof![2 => Just(vec![]), 1 => prop::collection::vec(rule(), 1..3)],
+        prop_oneof![4 => Just(vec![]), 1 => prop::collection::vec(rule(), 1..2)],
         selector(),
         selector(),
         any::<bool>(),
