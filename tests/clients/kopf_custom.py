@@ -265,7 +265,10 @@ class Steps:
         look = lambda: server.call("GET", DEFINITION)
         gone = until("the end of the definition", look, lambda found: found.get("code") == 404)
         self.transcript.add("the definition is gone", gone)
-        self.transcript.add("its resource is gone", server.call("GET", LAMPS))
+        # The daemon stops serving it a moment later.
+        look = lambda: server.call("GET", LAMPS)
+        gone = until("the end of its resource", look, lambda found: found.get("code") == 404)
+        self.transcript.add("its resource is gone", gone)
         server.call("DELETE", self.child)
 
 

@@ -523,8 +523,8 @@ async fn wrong(client: &Client, place: usize, case: &Case) -> Option<String> {
     })
 }
 
-/// The times for calls, in seconds: of webhooks that answer, which may be slow on a busy machine, and
-/// of those that do not.
+/// The times for calls, in seconds: of webhooks that answer, which may be slow on a busy machine,
+/// and of those that do not.
 const TIMES: [u32; 2] = [30, 1];
 
 impl Case {
