@@ -40,6 +40,21 @@ fn configured(plugins: &Value) -> (tempfile::TempDir, String) {
     (folder, flag)
 }
 
+/// As [`configured`], for a plugin that calls webhooks as the users of a kubeconfig, which is
+/// `hooks.kubeconfig` in the folder.
+fn with_users(plugin: &str, users: &Value) -> (tempfile::TempDir, String) {
+    let (folder, flag) = configured(&json!([{"name": plugin, "path": "hooks.yaml"}]));
+    let file = folder.path().join("hooks.kubeconfig");
+    write(&file, &users.to_string());
+    let configuration = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration",
+        "kubeConfigFile": file,
+    });
+    let file = folder.path().join("hooks.yaml");
+    write(&file, &configuration.to_string());
+    (folder, flag)
+}
+
 fn pod_security(members: Value) -> Value {
     let mut configuration = json!({
         "apiVersion": "pod-security.admission.config.k8s.io/v1",
@@ -319,19 +334,7 @@ async fn a_webhook_is_presented_the_user_for_its_host_alone_hk_98() {
             "client-key-data": encoded(key.serialize_pem())}},
         {"name": format!("*.default.svc:{port}"), "user": {"username": "me", "password": "pass"}},
     ]});
-    let (folder, flag) = configured(&json!([
-        {"name": "ValidatingAdmissionWebhook", "path": "hooks.yaml"},
-    ]));
-    let file = folder.path().join("hooks.kubeconfig");
-    write(&file, &users.to_string());
-    let configuration = json!({
-        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration",
-        "kubeConfigFile": file,
-    });
-    write(
-        &folder.path().join("hooks.yaml"),
-        &configuration.to_string(),
-    );
+    let (_folder, flag) = with_users("ValidatingAdmissionWebhook", &users);
     let daemon = Daemon::with(&[&flag, "--log-level=debug"]).await;
     let client = daemon.client();
     let service = json!({
@@ -393,22 +396,10 @@ async fn a_webhook_is_presented_the_user_for_its_host_alone_hk_98() {
 #[tokio::test]
 async fn credentials_follow_no_redirect_to_another_host_hk_98() {
     let (hooks, others) = (HookServer::start().await, HookServer::start().await);
-    let (folder, flag) = configured(&json!([
-        {"name": "MutatingAdmissionWebhook", "path": "hooks.yaml"},
-    ]));
-    let file = folder.path().join("hooks.kubeconfig");
     let user = json!({"token": "t", "as": "jane"});
     let users = json!({"users": [{"name": "127.0.0.1:".to_owned() + &hooks.port.to_string(),
         "user": user}]});
-    write(&file, &users.to_string());
-    let configuration = json!({
-        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration",
-        "kubeConfigFile": file,
-    });
-    write(
-        &folder.path().join("hooks.yaml"),
-        &configuration.to_string(),
-    );
+    let (_folder, flag) = with_users("MutatingAdmissionWebhook", &users);
     let daemon = Daemon::with(&[&flag]).await;
     let client = daemon.client();
     // Both authorities are trusted.

@@ -10,8 +10,6 @@ import ipaddress
 import json
 import sys
 import tempfile
-import threading
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -21,6 +19,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from kopf_running import Operator, until
 from transcript import Server, Transcript, plain
 
 GROUP, PLURAL = "admission.example.com", "lamps"
@@ -31,7 +30,6 @@ HOOKS = "/apis/admissionregistration.k8s.io/v1"
 MUTATING = f"{HOOKS}/mutatingwebhookconfigurations/{MANAGED}"
 VALIDATING = f"{HOOKS}/validatingwebhookconfigurations/{MANAGED}"
 MERGE = "application/merge-patch+json"
-SECONDS = 60
 
 server = Server(sys.argv[1])
 registry = kopf.OperatorRegistry()
@@ -180,18 +178,6 @@ def lamp(name, colour, labels=None, **spec):
     }
 
 
-def until(wanted, look, holds):
-    """Returns what is found once it is as it has to be."""
-    end = time.monotonic() + SECONDS
-    while True:
-        found = look()
-        if holds(found):
-            return found
-        if time.monotonic() > end:
-            raise AssertionError(f"{wanted} does not come: {found}")
-        time.sleep(0.1)
-
-
 def configured(configuration):
     """Returns a configuration without the place and the certificate of the server."""
     found = plain(configuration)
@@ -218,29 +204,6 @@ def exchange(method, path, body=None, form="application/json"):
         body = plain(json.load(answer))
         body.get("details", {}).pop("uid", None)
         return {"code": answer.status, "warnings": warnings, "body": body}
-
-
-class Operator:
-    """An operator in a thread of its own."""
-
-    def __init__(self):
-        self.stop = threading.Event()
-        ready = threading.Event()
-        options = {
-            "registry": registry,
-            "standalone": True,
-            "namespaces": ["default"],
-            "ready_flag": ready,
-            "stop_flag": self.stop,
-        }
-        self.thread = threading.Thread(target=kopf.run, kwargs=options)
-        self.thread.start()
-        if not ready.wait(SECONDS):
-            raise AssertionError("the operator does not start")
-
-    def end(self):
-        self.stop.set()
-        self.thread.join()
 
 
 class Steps:
@@ -306,7 +269,7 @@ def main():
     steps = Steps(transcript)
     server.call("POST", DEFINITIONS, definition())
     until("the resource", lambda: server.call("GET", LAMPS), lambda list: "items" in list)
-    operator = Operator()
+    operator = Operator(registry)
     try:
         steps.configurations("managed", {MUTATING: 1, VALIDATING: 3})
         steps.in_force()

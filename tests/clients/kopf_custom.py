@@ -10,6 +10,7 @@ import time
 
 import kopf
 
+from kopf_running import Operator, until
 from transcript import Server, Transcript, plain
 
 GROUP, PLURAL = "kopf.example.com", "lamps"
@@ -22,7 +23,6 @@ LAMPS = f"/apis/{GROUP}/v1/namespaces/default/{PLURAL}"
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 EVENTS = "/api/v1/namespaces/default/events"
 MERGE = "application/merge-patch+json"
-SECONDS = 60
 
 server = Server(sys.argv[1])
 registry = kopf.OperatorRegistry()
@@ -147,18 +147,6 @@ def lamp(name, labels):
     }
 
 
-def until(what, look, holds):
-    """What is found once it is as it has to be."""
-    end = time.monotonic() + SECONDS
-    while True:
-        found = look()
-        if holds(found):
-            return found
-        if time.monotonic() > end:
-            raise AssertionError(f"{what} does not come: {found}")
-        time.sleep(0.1)
-
-
 def handled(lamp):
     """kopf has noted that it has handled the current state, and is not in the middle of it."""
     annotations = lamp.get("metadata", {}).get("annotations", {})
@@ -171,29 +159,6 @@ def owned(child):
     """A ConfigMap without what differs from one run to the next."""
     owner = child["metadata"]["ownerReferences"][0]["uid"]
     return json.loads(json.dumps(plain(child)).replace(owner, "UID"))
-
-
-class Operator:
-    """An operator in a thread of its own."""
-
-    def __init__(self):
-        self.stop = threading.Event()
-        ready = threading.Event()
-        options = {
-            "registry": registry,
-            "standalone": True,
-            "namespaces": ["default"],
-            "ready_flag": ready,
-            "stop_flag": self.stop,
-        }
-        self.thread = threading.Thread(target=kopf.run, kwargs=options)
-        self.thread.start()
-        if not ready.wait(SECONDS):
-            raise AssertionError("the operator does not start")
-
-    def end(self):
-        self.stop.set()
-        self.thread.join()
 
 
 class Steps:
@@ -275,13 +240,13 @@ class Steps:
 def main():
     transcript = Transcript()
     steps = Steps(transcript)
-    operator = Operator()
+    operator = Operator(registry)
     try:
         steps.define_and_create()
         steps.change()
         operator.end()
         server.call("PATCH", steps.path, {"spec": {"watts": 9}}, MERGE)
-        operator = Operator()
+        operator = Operator(registry)
         steps.add_handled("resumed", resumed=True, watts=9)
         steps.delete()
         steps.end_definition()

@@ -17,7 +17,9 @@ import time
 
 import kopf
 
+import kopf_running
 from accounts import Account, rule
+from kopf_running import SECONDS
 from transcript import Server, Transcript, plain
 
 NAME = "clients-kopf"
@@ -25,7 +27,6 @@ LABELS = {"by": NAME}
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 SECRETS = "/api/v1/namespaces/default/secrets"
 EVENTS = "/api/v1/namespaces/default/events"
-SECONDS = 60
 RULES = [
     rule("", "configmaps", "list watch patch"),
     rule("", "secrets", "create patch"),
@@ -91,15 +92,8 @@ def encoded(data):
 
 
 def until(what, path, holds):
-    """The object at a path, once it is as it has to be."""
-    end = time.monotonic() + SECONDS
-    while True:
-        found = server.call("GET", path)
-        if holds(found):
-            return found
-        if time.monotonic() > end:
-            raise AssertionError(f"{what} does not come: {found}")
-        time.sleep(0.1)
+    """Returns the object at a path, once it is as it has to be."""
+    return kopf_running.until(what, lambda: server.call("GET", path), holds)
 
 
 def handled(configmap):
@@ -192,25 +186,11 @@ def touch(path):
 @contextlib.contextmanager
 def running():
     """The operator, which runs meanwhile."""
-    ready, stop = threading.Event(), threading.Event()
-    operator = threading.Thread(
-        target=kopf.run,
-        kwargs={
-            "registry": registry,
-            "standalone": True,
-            "namespaces": ["default"],
-            "ready_flag": ready,
-            "stop_flag": stop,
-        },
-    )
-    operator.start()
+    operator = kopf_running.Operator(registry)
     try:
-        if not ready.wait(SECONDS):
-            raise AssertionError("the operator does not start")
         yield
     finally:
-        stop.set()
-        operator.join()
+        operator.end()
 
 
 def main():

@@ -138,9 +138,13 @@ impl<G: Copy + PartialEq, V: Candidate> ByRequest<G, V> {
         attributes: &Attributes<'_>,
         find: impl FnOnce() -> Vec<V>,
     ) -> Arc<HookList<V>> {
-        let (kind, state) = (kind_of_request(attributes), (state, 0));
-        self.kept(&kind, state)
-            .unwrap_or_else(|| self.keep(kind, state, find()))
+        self.of_kind(state, &kind_of_request(attributes), find)
+    }
+
+    fn of_kind(&self, state: G, kind: &str, find: impl FnOnce() -> Vec<V>) -> Arc<HookList<V>> {
+        let state = (state, 0);
+        let kept = self.kept(kind, state);
+        kept.unwrap_or_else(|| self.keep(kind.to_owned(), state, find()))
     }
 
     /// Returns the hooks whose rules are for a request, and whose selectors select its namespace as
@@ -156,21 +160,23 @@ impl<G: Copy + PartialEq, V: Candidate> ByRequest<G, V> {
             list,
             namespace: RequestNamespace::Settled,
         };
+        let mut kind = kind_of_request(attributes);
         let name = match selected_namespace(attributes) {
             Ok(name) => name,
             Err(namespace) => {
-                let list = self.by_rules(state, attributes, find);
+                let list = self.of_kind(state, &kind, find);
                 return Candidates { list, namespace };
             }
         };
-        let mut kind = kind_of_request(attributes);
+        let without_name = kind.len();
         kind.push_str(name);
         if let Some(version) = namespaces.known_version(None, name)
             && let Some(list) = self.kept(&kind, (state, version))
         {
             return settled(list);
         }
-        let list = self.by_rules(state, attributes, find);
+        let (rules, _) = kind.split_at(without_name);
+        let list = self.of_kind(state, rules, find);
         // linear: once for a state of the configurations and of the namespace.
         if !list.all().any(V::selects_namespaces) {
             return settled(list);

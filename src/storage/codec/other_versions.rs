@@ -62,7 +62,11 @@ impl Codec {
         let found = serde_json::from_slice::<Typed>(value).ok()?;
         let is_other = found.kind == self.definition.kind
             && found.api_version != self.definition.api_version();
-        let object = Object::read(value).ok().filter(|_| is_other)?;
+        if !is_other {
+            return None;
+        }
+        let reading = || Object::read(value).map_err(|error| error.to_string());
+        let object = deep::retry_with_room(reading).ok()?;
         Some((found.api_version, object))
     }
 

@@ -191,8 +191,9 @@ impl<C: ValueConversion> ConvertedEngine<C> {
         Ok(())
     }
 
-    /// Converts the values of events, and those before them, by one call.
-    async fn show_events(&self, events: &[Event]) -> Result<Vec<Event>, EngineError> {
+    /// Converts the values of events, and those before them, by one call. Returns `None` if all are
+    /// read as they are stored.
+    async fn show_events(&self, events: &[Event]) -> Result<Option<Vec<Event>>, EngineError> {
         let _turn = self.0.turn.lock().await;
         let now = Instant::now();
         let conversion = &self.0.conversion;
@@ -236,6 +237,9 @@ impl<C: ValueConversion> ConvertedEngine<C> {
                 known.insert(id, value);
             }
         }
+        if known.is_empty() {
+            return Ok(None);
+        }
         let converted = |event: &Event, revision| {
             let id = (event.key.clone(), revision);
             known.get(&id).cloned()
@@ -255,7 +259,7 @@ impl<C: ValueConversion> ConvertedEngine<C> {
             }
             shown
         });
-        Ok(shown.collect())
+        Ok(Some(shown.collect()))
     }
 
     fn knows(&self, id: &ValueId, known: &mut HashMap<ValueId, Bytes>) -> bool {
@@ -330,7 +334,8 @@ impl<C: ValueConversion> DataEngine for ConvertedEngine<C> {
     fn history(&self, request: HistoryRequest) -> BoxFuture<'_, Result<HistoryChunk, EngineError>> {
         async move {
             let HistoryChunk { events, reached } = self.below().history(request).await?;
-            let events = self.show_events(&events).await?;
+            let shown = self.show_events(&events).await?;
+            let events = shown.unwrap_or(events);
             Ok(HistoryChunk { events, reached })
         }
         .boxed()
@@ -380,7 +385,8 @@ impl<C: ValueConversion> Feed for ConvertedFeed<C> {
         async move {
             Ok(match self.below.next().await? {
                 FeedItem::Events(events) => {
-                    FeedItem::Events(self.engine.show_events(&events).await?.into())
+                    let shown = self.engine.show_events(&events).await?;
+                    FeedItem::Events(shown.map_or(events, Into::into))
                 }
                 progress @ FeedItem::Progress(_) => progress,
             })

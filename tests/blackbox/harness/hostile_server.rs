@@ -15,7 +15,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::webhook::acceptor;
 
-/// What the server does with a request.
+/// The reaction of the server to a request.
 pub enum Act {
     /// It sends these bytes, and keeps the connection.
     Bytes(Vec<u8>),
@@ -38,7 +38,7 @@ pub enum Act {
 pub struct Asked {
     /// The first line and the headers.
     pub head: String,
-    /// The body, null if there is none.
+    /// The body. Null for a request without one.
     pub review: Value,
 }
 

@@ -169,7 +169,7 @@ async fn an_issuer_changes_its_bundle_while_it_is_used_hk_18_hk_45() {
     futures_util::join!(writing, injecting);
 }
 
-/// A bundle that is no certificate fails each call, and the configuration can be mended.
+/// Calls with a bundle that is not a certificate fail, and the configuration can be mended.
 #[tokio::test]
 async fn an_issuer_with_a_broken_bundle_can_be_mended_hk_44() {
     let world = start().await;

@@ -82,6 +82,22 @@ fn number(asked: &Asked) -> usize {
     name.rsplit('-').next().unwrap().parse().unwrap()
 }
 
+/// Defines a resource whose objects may have any members, and waits until it is served at a path.
+async fn define(client: &Client, plural: &str, kind: &str, scope: &str, path: &str) {
+    let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({
+        "metadata": {"name": format!("{plural}.example.com")},
+        "spec": {"group": "example.com", "scope": scope,
+            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": free}}]},
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let create = Call::post(definitions, &definition);
+    client.call(create).await.expect(201);
+    until_served(client, path).await;
+}
+
 /// Waits until the resource of a new definition is served.
 async fn until_served(client: &Client, path: &str) {
     for _ in 0..6_000 {

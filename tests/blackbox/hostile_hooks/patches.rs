@@ -386,21 +386,8 @@ async fn patches_of_deletions_and_updates_keep_what_the_system_owns_hk_27_hk_28(
 async fn values_of_patches_are_as_deep_as_bodies_hk_26() {
     let daemon = Daemon::start().await;
     let client = daemon.client();
-    let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let definition = json!({
-        "metadata": {"name": "lamps.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced",
-            "names": {"plural": "lamps", "singular": "lamp", "kind": "Lamp"},
-            "versions": [{"name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": free}}]},
-    });
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    client
-        .call(Call::post(definitions, &definition))
-        .await
-        .expect(201);
     let lamps = "/apis/example.com/v1/namespaces/default/lamps";
-    super::until_served(&client, lamps).await;
+    super::define(&client, "lamps", "Lamp", "Namespaced", lamps).await;
     let server = HostileServer::start(|asked| {
         let levels = number(asked);
         let patch = format!(

@@ -259,21 +259,8 @@ async fn many_bindings_and_parameters_share_their_objects_hk_51_hk_60() {
 async fn parameters_whose_definition_goes_fail_their_policy_hk_57() {
     let daemon = Daemon::start().await;
     let client = daemon.client();
-    let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let definition = json!({
-        "metadata": {"name": "limits.example.com"},
-        "spec": {"group": "example.com", "scope": "Cluster",
-            "names": {"plural": "limits", "singular": "limit", "kind": "Limit"},
-            "versions": [{"name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": free}}]},
-    });
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    client
-        .call(Call::post(definitions, &definition))
-        .await
-        .expect(201);
     let limits = "/apis/example.com/v1/limits";
-    super::until_served(&client, limits).await;
+    super::define(&client, "limits", "Limit", "Cluster", limits).await;
     let limit = json!({"apiVersion": "example.com/v1", "kind": "Limit",
         "metadata": {"name": "l"}, "spec": {"name": "no"}});
     client.call(Call::post(limits, &limit)).await.expect(201);
@@ -293,10 +280,10 @@ async fn parameters_whose_definition_goes_fail_their_policy_hk_57() {
         .expect(201);
     assert_eq!(create(&client, "yes").await.0, 201);
     assert_eq!(create(&client, "no").await.0, 422);
-    let one = format!("{definitions}/limits.example.com");
-    client.call(Call::delete(&one)).await.expect(200);
+    let one = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/limits.example.com";
+    client.call(Call::delete(one)).await.expect(200);
     for _ in 0..6_000 {
-        if client.call(Call::get(&one)).await.status == 404 {
+        if client.call(Call::get(one)).await.status == 404 {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -310,11 +297,7 @@ async fn parameters_whose_definition_goes_fail_their_policy_hk_57() {
         assert_eq!(said.0, 422, "{}", said.1);
     }
     assert_eq!(client.call(Call::get("/readyz")).await.status, 200);
-    client
-        .call(Call::post(definitions, &definition))
-        .await
-        .expect(201);
-    super::until_served(&client, limits).await;
+    super::define(&client, "limits", "Limit", "Cluster", limits).await;
     client.call(Call::post(limits, &limit)).await.expect(201);
     assert_eq!(create(&client, "yes-2").await.0, 201);
     assert_eq!(create(&client, "no").await.0, 422);
