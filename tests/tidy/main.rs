@@ -313,6 +313,7 @@ const DAEMON: Table = &[
         ],
     ),
     ("telemetry", &["config"]),
+    ("parent", &[]),
     ("process_limits", &[]),
     ("shutdown", &[]),
 ];
