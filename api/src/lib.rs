@@ -28,6 +28,7 @@ pub mod go_json;
 pub mod group_version_kind;
 pub mod indentation;
 pub mod keyed;
+pub mod large;
 pub mod managed_fields;
 pub mod metadata;
 pub mod names;

@@ -8,7 +8,6 @@ use parking_lot::RwLock;
 use serde_json::{Value, json};
 
 use super::definition::schema_of;
-use super::rule_metrics;
 use crate::api::cel::rules::{Checking, Rules};
 use crate::api::custom::{CustomSchema, ScalePaths, Structure, prevents_rules, rules_not_checked};
 use crate::api::deep;
@@ -16,6 +15,7 @@ use crate::api::error_list::ErrorList;
 use crate::api::object::Object;
 use crate::api::structural::{Budget, StructuralSchema};
 use crate::kinds::validation::apiextensions::is_structural;
+use crate::telemetry::expressions;
 
 /// The newest text of a definition, from which schemas are compiled. It is the text of the cache,
 /// so a schema that nobody uses takes no memory.
@@ -94,7 +94,7 @@ impl Form {
             let began = Instant::now();
             let rules = Rules::of(&schema, true, &Budget::of(&schema));
             if rules.is_some() {
-                rule_metrics::compiled(began.elapsed());
+                expressions::compiled(began.elapsed());
             }
             let compiled = Arc::new(StructuralSchema::compile(&schema));
             Compiled {
@@ -158,7 +158,7 @@ impl Form {
         };
         let began = Instant::now();
         let verdict = rules.check(&object.0, checking);
-        rule_metrics::evaluated(began.elapsed());
+        expressions::evaluated(began.elapsed());
         errors.extend(verdict.errors);
         for warning in &verdict.warnings {
             errors.warn(warning);

@@ -21,7 +21,6 @@ mod leftovers;
 mod life;
 mod made;
 mod names;
-mod rule_metrics;
 mod status;
 #[cfg(test)]
 mod tests;

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use metrics::Counter;
 
 use super::filters::seats::{Seat, Seats};
-use super::large_requests::LARGE_REQUEST_BYTES;
+use crate::api::large::LARGE_BYTES;
 use crate::api::status::Status;
 
 /// The unit of the budget in bytes.
 const UNIT_BYTES: usize = 1024;
-/// The budget for bodies up to [`LARGE_REQUEST_BYTES`].
+/// The budget for bodies up to [`LARGE_BYTES`].
 const SHORT_BYTES_IN_ALL: usize = 32 << 20;
 /// The budget for longer bodies.
 const LONG_BYTES_IN_ALL: usize = 64 << 20;
@@ -54,7 +54,7 @@ impl BodyBudget {
     /// # Errors
     /// 429 when the budget is used up.
     pub fn reserve(&self, user: &str, bytes: usize) -> Result<Reserved, Box<Status>> {
-        let room = if bytes <= LARGE_REQUEST_BYTES {
+        let room = if bytes <= LARGE_BYTES {
             &self.short
         } else {
             &self.long
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(held.len(), LONG_BYTES_IN_ALL / 8 * 7 / long);
         let refused = budget.reserve("ann", long).unwrap_err();
         assert_eq!((refused.code, refused.retry_after_seconds()), (429, 1));
-        assert!(budget.reserve("ann", LARGE_REQUEST_BYTES).is_ok());
+        assert!(budget.reserve("ann", LARGE_BYTES).is_ok());
         let others = all_of("bob");
         assert_eq!(others.len(), 2);
         drop(held);

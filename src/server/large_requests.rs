@@ -16,16 +16,9 @@ use tokio::task::JoinHandle;
 use actors::threads::inherited;
 use actors::watchdog::Watchdog;
 
-use super::filters::seats::Seats;
+use super::filters::seats::{Seat, Seats};
 use crate::api::status::Status;
 use crate::transport::fairness::FairPolls;
-
-/// Bodies and objects above this size are large. Reading this much takes about half a millisecond.
-pub const LARGE_REQUEST_BYTES: usize = 64 * 1024;
-
-/// JSON with more objects and lists than this is large, too. `[{},{},...]` has this many in 6 KB,
-/// and each of them needs defaulting, validation and field ownership.
-const LARGE_REQUEST_NODES: usize = 2_000;
 
 /// The limit on concurrent large requests. Most take some 20 ms of a core, so with a full queue the
 /// next one would wait about as long as its retry delay.
@@ -33,12 +26,6 @@ const PLACES: usize = 64;
 
 /// The `Retry-After` of a refusal, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 1;
-
-/// Whether a JSON body is large.
-pub fn is_large(body: &[u8]) -> bool {
-    let nodes = || body.iter().filter(|byte| matches!(byte, b'{' | b'['));
-    body.len() > LARGE_REQUEST_BYTES || nodes().count() > LARGE_REQUEST_NODES
-}
 
 /// The threads for large requests.
 pub struct LargeRequests {
@@ -93,13 +80,44 @@ impl LargeRequests {
         user: &str,
         work: impl Future<Output = Result<T, Box<Status>>> + Send + 'static,
     ) -> Result<T, Box<Status>> {
-        let (Some(runtime), Some(place)) = (&self.runtime, self.places.take(user)) else {
-            self.refused.increment(1);
-            return Err(Box::new(Status::too_many_requests(
-                "too many requests with large bodies or objects are running, please try again \
-                 later",
+        match self.place(user) {
+            Some(place) => self.in_place(place, user, work).await,
+            None => {
+                self.refused.increment(1);
+                Err(Box::new(Status::too_many_requests(
+                    "too many requests with large bodies or objects are running, please try again \
+                     later",
+                    RETRY_AFTER_SECONDS,
+                )))
+            }
+        }
+    }
+
+    /// Returns a place for work of a user, or `None` when all are taken.
+    pub fn place(&self, user: &str) -> Option<Place> {
+        self.runtime.as_ref()?;
+        self.places.take(user).map(Place)
+    }
+
+    /// Runs a user's work in a place of these threads. Dropping the returned future cancels the
+    /// work.
+    ///
+    /// # Errors
+    /// The error of the work, or 503 while the daemon ends.
+    pub async fn in_place<T: Send + 'static>(
+        &self,
+        place: Place,
+        user: &str,
+        work: impl Future<Output = Result<T, Box<Status>>> + Send + 'static,
+    ) -> Result<T, Box<Status>> {
+        let ending = || {
+            Err(Box::new(Status::unavailable(
+                "the server is shutting down, please try again later",
                 RETRY_AFTER_SECONDS,
-            )));
+            )))
+        };
+        let Some(runtime) = &self.runtime else {
+            return ending();
         };
         let work = self.watchdog.pulse("large-request").turning(work);
         let work = self.turns.in_turn(user, work);
@@ -112,14 +130,14 @@ impl LargeRequests {
             // Propagate the panic to the filter that handles panics of handlers.
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(Box::new(Status::unavailable(
-                    "the server is shutting down, please try again later",
-                    RETRY_AFTER_SECONDS,
-                ))),
+                Err(_) => ending(),
             },
         }
     }
 }
+
+/// A place on the threads for large requests. It is free again when this is dropped.
+pub struct Place(#[expect(dead_code, reason = "held, not read")] Seat);
 
 impl Drop for LargeRequests {
     fn drop(&mut self) {
@@ -157,14 +175,6 @@ mod tests {
             .run("ann", async { Ok(std::thread::current().id()) })
             .await;
         assert_ne!(there.unwrap(), here);
-    }
-
-    #[test]
-    fn bodies_are_large_by_bytes_or_by_what_is_in_them() {
-        assert!(!is_large("x".repeat(LARGE_REQUEST_BYTES).as_bytes()));
-        assert!(is_large("x".repeat(LARGE_REQUEST_BYTES + 1).as_bytes()));
-        assert!(!is_large("{},".repeat(LARGE_REQUEST_NODES).as_bytes()));
-        assert!(is_large("{},".repeat(LARGE_REQUEST_NODES + 1).as_bytes()));
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 //! This folder owns the log subscriber, the metrics recorder and the measurements of the process.
 //! It must not know the parts of the daemon that log or measure.
 
+pub mod expressions;
 mod family;
 mod process;
 mod resource_series;

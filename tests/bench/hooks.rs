@@ -1,8 +1,6 @@
 //! Measures the cost of webhooks and admission policies for creates of 16 clients (hooks.md): the
 //! CPU of the daemon with them, less that without them, in turns in one daemon.
 
-use std::sync::Arc;
-
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
@@ -17,9 +15,12 @@ use tokio::net::TcpListener;
 
 use crate::harness::webhook::acceptor;
 use crate::harness::{Call, Client, Daemon};
-use crate::load::{self, NAMESPACE, Until, Verb};
+use crate::load::{self, Loaded, NAMESPACE, Until, Verb};
 use crate::meter::{self, Sample};
 use crate::report::{figure, noise, part};
+use crate::servers::etcd::Cluster;
+use crate::servers::kube_apiserver::KubeApiserver;
+use crate::servers::programs;
 
 const CLIENTS: u64 = 16;
 /// Ordinary creates of one turn, those that a webhook is asked about, and the turns.
@@ -192,23 +193,50 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// Creates objects in turns with these hooks and without them, and prints the CPU of one create.
-async fn compared(what: &str, hooks: &[Hook], turns: usize, creates: u64, most: &str) {
-    part(&format!("creates of {CLIENTS} clients, with {what}"));
-    let daemon = Arc::new(Daemon::start().await);
+/// Hooks, and how many creates measure them.
+struct Compared<'h> {
+    what: &'h str,
+    hooks: &'h [Hook],
+    turns: usize,
+    creates: u64,
+    /// The bar of the CPU that they add, as the report shows it.
+    most: &'h str,
+}
+
+/// Creates objects in a fresh daemon, in turns with these hooks and without them, and prints the
+/// CPU of one create.
+async fn compared(compared: &Compared<'_>) -> f64 {
+    part(&format!(
+        "creates of {CLIENTS} clients, with {}",
+        compared.what
+    ));
+    let daemon = Daemon::start().await;
     load::namespace(&daemon).await;
-    let client = daemon.client();
+    in_turns(&daemon, compared).await
+}
+
+/// Creates objects in turns with these hooks and without them, prints the CPU of one create, and
+/// returns that with the hooks, in microseconds.
+async fn in_turns(server: &impl Loaded, compared: &Compared<'_>) -> f64 {
+    let Compared {
+        hooks,
+        turns,
+        creates,
+        most,
+        ..
+    } = *compared;
+    let client = server.target().client();
     let mut first = 0;
     let mut costs = [Vec::new(), Vec::new()];
-    let start = Sample::take(daemon.pid());
+    let start = Sample::take(server.pid());
     for turn in 0..=turns {
         for (number, costs) in costs.iter_mut().enumerate() {
             if number == 1 {
                 install(&client, hooks).await;
             }
-            let begun = meter::threads(daemon.pid());
-            load::write(&daemon, Verb::Create, CLIENTS, first, Until::Count(creates)).await;
-            let used = meter::threads(daemon.pid()) - begun;
+            let begun = meter::threads(server.pid());
+            load::write(server, Verb::Create, CLIENTS, first, Until::Count(creates)).await;
+            let used = meter::threads(server.pid()) - begun;
             first += creates;
             // The first turn initialises everything that is built on first use.
             if turn > 0 {
@@ -230,7 +258,8 @@ async fn compared(what: &str, hooks: &[Hook], turns: usize, creates: u64, most: 
     figure("added, median of the turns", median(&mut more), "µs", most);
     figure("added, least", more[0], "µs", "");
     figure("added, most", more[more.len() - 1], "µs", "");
-    noise(start.until(&Sample::take(daemon.pid())).other_cores);
+    noise(start.until(&Sample::take(server.pid())).other_cores);
+    median(with)
 }
 
 /// Prints the CPU of an expression that visits each item of a long list.
@@ -285,11 +314,26 @@ pub async fn measure() {
         .flat_map(|number| policy(&format!("p{number}"), &all, json!({})))
         .collect();
     let what = "3 policies of 5 expressions";
-    compared(what, &policies, TURNS, CREATES, "<= 60").await;
+    compared(&Compared {
+        what,
+        hooks: &policies,
+        turns: TURNS,
+        creates: CREATES,
+        most: "<= 60",
+    })
+    .await;
     let what = "200 policies and 50 webhooks that match nothing";
-    compared(what, &unmatched(), TURNS, CREATES, "<= 5").await;
+    compared(&Compared {
+        what,
+        hooks: &unmatched(),
+        turns: TURNS,
+        creates: CREATES,
+        most: "<= 5",
+    })
+    .await;
     let server = Allowing::start().await;
     let client = json!({ "url": server.url, "caBundle": server.ca_bundle });
+    let peer = Peer::find().await;
     for (what, plural) in [
         ("a validating webhook", "validatingwebhookconfigurations"),
         ("a mutating webhook", "mutatingwebhookconfigurations"),
@@ -301,6 +345,55 @@ pub async fn measure() {
             &all,
             in_namespace.clone(),
         )];
-        compared(what, &hooks, ASKED_TURNS, ASKED, "<= 90").await;
+        let (turns, creates) = (ASKED_TURNS, ASKED);
+        let through = Compared {
+            what,
+            hooks: &hooks,
+            turns,
+            creates,
+            most: "<= 90",
+        };
+        let ours = compared(&through).await;
+        if let Some(peer) = &peer {
+            part(&format!("the same in kube-apiserver, with {what}"));
+            let theirs = in_turns(
+                &peer.server,
+                &Compared {
+                    most: "",
+                    ..through
+                },
+            )
+            .await;
+            figure(
+                "CPU of a create, ours over theirs",
+                ours / theirs,
+                "",
+                "<= 0.2",
+            );
+        }
+    }
+}
+
+/// A real kube-apiserver, where TAFFRAIL_KUBE_APISERVER names one.
+struct Peer {
+    server: KubeApiserver,
+    _store: Cluster,
+}
+
+impl Peer {
+    async fn find() -> Option<Peer> {
+        let program = programs::named("TAFFRAIL_KUBE_APISERVER")?;
+        let store = Cluster::durable("3.5");
+        let mut server = KubeApiserver::spawn(&program, &store);
+        let client = server.target().client();
+        let asked = async || client.attempt(Call::get("/readyz")).await;
+        server
+            .until(async || asked().await.is_ok_and(|answer| answer.status == 200))
+            .await;
+        load::namespace(&server).await;
+        Some(Peer {
+            server,
+            _store: store,
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! Runs any number of writers. Each waits for its response before it continues.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -7,9 +8,10 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::harness::{Call, Daemon, Protocol};
+use crate::harness::{Call, Daemon, Protocol, Target};
 use crate::meter::{Sample, Used};
 use crate::report::Durations;
+use crate::servers::kube_apiserver::{KubeApiserver, TOKEN};
 
 pub const NAMESPACE: &str = "bench";
 
@@ -68,9 +70,47 @@ pub fn name(number: u64) -> String {
     format!("object-{number:07}")
 }
 
-pub async fn namespace(daemon: &Daemon) {
+/// A server that is loaded, and whose CPU is measured.
+pub trait Loaded {
+    fn target(&self) -> Target;
+    fn pid(&self) -> u32;
+}
+
+impl Loaded for Daemon {
+    fn target(&self) -> Target {
+        Daemon::target(self)
+    }
+
+    fn pid(&self) -> u32 {
+        Daemon::pid(self)
+    }
+}
+
+impl Loaded for KubeApiserver {
+    fn target(&self) -> Target {
+        Target::new(self.address(), Some(TOKEN.to_owned()), None)
+    }
+
+    fn pid(&self) -> u32 {
+        KubeApiserver::pid(self)
+    }
+}
+
+/// One of the pointers to a daemon.
+impl<P: Deref<Target = Daemon>> Loaded for P {
+    fn target(&self) -> Target {
+        Daemon::target(self)
+    }
+
+    fn pid(&self) -> u32 {
+        Daemon::pid(self)
+    }
+}
+
+pub async fn namespace(server: &impl Loaded) {
     let namespace = json!({ "metadata": { "name": NAMESPACE } });
-    daemon
+    server
+        .target()
         .client()
         .call(Call::post("/api/v1/namespaces", &namespace))
         .await
@@ -79,13 +119,19 @@ pub async fn namespace(daemon: &Daemon) {
 
 /// Writes with this many clients, each on its own connection. Creates continue from `first`.
 /// Updates cycle through the first `first` objects.
-pub async fn write(daemon: &Daemon, verb: Verb, clients: u64, first: u64, until: Until) -> Written {
-    write_filled(daemon, verb, clients, first, until, FILLER).await
+pub async fn write(
+    server: &impl Loaded,
+    verb: Verb,
+    clients: u64,
+    first: u64,
+    until: Until,
+) -> Written {
+    write_filled(server, verb, clients, first, until, FILLER).await
 }
 
 /// Like [`write()`], with objects that have `filler` bytes of filler.
 pub async fn write_filled(
-    daemon: &Daemon,
+    server: &impl Loaded,
     verb: Verb,
     clients: u64,
     first: u64,
@@ -95,13 +141,13 @@ pub async fn write_filled(
     let next = Arc::new(AtomicU64::new(0));
     let workers: Vec<_> = {
         let connecting = (0..clients).map(|_| async {
-            let client = daemon.target().client_over(Protocol::Http2);
+            let client = server.target().client_over(Protocol::Http2);
             client.call(Call::get("/version")).await.expect(200);
             client
         });
         join_all(connecting).await
     };
-    let before = Sample::take(daemon.pid());
+    let before = Sample::take(server.pid());
     let start = Instant::now();
     let running = workers.into_iter().map(|client| {
         let next = next.clone();
@@ -138,7 +184,7 @@ pub async fn write_filled(
     for each in join_all(running).await {
         latency.extend(each.unwrap());
     }
-    let used = before.until(&Sample::take(daemon.pid()));
+    let used = before.until(&Sample::take(server.pid()));
     Written {
         count: latency.len() as u64,
         latency,

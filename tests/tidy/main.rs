@@ -75,7 +75,7 @@ type Layers = &'static [(&'static str, &'static [&'static str])];
 
 const API: Layers = &[
     ("texts", &["text", "names", "percent", "pem"]),
-    ("the work of a thread", &["abandoned", "cost", "keyed"]),
+    ("the work of a thread", &["abandoned", "cost", "keyed", "large"]),
     ("JSON", &["deep", "go_json", "indentation", "continuation"]),
     (
         "facts of a request",
@@ -212,6 +212,7 @@ const DAEMON: Table = &[
             "egress",
             // The configuration of plugins is a file of the operator.
             "files",
+            "telemetry::expressions",
         ],
     ),
     ("storage::embedded", &["files", "clock"]),
@@ -264,6 +265,7 @@ const DAEMON: Table = &[
             // Conversion webhooks are asked by the client of admission webhooks, with its texts.
             "admission::hooks::client",
             "auth::documents",
+            "telemetry::expressions",
         ],
     ),
     (

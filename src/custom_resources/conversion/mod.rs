@@ -21,6 +21,7 @@ use crate::admission::hooks::client::{
     ClientConfig, FailureLines, PostError, ReviewVersion, WebhookTransport,
 };
 use crate::api::deep;
+use crate::api::large::{is_large, leave_thread};
 use crate::api::object::Object;
 use crate::api::resource::{Converter, Converting, ResourceDefinition};
 use crate::api::schema::Empty;
@@ -153,6 +154,9 @@ impl WebhookConverter {
         let answer = answer.map_err(|error| match error {
             PostError::Unusable(why) | PostError::Failed(why) => Fault::Call(why),
         })?;
+        if is_large(&answer) {
+            leave_thread().await;
+        }
         let converted = deep::retry(|| review::read(&answer, version, &uid)).await?;
         review::taken_over(objects, converted, &desired, is_list)
     }

@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use super::Answered;
 use crate::api::abandoned::{self, Abandonment};
 use crate::api::deep::Roomy;
+use crate::api::large::poll_movable;
 use crate::api::status::Status;
 use crate::server::filters::in_flight::Counted;
 use crate::server::request_scope::RequestScope;
@@ -24,6 +25,12 @@ use crate::server::respond::{self, Form};
 use crate::server::unattended::Unattended;
 
 type Outcome<T> = Result<T, Box<Status>>;
+
+/// The work of a request.
+type Work<T> = BoxFuture<'static, Outcome<T>>;
+
+/// Moves work to the threads for large requests.
+type Leave<T> = Box<dyn FnOnce(Work<T>) -> Work<T> + Send>;
 
 /// The handler of an outcome that comes after the client is gone.
 type Late<T> = Box<dyn FnOnce(Outcome<T>) -> BoxFuture<'static, ()> + Send>;
@@ -94,9 +101,26 @@ impl RequestScope<'_> {
         };
         Attended {
             running: Some((work, late)),
+            leave: (!is_large).then(|| self.leave()),
             abandonment,
             unattended: Arc::clone(&self.server.unattended),
         }
+    }
+
+    /// Returns how work leaves this thread if it turns out to be large. If the threads for large
+    /// requests have no place, it stays: a refusal would come after webhooks have been called.
+    fn leave<T: Send + 'static>(&self) -> Leave<T> {
+        let (server, user) = (Arc::clone(self.server), Arc::clone(&self.context.user));
+        Box::new(move |work| match server.large_requests.place(&user.name) {
+            None => work,
+            Some(place) => async move {
+                server
+                    .large_requests
+                    .in_place(place, &user.name, work)
+                    .await
+            }
+            .boxed(),
+        })
     }
 }
 
@@ -117,7 +141,9 @@ fn counted<T>(
 /// Work that a client waits for. Dropping it cancels the work, unless it has written something.
 struct Attended<T: Send + 'static> {
     /// `None` when the work has ended.
-    running: Option<(BoxFuture<'static, Outcome<T>>, Late<T>)>,
+    running: Option<(Work<T>, Late<T>)>,
+    /// `None` for work that has left its HTTP thread, or was never there.
+    leave: Option<Leave<T>>,
     abandonment: Arc<Abandonment>,
     unattended: Arc<Unattended>,
 }
@@ -130,7 +156,19 @@ impl<T: Send + 'static> Future for Attended<T> {
         let Some((mut work, late)) = self.running.take() else {
             return Poll::Pending;
         };
-        let polled = work.as_mut().poll(context);
+        let polled = match self.leave.take() {
+            None => work.as_mut().poll(context),
+            Some(leave) => match poll_movable(|| work.as_mut().poll(context)) {
+                (polled, false) => {
+                    self.leave = Some(leave);
+                    polled
+                }
+                (_, true) => {
+                    work = leave(work);
+                    work.as_mut().poll(context)
+                }
+            },
+        };
         if polled.is_pending() {
             self.running = Some((work, late));
         }
@@ -159,9 +197,11 @@ impl<T: Send + 'static> Drop for Attended<T> {
 #[cfg(test)]
 mod tests {
     use actors::watchdog::Watchdog;
+    use futures_util::future::join_all;
     use tokio::sync::oneshot;
 
     use super::*;
+    use crate::api::large::leave_thread;
     use crate::server::filters::in_flight::{InFlight, InFlightLimits};
     use crate::server::large_requests::LargeRequests;
 
@@ -185,6 +225,7 @@ mod tests {
         };
         let attended = Attended {
             running: Some((work.boxed(), Box::new(late))),
+            leave: None,
             abandonment,
             unattended: Arc::default(),
         };
@@ -214,6 +255,34 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn work_that_turns_out_to_be_large_leaves_its_thread() {
+        let threads = Arc::new(LargeRequests::start(&Watchdog::default()).unwrap());
+        let here = std::thread::current().id();
+        let on_the_way = async |waits: usize| {
+            let before = std::thread::current().id();
+            for _ in 0..waits {
+                tokio::task::yield_now().await;
+            }
+            leave_thread().await;
+            (before, std::thread::current().id())
+        };
+        let work = async move { Ok(join_all([on_the_way(1), on_the_way(1)]).await) };
+        let place = threads.place("ann").unwrap();
+        let leave: Leave<Vec<_>> =
+            Box::new(move |work| async move { threads.in_place(place, "ann", work).await }.boxed());
+        let attended = Attended {
+            running: Some((work.boxed(), Box::new(|_| std::future::ready(()).boxed()))),
+            leave: Some(leave),
+            abandonment: Arc::default(),
+            unattended: Arc::default(),
+        };
+        for (before, after) in attended.await.unwrap() {
+            assert_eq!(before, here);
+            assert_ne!(after, here);
+        }
+    }
+
+    #[tokio::test]
     async fn what_computes_on_another_thread_stops_when_its_client_is_gone_and_counts_until_then() {
         let threads = LargeRequests::start(&Watchdog::default()).unwrap();
         let abandonment: Arc<Abandonment> = Arc::default();
@@ -234,6 +303,7 @@ mod tests {
                 async move { threads.run("ann", work).await }.boxed(),
                 Box::new(|_: Outcome<u8>| std::future::ready(()).boxed()),
             )),
+            leave: None,
             abandonment,
             unattended: Arc::default(),
         };

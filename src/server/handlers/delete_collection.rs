@@ -9,13 +9,13 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::Mutex;
 
 use super::{Answered, capability, delete};
+use crate::api::large::LARGE_BYTES;
 use crate::api::options::{DeleteOptions, ListOptions};
 use crate::api::selector::Selection;
 use crate::api::status::{Status, StatusReason};
 use crate::registry::keys::KeyError;
 use crate::registry::rest::Lister;
 use crate::registry::{NamespacedName, RequestContext};
-use crate::server::large_requests::LARGE_REQUEST_BYTES;
 use crate::server::negotiation::Offer;
 use crate::server::request_scope::RequestScope;
 use crate::server::respond;
@@ -154,7 +154,7 @@ async fn delete_item(
     options: &DeleteOptions,
     large: &Mutex<()>,
 ) -> Result<(), Box<Status>> {
-    let is_large = item.item_body().len() > LARGE_REQUEST_BYTES;
+    let is_large = item.item_body().len() > LARGE_BYTES;
     let _turn = match is_large {
         true => Some(large.lock().await),
         false => None,

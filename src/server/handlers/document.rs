@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::api::decode::{BodyFormat, decode_object, unrecognized};
 use crate::api::field_validation::apply_field_validation;
+use crate::api::large::{LARGE_BYTES, is_large};
 use crate::api::object::Object;
 use crate::api::options::FieldValidation;
 use crate::api::protobuf::{self, ProtobufError, Texts};
@@ -15,14 +16,13 @@ use crate::api::warnings::Warnings;
 use crate::schema::Schema;
 use crate::server::audit::Holds;
 use crate::server::encoding::{JSON, YAML};
-use crate::server::large_requests::{LARGE_REQUEST_BYTES, is_large};
 use crate::server::negotiation::BodyForm;
 use crate::server::request_scope::RequestScope;
 use crate::transport::RequestBody;
 
 /// Protobuf bodies above this size are large. A message without fields takes two bytes, but at
 /// least twenty as JSON.
-const LARGE_PROTOBUF_BYTES: usize = LARGE_REQUEST_BYTES / 4;
+const LARGE_PROTOBUF_BYTES: usize = LARGE_BYTES / 4;
 
 /// A body that was read but not yet decoded.
 #[derive(Clone)]

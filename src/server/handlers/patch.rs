@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::{Answered, applied, capability, written};
 use crate::api::deep;
+use crate::api::large::is_large;
 use crate::api::options::{FieldValidation, WriteOptions, WriteVerb};
 use crate::api::patch::{Patch, PatchKind};
 use crate::api::status::Status;
 use crate::registry::{UpdateSource, Written};
 use crate::server::audit::Holds;
-use crate::server::large_requests::is_large;
 use crate::server::negotiation::{
     self, APPLY_PATCH, JSON_PATCH, MERGE_PATCH, Offer, STRATEGIC_PATCH,
 };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http::Method;
 
 use super::health::Root;
-use super::large_requests::LARGE_REQUEST_BYTES;
+use crate::api::large::LARGE_BYTES;
 use crate::api::request_info::RequestInfo;
 use crate::api::resource::Verb;
 use crate::registry::rest::of_method;
@@ -98,7 +98,7 @@ impl Target {
 
     /// Whether the object is so large that changing it would block an HTTP thread.
     pub fn is_large(&self) -> bool {
-        self.storage.held_bytes(self.object()) > LARGE_REQUEST_BYTES
+        self.storage.held_bytes(self.object()) > LARGE_BYTES
     }
 }
 

@@ -178,14 +178,13 @@ async fn serve(
         }
         match act {
             Act::After(..) => panic!("it waits twice"),
-            Act::Bytes(bytes) => stream.write_all(&bytes).await?,
+            Act::Bytes(bytes) => send(&mut stream, &bytes).await?,
             Act::Close(bytes) => {
-                stream.write_all(&bytes).await?;
+                send(&mut stream, &bytes).await?;
                 return stream.shutdown().await;
             }
             Act::Reset(bytes) => {
-                stream.write_all(&bytes).await?;
-                stream.flush().await?;
+                send(&mut stream, &bytes).await?;
                 return stream.get_ref().0.set_zero_linger();
             }
             Act::Endless(first, again) => {
@@ -197,8 +196,7 @@ async fn serve(
             Act::Drip(first, again) => {
                 stream.write_all(&first).await?;
                 loop {
-                    stream.write_all(&again).await?;
-                    stream.flush().await?;
+                    send(&mut stream, &again).await?;
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             }
@@ -208,6 +206,12 @@ async fn serve(
             }
         }
     }
+}
+
+/// Sends bytes. TLS keeps some of them if the socket is full, until it is flushed.
+async fn send(stream: &mut TlsStream<TcpStream>, bytes: &[u8]) -> std::io::Result<()> {
+    stream.write_all(bytes).await?;
+    stream.flush().await
 }
 
 async fn read(stream: &mut TlsStream<TcpStream>) -> std::io::Result<Asked> {

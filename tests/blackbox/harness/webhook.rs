@@ -104,7 +104,8 @@ impl Webhook {
                         return;
                     };
                     while read_request(&mut stream).await.is_some() {
-                        if stream.write_all(answer.as_bytes()).await.is_err() {
+                        let sent = stream.write_all(answer.as_bytes()).await;
+                        if sent.is_err() || stream.flush().await.is_err() {
                             return;
                         }
                     }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::definition::{Mutation, Spec};
-use super::metrics;
 use crate::admission::hooks::expression::{Compiler, Expression, Variables};
 use crate::api::cel::Type;
 use crate::kinds::validation::expressions::ADMISSION;
+use crate::telemetry::expressions;
 
 /// The compiled expressions of a policy, in the order of the policy.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Compiled {
     pub(super) fn of(spec: &Spec) -> Compiled {
         let began = Instant::now();
         let compiled = Compiled::made(spec);
-        metrics::compiled(began.elapsed());
+        expressions::compiled(began.elapsed());
         compiled
     }
 

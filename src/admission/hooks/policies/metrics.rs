@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use metrics::{counter, describe_counter, describe_histogram, histogram};
 
-const COMPILATION: &str = "apiserver_cel_compilation_duration_seconds";
 const VALIDATIONS: &str = "apiserver_validating_admission_policy_check_total";
 const VALIDATION_SECONDS: &str = "apiserver_validating_admission_policy_check_duration_seconds";
 const MUTATIONS: &str = "apiserver_mutating_admission_policy_check_total";
 const MUTATION_SECONDS: &str = "apiserver_mutating_admission_policy_check_duration_seconds";
-const EVALUATION: &str = "apiserver_cel_evaluation_duration_seconds";
 
 /// The kind of an error, for metrics (HK-96).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,22 +85,4 @@ pub(super) fn mutated_with(of: Checked<'_>, error: ErrorType, took: Duration) {
     let labels = of.labels(error);
     counter!(MUTATIONS, &labels).increment(1);
     histogram!(MUTATION_SECONDS, &labels).record(took.as_secs_f64());
-}
-
-/// Measures the compilation of a policy.
-pub(super) fn compiled(took: Duration) {
-    describe_histogram!(
-        COMPILATION,
-        "Time that compiling the expressions of a policy or a schema takes"
-    );
-    histogram!(COMPILATION).record(took.as_secs_f64());
-}
-
-/// Measures the evaluation of a policy for one binding and parameter.
-pub(super) fn evaluated(took: Duration) {
-    describe_histogram!(
-        EVALUATION,
-        "Time that evaluating the expressions of a policy or a schema takes"
-    );
-    histogram!(EVALUATION).record(took.as_secs_f64());
 }

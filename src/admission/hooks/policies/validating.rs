@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::definition::{BindingSpec, ValidationAction};
 use super::facts::{Common, Forms};
 use super::invocations::{Candidate, Policies};
-use super::metrics::{self, Checked, ErrorType, validated_as};
+use super::metrics::{Checked, ErrorType, validated_as};
 use super::params::{self, Collected, ParamObjects};
 use super::refusal::Refusal;
 use super::validation::{Annotation, Decision, Validated, validate};
@@ -25,6 +25,7 @@ use crate::admission::{Admitted, Attributes, Plugin, ValidatingPlugin};
 use crate::api::go_json;
 use crate::api::object::Object;
 use crate::api::status::Status;
+use crate::telemetry::expressions;
 
 /// The most bytes of the value of an audit annotation (HK-59).
 const MAX_ANNOTATION_BYTES: usize = 10 * 1024;
@@ -224,7 +225,7 @@ impl<'a> Check<'a> {
             );
             let (spec, asker) = (&candidate.policy.spec, &self.asker);
             let validated = validate(spec, compiled, facts, asker, &labels).await;
-            metrics::evaluated(began.elapsed());
+            expressions::evaluated(began.elapsed());
             self.obey(bound, validated, values);
         }
         Ok(())

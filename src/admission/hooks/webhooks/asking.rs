@@ -22,6 +22,7 @@ use crate::admission::hooks::settings::FailurePolicy;
 use crate::admission::hooks::shown::Form;
 use crate::admission::hooks::{Hooks, may_be_hooked};
 use crate::admission::{Attributes, Operation};
+use crate::api::large::{is_large, leave_thread};
 use crate::api::object::Object;
 use crate::api::status::Status;
 use crate::api::text::quoting::go_quote;
@@ -211,6 +212,10 @@ impl Asking {
                 PostError::Failed(why) => format!("{FAILED}: {why}"),
             })
         })?;
+        if is_large(&body) {
+            // Reading it, and its patch, would hold up the watches of this thread.
+            leave_thread().await;
+        }
         let reading = deep::retry(|| read(&body, version, &uid, self.is_mutating));
         let answer = reading.await.map_err(|bad| {
             Stopped::Call(match bad {

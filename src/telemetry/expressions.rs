@@ -1,4 +1,4 @@
-//! The metrics of rules in CEL, which those of policies share (HK-96).
+//! The metrics of expressions in CEL, which rules of schemas and policies share (HK-96).
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use metrics::{describe_histogram, histogram};
 const COMPILATION: &str = "apiserver_cel_compilation_duration_seconds";
 const EVALUATION: &str = "apiserver_cel_evaluation_duration_seconds";
 
-/// Measures the compilation of the rules of a schema.
-pub(super) fn compiled(took: Duration) {
+/// Measures the compilation of a policy, or of the rules of a schema.
+pub fn compiled(took: Duration) {
     describe_histogram!(
         COMPILATION,
         "Time that compiling the expressions of a policy or a schema takes"
@@ -16,8 +16,9 @@ pub(super) fn compiled(took: Duration) {
     histogram!(COMPILATION).record(took.as_secs_f64());
 }
 
-/// Measures the evaluation of the rules of a schema for one object.
-pub(super) fn evaluated(took: Duration) {
+/// Measures the evaluation of a policy for one binding and parameter, or of the rules of a schema
+/// for one object.
+pub fn evaluated(took: Duration) {
     describe_histogram!(
         EVALUATION,
         "Time that evaluating the expressions of a policy or a schema takes"
