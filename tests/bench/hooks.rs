@@ -26,6 +26,8 @@ const CLIENTS: u64 = 16;
 /// Ordinary creates of one turn, those that a webhook is asked about, and the turns.
 const CREATES: u64 = 4_000;
 const ASKED: u64 = 20_000;
+/// Creates of one turn in kube-apiserver, which deletes a collection within a minute or not at all.
+const OF_PEER: u64 = 2_000;
 const TURNS: usize = 7;
 const ASKED_TURNS: usize = 3;
 

@@ -75,7 +75,10 @@ type Layers = &'static [(&'static str, &'static [&'static str])];
 
 const API: Layers = &[
     ("texts", &["text", "names", "percent", "pem"]),
-    ("the work of a thread", &["abandoned", "cost", "keyed", "large"]),
+    (
+        "the work of a thread",
+        &["abandoned", "cost", "keyed", "large"],
+    ),
     ("JSON", &["deep", "go_json", "indentation", "continuation"]),
     (
         "facts of a request",
