@@ -12,7 +12,7 @@ use redb::StorageBackend;
 use rustix::fs::{Advice, FallocateFlags};
 
 use super::file::LogFile;
-use super::lock::{LockError, Locks};
+use super::lock::{LOCK_NAME, LockError, Locks};
 use super::privacy::make_private;
 use super::{DataFile, Disk, FileId};
 use crate::files::own;
@@ -48,7 +48,7 @@ impl Directory {
         };
         make_private(path)?;
         let database = path.join(DataFile::Log.name());
-        let locks = Locks::take(path, &path.join("lock"), &database);
+        let locks = Locks::take(path, &path.join(LOCK_NAME), &database);
         let locks = locks.map_err(|error| match error {
             LockError::Held(holder) => OpenError::Held {
                 path: path.to_owned(),
