@@ -54,6 +54,7 @@ pub mod controllers;
 pub mod custom_resources;
 pub mod daemon;
 pub mod egress;
+mod etcd_shim;
 pub mod files;
 mod library;
 pub mod parent;

@@ -18,6 +18,7 @@ use crate::cli::{self, Action, EXIT_REFUSED};
 use crate::clock;
 use crate::config::Config;
 use crate::daemon::{self, Daemon, Host, StartError};
+use crate::etcd_shim;
 use crate::process_limits;
 use crate::shutdown::{self, Signals};
 use crate::telemetry;
@@ -27,6 +28,10 @@ use crate::transport::listener::raise_open_file_limit;
 /// to the whole process, such as its log and its recorder of metrics.
 pub fn main() -> ExitCode {
     let started = Instant::now();
+    if std::env::args_os().next().is_some_and(|name| etcd_shim::is_named(&name)) {
+        umask(Mode::from_raw_mode(0o077));
+        return etcd_shim::main();
+    }
     // Files that are created from here on are accessible only to their owner.
     umask(Mode::from_raw_mode(0o077));
     let action = cli::parse();

@@ -112,6 +112,18 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<Option<String>> {
 /// # Errors
 /// As [`inspect`], for the file and for the leftover of an earlier attempt.
 pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
+    replace(path, contents, true)
+}
+
+/// As [`write`], but a power cut may lose both files.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_unsynced(path: &Path, contents: &[u8]) -> io::Result<()> {
+    replace(path, contents, false)
+}
+
+fn replace(path: &Path, contents: &[u8], syncs: bool) -> io::Result<()> {
     // Checked before anything is written, because the content may be a key.
     inspect(path)?;
     let temporary = unfinished(path);
@@ -122,9 +134,15 @@ pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
         .create_new(true)
         .mode(0o600)
         .open(&temporary)?;
-    let written = file.write_all(contents).and_then(|()| file.sync_all());
+    let written = file.write_all(contents).and_then(|()| match syncs {
+        true => file.sync_all(),
+        false => Ok(()),
+    });
     drop(file);
-    let written = written.and_then(|()| rename(&temporary, path));
+    let written = written.and_then(|()| match syncs {
+        true => rename(&temporary, path),
+        false => rename_unsynced(&temporary, path),
+    });
     if written.is_err() {
         // If this fails, the next attempt removes it.
         let _ = std::fs::remove_file(&temporary);
@@ -137,10 +155,18 @@ pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
 /// # Errors
 /// As [`inspect`], for both.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    rename_unsynced(from, to)?;
+    File::open(folder_of(to))?.sync_all()
+}
+
+/// As [`rename`], but a power cut may take it back.
+///
+/// # Errors
+/// As [`rename`].
+pub fn rename_unsynced(from: &Path, to: &Path) -> io::Result<()> {
     inspect(from).map_err(|error| naming(from, &error))?;
     inspect(to)?;
-    std::fs::rename(from, to)?;
-    File::open(folder_of(to))?.sync_all()
+    std::fs::rename(from, to)
 }
 
 /// Removes a file, if it exists.

@@ -1,5 +1,6 @@
 //! The part of the port that grants leases and ends them, as etcd's Lease service does.
 
+use std::future::ready;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -14,6 +15,15 @@ pub struct Lease {
     pub id: LeaseId,
     /// The granted time to live, which may be longer than requested.
     pub ttl: Duration,
+}
+
+/// A lease that has not ended yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldLease {
+    /// Its number, and its time to live as granted.
+    pub lease: Lease,
+    /// The time until it runs out.
+    pub remaining: Duration,
 }
 
 /// The result of one step of expiry.
@@ -52,4 +62,25 @@ pub trait LeaseEngine: Send + Sync + 'static {
     /// # Errors
     /// If the engine can't be written.
     fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>>;
+
+    /// Lets a lease live as long from now on as it was granted for. An engine for daemons has no
+    /// need of it, because they only grant.
+    ///
+    /// # Errors
+    /// [`EngineError::LeaseNotFound`] if it has run out, was revoked or was never granted.
+    fn renew(&self, _lease: LeaseId) -> BoxFuture<'_, Result<Lease, EngineError>> {
+        Box::pin(ready(Err(not_offered("renew leases"))))
+    }
+
+    /// The leases that have not ended.
+    ///
+    /// # Errors
+    /// If the engine can't be read.
+    fn leases(&self) -> BoxFuture<'_, Result<Vec<HeldLease>, EngineError>> {
+        Box::pin(ready(Err(not_offered("list leases"))))
+    }
+}
+
+fn not_offered(what: &str) -> EngineError {
+    EngineError::Refused(format!("this engine does not {what}"))
 }

@@ -42,7 +42,7 @@ pub use error::EngineError;
 pub use event::{Change, Event, EventKind, Expect, KeyValue, Mutation, Origin, Outcome};
 pub use export::{Export, ExportEnd, ExportItem, ExportedLease};
 pub use key::{Key, LeaseId, Prefix, Revision, namespace_of};
-pub use leases::{Expiry, Lease, LeaseEngine};
+pub use leases::{Expiry, HeldLease, Lease, LeaseEngine};
 pub use maintenance::{EngineStats, Maintenance, MaintenanceEngine, Retention};
 pub use memory::MemoryEngine;
 pub use prepared::Prepared;

@@ -54,7 +54,7 @@ use std::time::{Duration, SystemTime};
 use actors::engine::local::{LogReader, RemainingCounts, check_after};
 use actors::engine::{
     At, DataEngine, Engine, EngineError, EngineStats, Expiry, Export, Feed, GetResponse, Health,
-    HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId, Maintenance, MaintenanceEngine,
+    HeldLease, HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId, Maintenance, MaintenanceEngine,
     Mutation, Outcome, PendingOutcome, Position, Prefix, RangeRequest, RangeResponse, Retention,
     Revision, TicketIssuer,
 };
@@ -94,6 +94,10 @@ impl EmbeddedEngine {
     /// When another engine has the directory, or the store is damaged or unreadable.
     pub fn open(options: EmbeddedOptions) -> Result<Arc<EmbeddedEngine>, OpenError> {
         let directory = Directory::open(&options.directory)?;
+        let directory = match options.syncs {
+            true => directory,
+            false => directory.without_syncs(),
+        };
         EmbeddedEngine::open_on(Arc::new(directory), options)
     }
 
@@ -140,6 +144,11 @@ impl EmbeddedEngine {
             maintenance: Arc::default(),
             thread: Mutex::new(Some(thread)),
         }))
+    }
+
+    /// The random name of the store, which its copies have, too.
+    pub fn store_id(&self) -> [u8; 16] {
+        self.state.name
     }
 
     /// How often the whole store has been verified since it was opened.
@@ -431,6 +440,18 @@ impl LeaseEngine for EmbeddedEngine {
     fn expire(&self) -> BoxFuture<'_, Result<Expiry, EngineError>> {
         self.writer
             .ask(|reply| WriterRequest::Lease(LeaseRequest::Expire(reply)))
+            .boxed()
+    }
+
+    fn renew(&self, lease: LeaseId) -> BoxFuture<'_, Result<Lease, EngineError>> {
+        self.writer
+            .ask(move |reply| WriterRequest::Lease(LeaseRequest::Renew(lease, reply)))
+            .boxed()
+    }
+
+    fn leases(&self) -> BoxFuture<'_, Result<Vec<HeldLease>, EngineError>> {
+        self.writer
+            .ask(|reply| WriterRequest::Lease(LeaseRequest::List(reply)))
             .boxed()
     }
 }

@@ -72,6 +72,12 @@ pub struct EmbeddedOptions {
     pub reopen_pause_max: Duration,
     /// Whether the directory must hold a store already. Otherwise one is created. Default false.
     pub must_exist: bool,
+    /// Whether files are synced. Without it the death of the process loses nothing, and a power cut
+    /// may lose or damage everything. Default true.
+    pub syncs: bool,
+    /// The revision of a store that has none yet, as if events up to it had been compacted. Default
+    /// zero.
+    pub begins_at: Revision,
     /// The edition of the program: a number that is raised when it would write other values for the
     /// same objects. The store remembers whether all its values are of it. `None` neither knows
     /// nor changes that. Default `None`.
@@ -115,6 +121,8 @@ impl EmbeddedOptions {
             verdict_wait: Duration::from_secs(2),
             reopen_pause_max: Duration::from_secs(1),
             must_exist: false,
+            syncs: true,
+            begins_at: Revision::ZERO,
             edition: None,
             accept_loss: None,
             watchdog: Watchdog::default(),

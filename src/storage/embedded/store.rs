@@ -125,6 +125,10 @@ impl Store {
                 ..Meta::new(uuid::Uuid::new_v4().into_bytes())
             })?,
         };
+        let meta = match meta.totals.revision == Revision::ZERO {
+            true => self.begin_at(meta, options.begins_at)?,
+            false => meta,
+        };
         let last_mark = self.verify(&meta)?;
         Ok(Opened {
             meta,
@@ -166,6 +170,19 @@ impl Store {
             Some(loss) => self.forget_lost(&meta, loss.up_to.max(acknowledged), options),
             None => Ok(meta),
         }
+    }
+
+    /// Gives a store without events its first revision, as if those before were compacted.
+    fn begin_at(&self, meta: Meta, revision: Revision) -> Result<Meta, Failure> {
+        if revision == Revision::ZERO {
+            return Ok(meta);
+        }
+        let transaction = self.write()?;
+        let mut txn = WriteTxn::open(&transaction)?;
+        txn.skip_to(revision)?;
+        txn.finish()?;
+        self.checkpoint(transaction, 0)?;
+        Meta::of(&self.read()?)
     }
 
     /// Forgets the edition of the values if another one is about to write.

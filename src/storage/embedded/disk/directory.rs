@@ -12,7 +12,7 @@ use redb::StorageBackend;
 use rustix::fs::{Advice, FallocateFlags};
 
 use super::file::LogFile;
-use super::lock::{LockError, Locks};
+use super::lock::{LOCK_NAME, LockError, Locks};
 use super::privacy::make_private;
 use super::{DataFile, Disk, FileId};
 use crate::files::own;
@@ -29,6 +29,7 @@ const STAT_BLOCK: u64 = 512;
 pub struct Directory {
     path: PathBuf,
     locks: Mutex<Option<Locks>>,
+    syncs: bool,
 }
 
 impl Directory {
@@ -47,7 +48,7 @@ impl Directory {
         };
         make_private(path)?;
         let database = path.join(DataFile::Log.name());
-        let locks = Locks::take(path, &path.join("lock"), &database);
+        let locks = Locks::take(path, &path.join(LOCK_NAME), &database);
         let locks = locks.map_err(|error| match error {
             LockError::Held(holder) => OpenError::Held {
                 path: path.to_owned(),
@@ -62,7 +63,15 @@ impl Directory {
         Ok(Directory {
             path: path.to_owned(),
             locks: Mutex::new(Some(locks)),
+            syncs: true,
         })
+    }
+
+    /// The same directory, whose files are never synced. The death of the process loses nothing
+    /// then, and a power cut may lose or damage everything.
+    pub fn without_syncs(mut self) -> Directory {
+        self.syncs = false;
+        self
     }
 
     fn at(&self, file: DataFile) -> PathBuf {
@@ -109,6 +118,9 @@ impl Disk for Directory {
         }
         // After a failed sync the kernel may keep pages as clean that never reached the disk. So
         // sync what is dirty and drop the rest. Reads then return what is on the disk.
+        if !self.syncs {
+            return Ok(Box::new(LogFile::without_syncs(opened)));
+        }
         opened.sync_all()?;
         rustix::fs::fadvise(&opened, 0, None, Advice::DontNeed)?;
         Ok(Box::new(LogFile::new(opened)))
@@ -131,7 +143,10 @@ impl Disk for Directory {
     }
 
     fn sync_names(&self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()
+        match self.syncs {
+            true => File::open(&self.path)?.sync_all(),
+            false => Ok(()),
+        }
     }
 
     fn store_id(&self) -> io::Result<Option<Vec<u8>>> {
@@ -140,7 +155,11 @@ impl Disk for Directory {
     }
 
     fn set_store_id(&self, bytes: &[u8]) -> io::Result<()> {
-        own::write(&self.at(DataFile::StoreId), bytes)
+        let path = self.at(DataFile::StoreId);
+        match self.syncs {
+            true => own::write(&path, bytes),
+            false => own::write_unsynced(&path, bytes),
+        }
     }
 
     fn remove(&self, file: DataFile) -> io::Result<()> {
@@ -148,7 +167,11 @@ impl Disk for Directory {
     }
 
     fn promote(&self) -> io::Result<()> {
-        own::rename(&self.at(DataFile::DefragCopy), &self.at(DataFile::Log))?;
+        let (copy, log) = (self.at(DataFile::DefragCopy), self.at(DataFile::Log));
+        match self.syncs {
+            true => own::rename(&copy, &log)?,
+            false => own::rename_unsynced(&copy, &log)?,
+        }
         if let Some(id) = self.which(DataFile::Log)?
             && let Some(locks) = &mut *self.locks.lock()
         {

@@ -13,8 +13,35 @@ use super::FileId;
 use crate::files::own;
 use crate::storage::embedded::holder::Holder;
 
+/// The file whose text says who holds the directory.
+pub(super) const LOCK_NAME: &str = "lock";
+
 /// Longer than the text of any holder.
 const TEXT_BYTES_MAX: u64 = 4096;
+
+/// The process that holds the store of a directory, where the kernel shows that. It takes no lock,
+/// because an engine that opens the directory in that moment would be refused.
+pub fn holder_of(directory: &Path) -> Option<Holder> {
+    let path = directory.join(LOCK_NAME);
+    let inode = path.symlink_metadata().ok()?.ino();
+    let text = own::read(&path, TEXT_BYTES_MAX).ok()??;
+    let holder = Holder::parse(&String::from_utf8_lossy(&text));
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    // linear: the kernel has no other list of locks.
+    let is_held = locks.lines().any(|line| is_lock_of(line, holder.pid, inode));
+    is_held.then_some(holder)
+}
+
+/// Whether a line of `/proc/locks` is about an exclusive lock of this process on this file:
+/// `1: FLOCK  ADVISORY  WRITE 706 00:2a:4711 0 EOF`.
+fn is_lock_of(line: &str, pid: u32, inode: u64) -> bool {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let [_, "FLOCK", _, "WRITE", process, file, ..] = fields.as_slice() else {
+        return false;
+    };
+    let number = file.rsplit(':').next().map(str::parse);
+    process.parse() == Ok(pid) && number == Some(Ok(inode))
+}
 
 /// Why a lock could not be taken.
 #[derive(Debug)]
@@ -128,11 +155,13 @@ mod tests {
         };
         assert_eq!(holder.pid, std::process::id());
         assert!(!holder.since.is_empty());
+        assert_eq!(holder_of(directory.path()), Some(holder));
         for name in ["lock", "database"] {
             std::fs::remove_file(path(name)).unwrap();
             assert!(matches!(take(), Err(LockError::Held(_))), "without {name}");
         }
         drop(first);
+        assert_eq!(holder_of(directory.path()), None);
         assert!(take().is_ok());
     }
 

@@ -15,6 +15,7 @@ use std::io;
 
 pub use directory::Directory;
 pub use file::LogFile;
+pub use lock::holder_of;
 use redb::StorageBackend;
 
 /// The files that an engine keeps next to its lock.

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use actors::engine::local::{LeaseQueue, LeaseTime};
-use actors::engine::{EngineError, Expiry, Lease, LeaseId};
+use actors::engine::{EngineError, Expiry, HeldLease, Lease, LeaseId};
 
 use super::request::LeaseRequest;
 use super::thread::WriterThread;
@@ -32,6 +32,8 @@ impl WriterThread {
                 reply.send(self.continue_revoking(lease))
             }
             LeaseRequest::Expire(reply) => reply.send(self.expire()),
+            LeaseRequest::Renew(lease, reply) => reply.send(self.renew(lease)),
+            LeaseRequest::List(reply) => reply.send(self.held_leases()),
         }
     }
 
@@ -137,6 +139,54 @@ impl WriterThread {
             writer.commit_unsynced(&store, transaction, &changes)?;
             writer.leases.leases.insert(id, now.after(ttl));
             Ok(Lease { id, ttl })
+        })
+    }
+
+    /// Postpones the deadline of a lease, as unsynced as its grant: after a power loss it may run
+    /// out by the deadline before.
+    fn renew(&mut self, lease: LeaseId) -> Result<Lease, EngineError> {
+        let (wall, uptime) = self.times();
+        let now = self.leases.clock.now(uptime);
+        // A lease whose time is over is gone, even if its keys are not deleted yet.
+        if !self.leases.leases.is_alive(lease, now) {
+            return Err(EngineError::LeaseNotFound(lease));
+        }
+        self.run_guarded(|writer| {
+            let store = writer.store()?;
+            let Some(record) = store.leases()?.remove(&lease) else {
+                return Ok(Err(EngineError::LeaseNotFound(lease)));
+            };
+            let clock = &writer.leases.clock;
+            let deadline = clock.stored_deadline(wall, uptime, record.ttl);
+            let transaction = store.write()?;
+            let mut txn = WriteTxn::open_recorded(&transaction)?;
+            let ttl = record.ttl;
+            txn.put_lease(lease, &LeaseRecord { deadline, ..record })?;
+            txn.set_lease_totals(writer.leases.totals(now))?;
+            let (_, changes) = txn.finish()?;
+            writer.commit_unsynced(&store, transaction, &changes)?;
+            writer.leases.leases.insert(lease, now.after(ttl));
+            Ok(Ok(Lease { id: lease, ttl }))
+        })?
+    }
+
+    /// The leases that have not ended.
+    fn held_leases(&mut self) -> Result<Vec<HeldLease>, EngineError> {
+        let now = self.lease_time();
+        self.run_guarded(|writer| {
+            let rows = writer.store()?.leases()?.into_iter();
+            let leases = &writer.leases.leases;
+            let held = |(id, record): (LeaseId, LeaseRecord)| {
+                let deadline = leases.deadline(id).filter(|_| leases.is_alive(id, now))?;
+                Some(HeldLease {
+                    lease: Lease {
+                        id,
+                        ttl: record.ttl,
+                    },
+                    remaining: deadline.since(now),
+                })
+            };
+            Ok(rows.filter_map(held).collect())
         })
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{
-    Change, EngineError, Expiry, Lease, LeaseId, Maintenance, Mutation, Outcome, Revision,
+    Change, EngineError, Expiry, HeldLease, Lease, LeaseId, Maintenance, Mutation, Outcome, Revision,
     TicketIssuer,
 };
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -101,6 +101,10 @@ pub enum LeaseRequest {
     ContinueRevoking(LeaseId, Reply<bool>),
     /// Delete some of the keys whose lease has expired.
     Expire(Reply<Expiry>),
+    /// Let a lease live as long from now on as it was granted for.
+    Renew(LeaseId, Reply<Lease>),
+    /// List the leases that have not ended.
+    List(Reply<Vec<HeldLease>>),
 }
 
 impl LeaseRequest {
@@ -112,6 +116,8 @@ impl LeaseRequest {
                 reply.send(Err(error.clone()));
             }
             LeaseRequest::Expire(reply) => reply.send(Err(error.clone())),
+            LeaseRequest::Renew(_, reply) => reply.send(Err(error.clone())),
+            LeaseRequest::List(reply) => reply.send(Err(error.clone())),
         }
     }
 }

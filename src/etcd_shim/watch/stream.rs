@@ -1,0 +1,245 @@
+//! One stream: its watches, and the requests about them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::engine::{DataEngine, Feed, Prefix, Revision};
+use etcd_client::proto::{PbWatchRequest, PbWatchResponse};
+use futures_util::future::{BoxFuture, FutureExt, OptionFuture};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tonic::{Status, Streaming};
+
+use super::follower::{Begun, Follower};
+use super::request::{self, Wanted, WatchRequest};
+use crate::etcd_shim::store::{Store, number};
+
+/// The queue to the client.
+pub(super) type Queue = mpsc::Sender<Result<PbWatchResponse, Status>>;
+
+/// The number of answers that are about no watch.
+const NO_WATCH: i64 = -1;
+
+/// A stream of watches.
+pub(super) struct WatchStream {
+    store: Arc<Store>,
+    queue: Queue,
+    interval: Duration,
+    watches: HashMap<i64, Running>,
+    tasks: JoinSet<i64>,
+    next: i64,
+    /// A report of progress that waits for the watches.
+    progress: Option<BoxFuture<'static, ()>>,
+    /// Whether another report was asked for since that one began.
+    progress_again: bool,
+}
+
+/// A watch that runs.
+struct Running {
+    task: AbortHandle,
+    reached: watch::Receiver<Revision>,
+}
+
+/// The client has gone away.
+struct Gone;
+
+impl WatchStream {
+    /// A stream without watches.
+    pub(super) fn new(store: Arc<Store>, queue: Queue, interval: Duration) -> WatchStream {
+        WatchStream {
+            store,
+            queue,
+            interval,
+            watches: HashMap::new(),
+            tasks: JoinSet::new(),
+            next: 0,
+            progress: None,
+            progress_again: false,
+        }
+    }
+
+    /// Serves until the client goes away. Its watches end with it.
+    pub(super) async fn run(mut self, mut requests: Streaming<PbWatchRequest>) {
+        let queue = self.queue.clone();
+        loop {
+            let progress = OptionFuture::from(self.progress.as_mut());
+            let outcome = tokio::select! {
+                () = queue.closed() => Err(Gone),
+                request = requests.message() => match request {
+                    Ok(Some(request)) => self.carry_out(request::read(request)).await,
+                    Ok(None) | Err(_) => Err(Gone),
+                },
+                Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => {
+                    if let Ok(id) = ended {
+                        self.watches.remove(&id);
+                    }
+                    Ok(())
+                }
+                Some(()) = progress => {
+                    self.progress = None;
+                    if std::mem::take(&mut self.progress_again) {
+                        self.report_progress();
+                    }
+                    Ok(())
+                }
+            };
+            if outcome.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, request: WatchRequest) -> Result<(), Gone> {
+        match request {
+            WatchRequest::Create(id, wanted) => self.create(id, wanted).await,
+            WatchRequest::Refuse(why) => self.refuse(why).await,
+            WatchRequest::Cancel(id) => self.cancel(id).await,
+            WatchRequest::Progress => {
+                match self.progress {
+                    Some(_) => self.progress_again = true,
+                    None => self.report_progress(),
+                }
+                Ok(())
+            }
+            WatchRequest::Nothing => Ok(()),
+        }
+    }
+
+    async fn create(&mut self, id: i64, wanted: Wanted) -> Result<(), Gone> {
+        if id != 0 && self.watches.contains_key(&id) {
+            let why = "mvcc: duplicate watch ID provided on the WatchStream";
+            return self.refuse(why).await;
+        }
+        let id = match id {
+            0 => self.free_number(),
+            id => id,
+        };
+        // A report that waits knows nothing of this watch. A client that got it after the watch
+        // would believe it of the watch, too.
+        let report_again = self.progress.take().is_some() || self.progress_again;
+        let position = match self.store.engine.current(&Prefix::new([])).await {
+            Ok(position) => position.revision,
+            Err(_) => return Err(Gone),
+        };
+        let after = match wanted.start {
+            Some(start) => Revision(start.0.saturating_sub(1)).min(position),
+            None => position,
+        };
+        let begun = self.begin(&wanted, after).await;
+        let created = PbWatchResponse {
+            header: self.store.header(position),
+            watch_id: id,
+            created: true,
+            ..PbWatchResponse::default()
+        };
+        self.send(created).await?;
+        let (reached, receiver) = watch::channel(after);
+        let follower = Follower {
+            store: Arc::clone(&self.store),
+            queue: self.queue.clone(),
+            id,
+            wanted,
+            reached,
+            interval: self.interval,
+        };
+        let task = self.tasks.spawn(follower.run(begun));
+        let running = Running {
+            task,
+            reached: receiver,
+        };
+        self.watches.insert(id, running);
+        self.progress_again = false;
+        if report_again {
+            self.report_progress();
+        }
+        Ok(())
+    }
+
+    async fn begin(&mut self, wanted: &Wanted, after: Revision) -> Begun {
+        let compacted = self.store.engine.compacted();
+        let prefix = wanted.range.prefix();
+        // The newest compacted revision itself can still be watched from, as in etcd. The event of
+        // it is not in the log any more, but its value is in the state.
+        let is_edge = after.next() == compacted && compacted > Revision::ZERO;
+        let from = if is_edge { compacted } else { after };
+        let feed: Result<Box<dyn Feed>, _> = self.store.engine.feed(prefix, from).await;
+        match feed {
+            Ok(feed) => Begun::Follows {
+                feed,
+                first: is_edge.then_some(compacted),
+            },
+            Err(error) => Begun::Refused(error),
+        }
+    }
+
+    fn free_number(&mut self) -> i64 {
+        while self.watches.contains_key(&self.next) {
+            self.next += 1;
+        }
+        let free = self.next;
+        self.next += 1;
+        free
+    }
+
+    async fn cancel(&mut self, id: i64) -> Result<(), Gone> {
+        let Some(running) = self.watches.remove(&id) else {
+            return Ok(());
+        };
+        running.task.abort();
+        let canceled = PbWatchResponse {
+            header: self.store.header(self.known()),
+            watch_id: id,
+            canceled: true,
+            ..PbWatchResponse::default()
+        };
+        self.send(canceled).await
+    }
+
+    async fn refuse(&mut self, why: &str) -> Result<(), Gone> {
+        let refusal = PbWatchResponse {
+            header: self.store.header(self.known()),
+            watch_id: NO_WATCH,
+            created: true,
+            canceled: true,
+            cancel_reason: why.to_owned(),
+            ..PbWatchResponse::default()
+        };
+        self.send(refusal).await
+    }
+
+    fn known(&self) -> Revision {
+        self.store.engine.known(&Prefix::new([])).revision
+    }
+
+    async fn send(&mut self, response: PbWatchResponse) -> Result<(), Gone> {
+        self.queue.send(Ok(response)).await.map_err(|_| Gone)
+    }
+
+    /// Begins a report: all watches must have reached the revision of now.
+    fn report_progress(&mut self) {
+        let watches = self.watches.values();
+        let reached: Vec<_> = watches.map(|running| running.reached.clone()).collect();
+        let (store, queue) = (Arc::clone(&self.store), self.queue.clone());
+        let report = async move {
+            let Ok(revision) = store.revision().await else {
+                return;
+            };
+            for mut one in reached {
+                // A watch that has ended needs no progress.
+                let _ = one.wait_for(|reached| *reached >= revision).await;
+            }
+            let progress = PbWatchResponse {
+                header: store.header(revision),
+                watch_id: NO_WATCH,
+                ..PbWatchResponse::default()
+            };
+            debug_assert!(number(revision) > 0, "a client would not take it for progress");
+            // The place comes first, so that a report that is given up is not sent in part.
+            if let Ok(place) = queue.reserve().await {
+                place.send(Ok(progress));
+            }
+        };
+        self.progress = Some(report.boxed());
+    }
+}
