@@ -37,6 +37,12 @@ pub fn platform() -> String {
     format!("{system}/{architecture}")
 }
 
+/// Returns the version of Kubernetes whose API is served, with that of Taffrail after the plus
+/// sign, which comparisons of versions ignore.
+pub fn git_version() -> String {
+    format!("v1.{KUBERNETES_MINOR}.0+taffrail-{VERSION}")
+}
+
 /// Returns the program and its version.
 pub fn program() -> String {
     format!("taffrail {VERSION}")

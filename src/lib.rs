@@ -56,6 +56,7 @@ pub mod daemon;
 pub mod egress;
 mod etcd_shim;
 pub mod files;
+pub mod kube_apiserver;
 mod library;
 pub mod parent;
 pub mod process_limits;

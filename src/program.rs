@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use actors::engine::Engine;
+use futures_util::future::OptionFuture;
 use rustix::fs::Mode;
 use rustix::process::umask;
 
@@ -19,6 +20,8 @@ use crate::clock;
 use crate::config::Config;
 use crate::daemon::{self, Daemon, Host, StartError};
 use crate::etcd_shim;
+use crate::kube_apiserver;
+use crate::parent::Parent;
 use crate::process_limits;
 use crate::shutdown::{self, Signals};
 use crate::telemetry;
@@ -28,22 +31,24 @@ use crate::transport::listener::raise_open_file_limit;
 /// to the whole process, such as its log and its recorder of metrics.
 pub fn main() -> ExitCode {
     let started = Instant::now();
-    if std::env::args_os().next().is_some_and(|name| etcd_shim::is_named(&name)) {
-        umask(Mode::from_raw_mode(0o077));
-        return etcd_shim::main();
-    }
     // Files that are created from here on are accessible only to their owner.
     umask(Mode::from_raw_mode(0o077));
+    let called = std::env::args_os().next().unwrap_or_default();
+    if etcd_shim::is_named(&called) {
+        return etcd_shim::main();
+    }
+    if kube_apiserver::is_named(&called) {
+        return kube_apiserver::main(started);
+    }
     let action = cli::parse();
-    if let Err(error) = clock::check(SystemTime::now())
-        && !matches!(action, Action::Done(_))
+    if !matches!(action, Action::Done(_) | Action::Serve(_))
+        && let Err(code) = check_clock("taffrail")
     {
-        cli::complain("taffrail", &error);
-        return ExitCode::FAILURE;
+        return code;
     }
     match action {
         Action::Done(code) => code,
-        Action::Serve(config) => start(*config, started),
+        Action::Serve(config) => start(*config, started, Process::default()),
         Action::Compact(config, retention) => {
             let open = |config: &Config| opened(daemon::open_existing(config));
             cli::compact::run(&config, &retention, open)
@@ -76,29 +81,61 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Refuses a clock that no clock of a working machine shows.
+fn check_clock(name: &str) -> Result<(), ExitCode> {
+    clock::check(SystemTime::now()).map_err(|error| {
+        cli::complain(name, &error);
+        ExitCode::FAILURE
+    })
+}
+
 fn opened(store: Result<Arc<dyn Engine>, StartError>) -> Result<Arc<dyn Engine>, String> {
     store.map_err(|error| error.to_string())
 }
 
+/// What a process that serves is to those around it.
+pub struct Process {
+    /// The name in its complaints.
+    pub name: &'static str,
+    /// Whether it prints its [`Announcement`](cli::Announcement).
+    pub announces: bool,
+    /// The process with which it ends.
+    pub parent: Option<Parent>,
+}
+
+impl Default for Process {
+    fn default() -> Process {
+        Process {
+            name: "taffrail",
+            announces: true,
+            parent: None,
+        }
+    }
+}
+
 /// Serves until stopped. If a library panics because the system refused something, the panic is
 /// reported as one line.
-fn start(config: Config, started: Instant) -> ExitCode {
+pub fn start(config: Config, started: Instant, process: Process) -> ExitCode {
+    let name = process.name;
+    if let Err(code) = check_clock(name) {
+        return code;
+    }
     if let Err(low) = process_limits::check() {
-        cli::complain("taffrail", &low);
+        cli::complain(name, &low);
         return ExitCode::FAILURE;
     }
     seed_random();
     // The log is not open yet, so the message is printed below instead.
     set_hook(Box::new(|_| {}));
     let served = catch_unwind(AssertUnwindSafe(|| {
-        actix::System::new().block_on(serve(config, started))
+        actix::System::new().block_on(serve(config, started, process))
     }));
     served.unwrap_or_else(|panic| {
         let why = panic.downcast_ref::<String>().map(String::as_str);
         let why = why.or_else(|| panic.downcast_ref::<&str>().copied());
         let why = why.unwrap_or("a library panicked");
         let hint = "check that the limits of files, threads and memory are not too low";
-        cli::complain("taffrail", &format!("the daemon ended: {why}; {hint}"));
+        cli::complain(name, &format!("the daemon ended: {why}; {hint}"));
         ExitCode::FAILURE
     })
 }
@@ -116,11 +153,12 @@ fn seed_random() {
 }
 
 /// Serves until stopped.
-async fn serve(config: Config, started: Instant) -> ExitCode {
-    match run(config, started).await {
+async fn serve(config: Config, started: Instant, process: Process) -> ExitCode {
+    let name = process.name;
+    match run(config, started, process).await {
         Ok(code) => code,
         Err(error) => {
-            cli::complain("taffrail", &error);
+            cli::complain(name, &error);
             let start = error.downcast_ref::<StartError>();
             match start.is_some_and(StartError::is_refusal) {
                 true => ExitCode::from(EXIT_REFUSED),
@@ -130,7 +168,11 @@ async fn serve(config: Config, started: Instant) -> ExitCode {
     }
 }
 
-async fn run(config: Config, started: Instant) -> Result<ExitCode, Box<dyn std::error::Error>> {
+async fn run(
+    config: Config,
+    started: Instant,
+    process: Process,
+) -> Result<ExitCode, Box<dyn std::error::Error>> {
     telemetry::install_log(&config.log_level, config.log_format)?;
     let series = telemetry::install_metrics()?;
     let mut signals = Signals::install()?;
@@ -145,10 +187,12 @@ async fn run(config: Config, started: Instant) -> Result<ExitCode, Box<dyn std::
     let daemon = Daemon::start(config, host).await?;
     open_files.log();
     daemon.log_start();
-    // Keep serving even if stdout is closed.
-    let _ = write!(std::io::stdout(), "{}", daemon.announcement());
+    if process.announces {
+        // Keep serving even if stdout is closed.
+        let _ = write!(std::io::stdout(), "{}", daemon.announcement());
+    }
     drop(starting);
-    let code = until_stopped(&daemon, &mut signals).await;
+    let code = until_stopped(&daemon, &mut signals, process.parent).await;
     let stopping = Instant::now();
     tokio::select! {
         () = daemon.stop() => {
@@ -161,9 +205,10 @@ async fn run(config: Config, started: Instant) -> Result<ExitCode, Box<dyn std::
 }
 
 /// Serves until the daemon should stop.
-async fn until_stopped(daemon: &Daemon, signals: &mut Signals) -> ExitCode {
+async fn until_stopped(daemon: &Daemon, signals: &mut Signals, parent: Option<Parent>) -> ExitCode {
     let ended = daemon.ended();
-    tokio::pin!(ended);
+    let orphaned = OptionFuture::from(parent.map(Parent::died));
+    tokio::pin!(ended, orphaned);
     loop {
         tokio::select! {
             action = signals.next() => match action {
@@ -173,6 +218,10 @@ async fn until_stopped(daemon: &Daemon, signals: &mut Signals) -> ExitCode {
                     return ExitCode::SUCCESS;
                 }
             },
+            Some(()) = &mut orphaned => {
+                tracing::info!("stopping, because the process that started this one has died");
+                return ExitCode::SUCCESS;
+            }
             () = &mut ended => {
                 tracing::error!("the supervisor of the actors has ended; stopping");
                 return ExitCode::FAILURE;

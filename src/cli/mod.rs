@@ -11,6 +11,7 @@ pub mod backup;
 pub mod compact;
 mod complaint;
 pub mod inspect;
+pub mod kube_apiserver;
 pub mod kubeconfig;
 mod manual;
 pub mod objects;

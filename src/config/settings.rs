@@ -407,6 +407,12 @@ settings! {
         /// [default: 64MiB]
         disk_reserve_bytes: ByteSize ["SIZE"] = ByteSize(64 << 20);
 
+        /// Skip syncs of the embedded store to the disk. The death of the process loses nothing, but
+        /// after a power cut the store may lack writes, or be damaged. For tests.
+        /// [default: false]
+        unsafe_no_fsync: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+
         /// Bytes of the embedded store that are read and verified in a second while the daemon
         /// serves. /readyz/storage-integrity reports damage. A pass reads the file twice; 0 turns
         /// verification off.

@@ -263,6 +263,7 @@ fn open_embedded(
     Ok(EmbeddedEngine::open(EmbeddedOptions {
         reserve_bytes: config.disk_reserve_bytes.0,
         must_exist,
+        syncs: !config.unsafe_no_fsync.0,
         edition: Some(DEFAULTS_VERSION),
         accept_loss: (config.accept_loss > 0).then_some(Revision(config.accept_loss)),
         verify_bytes_per_second: config.verify_bytes_per_second.0,

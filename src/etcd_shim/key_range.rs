@@ -73,7 +73,11 @@ impl KeyRange {
                 if whole.end().as_ref() == Some(end) {
                     return whole;
                 }
-                let same = self.start.iter().zip(end).take_while(|(one, other)| one == other);
+                let same = self
+                    .start
+                    .iter()
+                    .zip(end)
+                    .take_while(|(one, other)| one == other);
                 let length = same.count();
                 Prefix::new(self.start.get(..length).unwrap_or_default())
             }

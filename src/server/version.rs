@@ -11,7 +11,7 @@ pub fn document() -> Vec<u8> {
     let document = json!({
         "major": "1",
         "minor": KUBERNETES_MINOR,
-        "gitVersion": git_version(),
+        "gitVersion": build_info::git_version(),
         "gitCommit": build_info::COMMIT.unwrap_or_default(),
         "gitTreeState": build_info::TREE_STATE.unwrap_or_default(),
         "buildDate": build_info::DATE.unwrap_or("1970-01-01T00:00:00Z"),
@@ -33,7 +33,7 @@ pub fn measure() {
     let date = build_info::DATE.unwrap_or_default();
     gauge!(
         "kubernetes_build_info",
-        "major" => "1", "minor" => KUBERNETES_MINOR, "git_version" => git_version(),
+        "major" => "1", "minor" => KUBERNETES_MINOR, "git_version" => build_info::git_version(),
         "git_commit" => commit, "git_tree_state" => build_info::TREE_STATE.unwrap_or_default(),
         "build_date" => date, "go_version" => "", "compiler" => build_info::COMPILER,
         "platform" => build_info::platform(),
@@ -44,10 +44,6 @@ pub fn measure() {
         "version" => build_info::VERSION, "commit" => commit, "date" => date,
     )
     .set(1.0);
-}
-
-fn git_version() -> String {
-    format!("v1.{KUBERNETES_MINOR}.0+taffrail-{}", build_info::VERSION)
 }
 
 /// Includes the build script for testing.

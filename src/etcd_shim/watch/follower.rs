@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::engine::{
-    At, DataEngine, EngineError, Event, Feed, FeedItem, KeyValue, Revision,
-};
+use actors::engine::{At, DataEngine, EngineError, Event, Feed, FeedItem, KeyValue, Revision};
 use etcd_client::proto::{PbEvent, PbWatchResponse};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -136,7 +134,10 @@ impl Follower {
     /// The key and the value before an event. `None` if they are compacted.
     async fn previous(&self, event: &Event) -> Result<Option<KeyValue>, End> {
         let before = Revision(event.revision.0.saturating_sub(1));
-        let found = self.store.engine.get(event.key.clone(), At::Revision(before));
+        let found = self
+            .store
+            .engine
+            .get(event.key.clone(), At::Revision(before));
         match found.await {
             Ok(found) => Ok(found.item),
             Err(EngineError::Compacted { .. }) => Ok(None),
@@ -187,9 +188,7 @@ impl Follower {
     async fn cancel(&self, error: EngineError) {
         let (compact_revision, why) = match &error {
             // Watching from there is possible again.
-            EngineError::Compacted { .. } => {
-                (number(self.store.engine.compacted()), String::new())
-            }
+            EngineError::Compacted { .. } => (number(self.store.engine.compacted()), String::new()),
             error => (0, error.to_string()),
         };
         let revision = *self.reached.borrow();

@@ -234,7 +234,10 @@ impl WatchStream {
                 watch_id: NO_WATCH,
                 ..PbWatchResponse::default()
             };
-            debug_assert!(number(revision) > 0, "a client would not take it for progress");
+            debug_assert!(
+                number(revision) > 0,
+                "a client would not take it for progress"
+            );
             // The place comes first, so that a report that is given up is not sent in part.
             if let Ok(place) = queue.reserve().await {
                 place.send(Ok(progress));

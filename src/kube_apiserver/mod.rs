@@ -1,0 +1,114 @@
+//! The program `kube-apiserver`: what this binary is when it is called by that name.
+//!
+//! Owns the defaults that differ from those of `taffrail`, and the decision where the data are, so
+//! that a test environment which starts `etcd` and `kube-apiserver` can use this binary in place of
+//! both, or of either. The daemon that serves is the same. This folder must not know how the daemon
+//! works: it makes settings of a command line.
+//!
+//! | module | purpose |
+//! |---|---|
+//! | [`store_of_shim`] | asks the program at `--etcd-servers` whether it lends its directory |
+
+mod store_of_shim;
+
+use std::ffi::OsStr;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use tempfile::TempDir;
+
+use crate::cli::kube_apiserver::{CommandLine, parse};
+use crate::cli::{EXIT_REFUSED, complain};
+use crate::config::{
+    BindAddress, Config, FilePath, MetricsAddress, Settings, StorageBackend, Switch,
+};
+use crate::parent::Parent;
+use crate::program::{Process, start};
+use store_of_shim::{Found, find};
+
+/// The name by which the program is called.
+const NAME: &str = "kube-apiserver";
+
+/// Whether a program of this path is `kube-apiserver`.
+pub fn is_named(program: &OsStr) -> bool {
+    Path::new(program).file_name() == Some(OsStr::new(NAME))
+}
+
+/// Runs until it is stopped or its parent has died.
+pub fn main(started: Instant) -> ExitCode {
+    // Before anything else, because a parent that dies before this is not known.
+    let parent = Parent::of_now();
+    let settings = match parse() {
+        CommandLine::Serve(settings) => *settings,
+        CommandLine::Done(code) => return code,
+    };
+    let placed = placed(settings).and_then(|(settings, folder)| {
+        let config = Config::load(settings, None).map_err(|refusal| refusal.to_string())?;
+        Ok((config, folder))
+    });
+    match placed {
+        Ok((config, folder)) => {
+            let process = Process {
+                name: NAME,
+                announces: false,
+                parent,
+            };
+            let code = start(config, started, process);
+            drop(folder);
+            code
+        }
+        Err(problem) => {
+            complain(NAME, &problem);
+            ExitCode::from(EXIT_REFUSED)
+        }
+    }
+}
+
+/// The settings that kube-apiserver has where the command line has none.
+fn defaults() -> Settings {
+    Settings {
+        allow_privileged: Some(Switch(false)),
+        bind_address: Some(BindAddress(Ipv4Addr::UNSPECIFIED.into())),
+        metrics_bind_address: Some(MetricsAddress(None)),
+        ..Settings::default()
+    }
+}
+
+/// Decides where the data are. The second value is the folder of a daemon whose objects are in an
+/// etcd: it has its tokens and locks, and is removed when this is dropped.
+///
+/// # Errors
+/// One line about a store that can't be used.
+fn placed(given: Settings) -> Result<(Settings, Option<TempDir>), String> {
+    let given = given.over(defaults());
+    let servers = given.etcd_servers.clone().unwrap_or_default().0;
+    let is_open = given.etcd_cafile.is_none() && given.etcd_certfile.is_none();
+    let found = match given.data_dir.is_some() || given.storage_backend.is_some() || !is_open {
+        // Both were decided by the command line. A shim does not speak TLS.
+        true => Found::Etcd,
+        false => find(&servers)?,
+    };
+    match found {
+        Found::Lent { directory, syncs } => {
+            let settings = Settings {
+                data_dir: Some(FilePath::from(&*directory)),
+                storage_backend: Some(StorageBackend::Embedded),
+                unsafe_no_fsync: Some(Switch(!syncs)),
+                // The store of the shim is named by its directory now.
+                etcd_servers: None,
+                ..given
+            };
+            Ok((settings, None))
+        }
+        Found::Etcd if given.data_dir.is_some() => Ok((given, None)),
+        Found::Etcd => {
+            let folder = tempfile::Builder::new().prefix("kube-apiserver-").tempdir();
+            let folder =
+                folder.map_err(|error| format!("no folder for temporary files: {error}"))?;
+            let data_dir = Some(FilePath::from(&*folder.path().to_string_lossy()));
+            Ok((Settings { data_dir, ..given }, Some(folder)))
+        }
+    }
+}
