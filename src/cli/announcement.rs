@@ -37,7 +37,7 @@ impl fmt::Display for Announcement {
 }
 
 /// A path, quoted for a shell.
-fn in_shell(path: &Path) -> String {
+pub(super) fn in_shell(path: &Path) -> String {
     let path = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+');
     if path.chars().all(plain) {

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use super::complaint::{EXIT_REFUSED, complain};
-use super::repeated_flags;
+use super::normalized::normalized;
 use crate::build_info::{
     COMMIT, COMPILER, DATE, KUBERNETES_MINOR, TREE_STATE, git_version, platform,
 };
+use crate::config::apiserver_flags::{self, GivenFlags, effect_of};
 use crate::config::{ConfigError, Settings};
 
 const NAME: &str = "kube-apiserver";
@@ -21,6 +22,7 @@ const NAME: &str = "kube-apiserver";
     name = NAME,
     args_override_self = false,
     disable_version_flag = true,
+    next_line_help = true,
     max_term_width = 100
 )]
 struct Arguments {
@@ -48,10 +50,14 @@ pub enum CommandLine {
 
 /// Reads the command line of the process.
 pub fn parse() -> CommandLine {
-    let arguments = repeated_flags::joined(std::env::args_os().collect());
-    let mut definition = Arguments::command();
+    let arguments = normalized(std::env::args_os().collect());
+    let mut definition = definition();
     let matches = definition.try_get_matches_from_mut(&arguments);
-    let parsed = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
+    let parsed = matches.and_then(|matches| {
+        let mut arguments = Arguments::from_arg_matches(&matches)?;
+        arguments.settings.apiserver_flags = GivenFlags::of(&matches);
+        Ok(arguments)
+    });
     match parsed {
         Ok(Arguments { version, settings }) => match version.as_deref() {
             None | Some("false") => CommandLine::Serve(Box::new(settings)),
@@ -76,6 +82,37 @@ pub fn parse() -> CommandLine {
             }
         },
     }
+}
+
+/// Settings whose default is another one than that of `taffrail`, and that default.
+const DEFAULTS: [(&str, &str); 4] = [
+    ("allow_privileged", "false"),
+    ("bind_address", "0.0.0.0"),
+    ("data_dir", "that of the etcd, or a temporary one"),
+    ("metrics_bind_address", "none"),
+];
+
+/// The flags, as --help shows them: also those that have no effect.
+fn definition() -> clap::Command {
+    let mut definition = apiserver_flags::augment(Arguments::command());
+    definition = definition.mut_args(|argument| match effect_of(argument.get_id().as_str()) {
+        Some(effect) => argument
+            .hide(false)
+            .help(effect)
+            .help_heading("Further flags"),
+        None => argument,
+    });
+    for (name, default) in DEFAULTS {
+        definition = definition.mut_arg(name, |argument| {
+            let help = argument.get_help().map(ToString::to_string);
+            let help = help.unwrap_or_default();
+            let text = help.split(" [default:").next().unwrap_or_default();
+            argument
+                .help(format!("{text} [default: {default}]"))
+                .long_help(None)
+        });
+    }
+    definition
 }
 
 fn refused(problem: &dyn std::fmt::Display) -> CommandLine {

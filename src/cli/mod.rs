@@ -7,6 +7,7 @@
 mod access;
 mod action;
 mod announcement;
+pub mod assets;
 pub mod backup;
 pub mod compact;
 mod complaint;

@@ -40,6 +40,7 @@ mod discovery;
 mod doors;
 mod dry_runs;
 mod encryption;
+mod envtest;
 mod errors;
 mod every_kind;
 mod expiry;

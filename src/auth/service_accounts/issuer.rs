@@ -68,7 +68,7 @@ pub fn check_keys(config: &ServiceAccountConfig) -> Result<(), KeyFileError> {
         read_public(KEY_FILE, file)?;
     }
     if let Some(file) = &config.signing_key_file {
-        SigningKey::read(SIGNING_KEY_FILE, file)?;
+        SigningKey::read(SIGNING_KEY_FILE, file, true)?;
     }
     Ok(())
 }
@@ -84,7 +84,7 @@ pub fn load(config: &ServiceAccountConfig) -> Result<Keys, KeyFileError> {
     }
     let signing = match (&config.signing_key_file, config.issuers.is_empty()) {
         (_, true) => None,
-        (Some(file), _) => Some(SigningKey::read(SIGNING_KEY_FILE, file)?),
+        (Some(file), _) => Some(SigningKey::read(SIGNING_KEY_FILE, file, false)?),
         (None, _) => Some(own_key(&config.data_dir.join(OWN_KEY))?),
     };
     if let Some(key) = &signing

@@ -187,13 +187,17 @@ impl SigningKey {
         Err("it holds no private RSA key, and none for ECDSA on P-256, P-384 or P-521".to_owned())
     }
 
-    /// Reads a key from a file.
+    /// Reads a key from a file, and warns if others can read it, unless this only checks the file.
     ///
     /// # Errors
     /// The file cannot be read, others can write it, or it holds no private key.
-    pub fn read(setting: &'static str, path: &Path) -> Result<SigningKey, KeyFileError> {
+    pub fn read(
+        setting: &'static str,
+        path: &Path,
+        checks_only: bool,
+    ) -> Result<SigningKey, KeyFileError> {
         let file = read(setting, path)?;
-        if let Some(remedy) = file.close_to_readers() {
+        if let Some(remedy) = file.close_to_readers().filter(|_| !checks_only) {
             let path = path.display();
             tracing::warn!(%path, "others than its owner can read the signing key; {remedy}");
         }

@@ -89,6 +89,18 @@ impl ApiserverFlag {
     }
 }
 
+/// Returns what becomes of the value of such a flag, for help.
+pub fn effect_of(name: &str) -> Option<String> {
+    // linear: the help asks once for each flag.
+    let flag = FLAGS.iter().find(|flag| flag.name == name)?;
+    Some(match flag.fate {
+        Fate::Obeyed(why) => format!("As in kube-apiserver: {why}"),
+        Fate::NoEffect(why) => format!("Has no effect: {why}"),
+        Fate::NotYet(why) => format!("Has no effect yet: {why}"),
+        Fate::Refused(_, instead) => format!("Refused, unless it is the default: {instead}"),
+    })
+}
+
 /// Adds the flags to a command, hidden.
 pub fn augment(command: Command) -> Command {
     command.args(FLAGS.iter().map(ApiserverFlag::argument))

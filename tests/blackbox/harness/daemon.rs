@@ -437,7 +437,7 @@ fn data(folder: &Path) -> PathBuf {
     folder.join("data")
 }
 
-fn append(path: &Path) -> std::fs::File {
+pub(super) fn append(path: &Path) -> std::fs::File {
     std::fs::OpenOptions::new()
         .create(true)
         .append(true)
