@@ -20,7 +20,8 @@ const NAME: &str = "kube-apiserver";
 #[derive(Debug, Parser)]
 #[command(
     name = NAME,
-    args_override_self = false,
+    // As kube-apiserver takes the last of several values.
+    args_override_self = true,
     disable_version_flag = true,
     next_line_help = true,
     max_term_width = 100

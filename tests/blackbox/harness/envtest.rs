@@ -222,6 +222,12 @@ impl Envtest {
         Target::new(address, None, None).with_certificate(certificate, key)
     }
 
+    /// A client with a token and no certificate.
+    pub fn bearer(&self, token: &str) -> Client {
+        let address = SocketAddr::from(([127, 0, 0, 1], self.port));
+        Target::new(address, Some(token.to_owned()), None).client()
+    }
+
     /// The administrator.
     pub fn client(&self) -> Client {
         self.target().client()
