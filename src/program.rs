@@ -17,10 +17,12 @@ use crate::cli::backup::Openers;
 use crate::cli::{self, Action, EXIT_REFUSED};
 use crate::clock;
 use crate::config::Config;
+use crate::controllers::Simulation;
 use crate::daemon::{self, Daemon, Host, StartError};
 use crate::process_limits;
 use crate::shutdown::{self, Signals};
 use crate::telemetry;
+use crate::test_server;
 use crate::transport::listener::raise_open_file_limit;
 
 /// Runs the command that the arguments name, and returns when it has ended. It sets what belongs
@@ -38,7 +40,8 @@ pub fn main() -> ExitCode {
     }
     match action {
         Action::Done(code) => code,
-        Action::Serve(config) => start(*config, started),
+        Action::Serve(config) => start(serve(*config, started)),
+        Action::Test(config, options) => start(report(test_server::run(*config, options, started))),
         Action::Compact(config, retention) => {
             let open = |config: &Config| opened(daemon::open_existing(config));
             cli::compact::run(&config, &retention, open)
@@ -77,7 +80,7 @@ fn opened(store: Result<Arc<dyn Engine>, StartError>) -> Result<Arc<dyn Engine>,
 
 /// Serves until stopped. If a library panics because the system refused something, the panic is
 /// reported as one line.
-fn start(config: Config, started: Instant) -> ExitCode {
+fn start(serve: impl Future<Output = ExitCode>) -> ExitCode {
     if let Err(low) = process_limits::check() {
         cli::complain("taffrail", &low);
         return ExitCode::FAILURE;
@@ -85,9 +88,7 @@ fn start(config: Config, started: Instant) -> ExitCode {
     seed_random();
     // The log is not open yet, so the message is printed below instead.
     set_hook(Box::new(|_| {}));
-    let served = catch_unwind(AssertUnwindSafe(|| {
-        actix::System::new().block_on(serve(config, started))
-    }));
+    let served = catch_unwind(AssertUnwindSafe(|| actix::System::new().block_on(serve)));
     served.unwrap_or_else(|panic| {
         let why = panic.downcast_ref::<String>().map(String::as_str);
         let why = why.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -112,7 +113,14 @@ fn seed_random() {
 
 /// Serves until stopped.
 async fn serve(config: Config, started: Instant) -> ExitCode {
-    match run(config, started).await {
+    report(run(config, started)).await
+}
+
+/// Returns the exit code of a run, and prints its error.
+async fn report(
+    run: impl Future<Output = Result<ExitCode, Box<dyn std::error::Error>>>,
+) -> ExitCode {
+    match run.await {
         Ok(code) => code,
         Err(error) => {
             cli::complain("taffrail", &error);
@@ -136,6 +144,7 @@ async fn run(config: Config, started: Instant) -> Result<ExitCode, Box<dyn std::
         started,
         users: Vec::new(),
         notifies_service_manager: true,
+        simulation: Simulation::default(),
     };
     let daemon = Daemon::start(config, host).await?;
     open_files.log();

@@ -21,6 +21,7 @@ pub mod restore;
 mod running;
 pub mod storage;
 mod table;
+pub mod test_server;
 pub mod token;
 mod trust;
 mod version;
@@ -42,6 +43,7 @@ use objects::undo::UndoOptions;
 use restore::RestoreOptions;
 use storage::rewrite::RewriteOptions;
 use storage::table::TableOptions;
+use test_server::TestOptions;
 
 pub use announcement::Announcement;
 
@@ -67,6 +69,17 @@ struct CommandLine {
 enum Command {
     /// Serve (the default).
     Serve(Arguments),
+    /// Run a throwaway server for tests, in memory and on a free port.
+    ///
+    /// Once it is ready it prints one line of JSON: url, ca (PEM), token, kubeconfig (path), pid
+    /// and version. With a command after `--` it runs that with KUBECONFIG set instead, and ends
+    /// with its exit code.
+    Test {
+        #[command(flatten)]
+        arguments: Arguments,
+        #[command(flatten)]
+        options: TestOptions,
+    },
     /// Print the effective configuration, as a file that --config takes.
     Config(Arguments),
     /// Delete history beyond retention and give the space back to the file system.
@@ -236,6 +249,9 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
         None => (Arguments::default(), Action::Serve),
         Some(Command::Serve(arguments)) => (arguments, Action::Serve),
         Some(Command::Config(arguments)) => (arguments, print_config),
+        Some(Command::Test { arguments, options }) => {
+            return test_server::action(arguments.over(before), options);
+        }
         Some(Command::Compact(arguments)) => {
             let arguments = arguments.over(before);
             let retention = compact::retention(&arguments.settings);

@@ -11,7 +11,14 @@ pub(super) fn joined(arguments: Vec<OsString>) -> Vec<OsString> {
     let mut kept = Vec::new();
     let mut found: Vec<(&str, Vec<OsString>)> = Vec::new();
     let mut arguments = arguments.into_iter();
+    let mut command = Vec::new();
     while let Some(argument) = arguments.next() {
+        if argument == "--" {
+            // The rest is the command line of another program.
+            command.push(argument);
+            command.extend(arguments);
+            break;
+        }
         match flag_of(&argument) {
             None => kept.push(argument),
             Some((flag, given)) => {
@@ -32,6 +39,7 @@ pub(super) fn joined(arguments: Vec<OsString>) -> Vec<OsString> {
         argument.push(values.join(&OsString::from(",")));
         kept.push(argument);
     }
+    kept.extend(command);
     kept
 }
 
@@ -62,6 +70,10 @@ mod tests {
             (
                 "t --service-account-issuer a --secure-port 1 --service-account-issuer=b",
                 "t --secure-port 1 --service-account-issuer=a,b",
+            ),
+            (
+                "t --service-account-issuer a -- t --service-account-issuer b",
+                "t --service-account-issuer=a -- t --service-account-issuer b",
             ),
             (
                 "t --service-account-key-file",
