@@ -30,7 +30,7 @@ pub(super) fn address(name: &str) -> String {
         .next()
         .and_then(|text| text.parse::<u16>().ok());
     let [high, low] = number.unwrap_or(u16::MAX - 1).to_be_bytes();
-    format!("10.0.{high}.{low}")
+    format!("172.30.{high}.{low}")
 }
 
 /// A node to create.
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_new_node_loses_its_taint_and_gets_a_lease_that_is_renewed() {
         let mut node = new("node-1", Timestamp::UNIX_EPOCH);
-        assert_eq!(address("node-258"), "10.0.1.2");
+        assert_eq!(address("node-258"), "172.30.1.2");
         let taints = json!([{"key": NOT_READY, "effect": "NoSchedule"}]);
         crate::api::object::put(&mut node, &["spec", "taints"], taints);
         let mut objects = Objects::default();

@@ -330,7 +330,7 @@ mod tests {
         let running = status(&steps).clone();
         assert_eq!(running["phase"], "Running");
         assert_eq!(running["podIP"], "10.244.0.1");
-        assert_eq!(running["hostIP"], "10.0.0.1");
+        assert_eq!(running["hostIP"], "172.30.0.1");
         assert_eq!(running["containerStatuses"][0]["ready"], true);
         let init = &running["initContainerStatuses"][0];
         assert_eq!(init["state"]["terminated"]["exitCode"], 0);
