@@ -30,6 +30,7 @@
 //! - [`config`] has the settings, [`cli`] the commands, [`telemetry`] logs and metrics,
 //!   [`shutdown`] the signals, and [`process_limits`] refuses limits of the process that are too
 //!   low. [`program`] is the daemon's binary, `library` the daemon as other programs see it.
+//! - [`test_server`] is `taffrail test`, a throwaway server for tests.
 //! - [`parent`] watches the process that started this one, for programs that end with it.
 //! - [`files`] opens files by name, [`clock`] reads the time, [`addresses`] finds the machine's
 //!   addresses, [`build_info`] describes the build, and `coalescing_writer` combines small writes
@@ -39,6 +40,7 @@
 
 pub use api;
 pub use api::schema;
+pub use controllers::Simulation;
 pub use kinds;
 pub use library::{Server, ServerBuilder, ServerError, ServerResources, StorageEngine};
 
@@ -66,5 +68,6 @@ pub mod server;
 pub mod shutdown;
 pub mod storage;
 pub mod telemetry;
+pub mod test_server;
 pub mod transport;
 pub mod x509;

@@ -18,6 +18,7 @@ use crate::cli::backup::Openers;
 use crate::cli::{self, Action, EXIT_REFUSED};
 use crate::clock;
 use crate::config::Config;
+use crate::controllers::Simulation;
 use crate::daemon::{self, Daemon, Host, StartError};
 use crate::etcd_shim;
 use crate::kube_apiserver;
@@ -25,7 +26,11 @@ use crate::parent::Parent;
 use crate::process_limits;
 use crate::shutdown::{self, Signals};
 use crate::telemetry;
+use crate::test_server;
 use crate::transport::listener::raise_open_file_limit;
+
+/// The name of the program in its complaints, unless it is called by another one.
+const NAME: &str = "taffrail";
 
 /// Runs the command that the arguments name, and returns when it has ended. It sets what belongs
 /// to the whole process, such as its log and its recorder of metrics.
@@ -41,14 +46,18 @@ pub fn main() -> ExitCode {
         return kube_apiserver::main(started);
     }
     let action = cli::parse();
-    if !matches!(action, Action::Done(_) | Action::Serve(_))
-        && let Err(code) = check_clock("taffrail")
+    if !matches!(
+        action,
+        Action::Done(_) | Action::Serve(_) | Action::Test(..)
+    ) && let Err(code) = check_clock(NAME)
     {
         return code;
     }
     match action {
         Action::Done(code) => code,
-        Action::Serve(config) => start(*config, started, Process::default()),
+        Action::Serve(config) => start(NAME, run(*config, started, Process::default())),
+        Action::Test(config, options) => start(NAME, test_server::run(*config, options, started)),
+        Action::Assets(options) => cli::assets::run(&options),
         Action::Compact(config, retention) => {
             let open = |config: &Config| opened(daemon::open_existing(config));
             cli::compact::run(&config, &retention, open)
@@ -95,8 +104,6 @@ fn opened(store: Result<Arc<dyn Engine>, StartError>) -> Result<Arc<dyn Engine>,
 
 /// What a process that serves is to those around it.
 pub struct Process {
-    /// The name in its complaints.
-    pub name: &'static str,
     /// Whether it prints its [`Announcement`](cli::Announcement).
     pub announces: bool,
     /// The process with which it ends.
@@ -106,7 +113,6 @@ pub struct Process {
 impl Default for Process {
     fn default() -> Process {
         Process {
-            name: "taffrail",
             announces: true,
             parent: None,
         }
@@ -115,8 +121,10 @@ impl Default for Process {
 
 /// Serves until stopped. If a library panics because the system refused something, the panic is
 /// reported as one line.
-pub fn start(config: Config, started: Instant, process: Process) -> ExitCode {
-    let name = process.name;
+pub fn start(
+    name: &str,
+    run: impl Future<Output = Result<ExitCode, Box<dyn std::error::Error>>>,
+) -> ExitCode {
     if let Err(code) = check_clock(name) {
         return code;
     }
@@ -128,7 +136,7 @@ pub fn start(config: Config, started: Instant, process: Process) -> ExitCode {
     // The log is not open yet, so the message is printed below instead.
     set_hook(Box::new(|_| {}));
     let served = catch_unwind(AssertUnwindSafe(|| {
-        actix::System::new().block_on(serve(config, started, process))
+        actix::System::new().block_on(report(name, run))
     }));
     served.unwrap_or_else(|panic| {
         let why = panic.downcast_ref::<String>().map(String::as_str);
@@ -152,10 +160,12 @@ fn seed_random() {
     drop(seeding.spawn(seed));
 }
 
-/// Serves until stopped.
-async fn serve(config: Config, started: Instant, process: Process) -> ExitCode {
-    let name = process.name;
-    match run(config, started, process).await {
+/// Returns the exit code of a run, and prints its error.
+async fn report(
+    name: &str,
+    run: impl Future<Output = Result<ExitCode, Box<dyn std::error::Error>>>,
+) -> ExitCode {
+    match run.await {
         Ok(code) => code,
         Err(error) => {
             cli::complain(name, &error);
@@ -168,7 +178,7 @@ async fn serve(config: Config, started: Instant, process: Process) -> ExitCode {
     }
 }
 
-async fn run(
+pub async fn run(
     config: Config,
     started: Instant,
     process: Process,
@@ -183,6 +193,7 @@ async fn run(
         started,
         users: Vec::new(),
         notifies_service_manager: true,
+        simulation: Simulation::default(),
     };
     let daemon = Daemon::start(config, host).await?;
     open_files.log();

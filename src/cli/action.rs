@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use super::assets::AssetsOptions;
 use super::backup::BackupOptions;
 use super::inspect::InspectOptions;
 use super::kubeconfig::KubeconfigOptions;
@@ -11,6 +12,7 @@ use super::objects::undo::UndoOptions;
 use super::restore::RestoreOptions;
 use super::storage::rewrite::RewriteOptions;
 use super::storage::table::TableOptions;
+use super::test_server::TestOptions;
 use crate::config::Config;
 
 /// The action that the command line requests.
@@ -18,6 +20,10 @@ use crate::config::Config;
 pub enum Action {
     /// Serve until stopped.
     Serve(Box<Config>),
+    /// Make a folder of programs for envtest.
+    Assets(AssetsOptions),
+    /// Serve tests until stopped, with these options.
+    Test(Box<Config>, TestOptions),
     /// Compact, through the running daemon or without one. The names are the retention flags that
     /// were given.
     Compact(Box<Config>, Vec<&'static str>),

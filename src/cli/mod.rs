@@ -23,6 +23,7 @@ pub mod restore;
 mod running;
 pub mod storage;
 mod table;
+pub mod test_server;
 pub mod token;
 mod trust;
 mod version;
@@ -35,6 +36,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::config::apiserver_flags::{self, GivenFlags};
 use crate::config::{Config, ConfigError, FilePath, Settings};
 pub use action::Action;
+use assets::AssetsOptions;
 use backup::BackupOptions;
 pub use complaint::{EXIT_REFUSED, complain};
 use inspect::InspectOptions;
@@ -45,6 +47,7 @@ use objects::undo::UndoOptions;
 use restore::RestoreOptions;
 use storage::rewrite::RewriteOptions;
 use storage::table::TableOptions;
+use test_server::TestOptions;
 
 pub use announcement::Announcement;
 
@@ -70,6 +73,20 @@ struct CommandLine {
 enum Command {
     /// Serve (the default).
     Serve(Arguments),
+    /// Run a throwaway server for tests, in memory and on a free port.
+    ///
+    /// Once it is ready it prints one line of JSON: url, ca (PEM), token, kubeconfig (path), pid
+    /// and version. With a command after `--` it runs that with KUBECONFIG set instead, and ends
+    /// with its exit code.
+    #[command(args_conflicts_with_subcommands = true)]
+    Test {
+        #[command(subcommand)]
+        command: Option<TestCommand>,
+        #[command(flatten)]
+        arguments: Box<Arguments>,
+        #[command(flatten)]
+        options: TestOptions,
+    },
     /// Print the effective configuration, as a file that --config takes.
     Config(Arguments),
     /// Delete history beyond retention and give the space back to the file system.
@@ -155,6 +172,12 @@ enum StorageCommand {
         #[command(flatten)]
         options: RewriteOptions,
     },
+}
+
+#[derive(Debug, Subcommand)]
+enum TestCommand {
+    /// Make a folder for envtest, with this program in the places of kube-apiserver and etcd.
+    Assets(AssetsOptions),
 }
 
 #[derive(Debug, Subcommand)]
@@ -245,6 +268,15 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
         None => (Arguments::default(), Action::Serve),
         Some(Command::Serve(arguments)) => (arguments, Action::Serve),
         Some(Command::Config(arguments)) => (arguments, print_config),
+        Some(Command::Test {
+            command: Some(TestCommand::Assets(options)),
+            ..
+        }) => return Action::Assets(options),
+        Some(Command::Test {
+            command: None,
+            arguments,
+            options,
+        }) => return test_server::action(arguments.over(before), options),
         Some(Command::Compact(arguments)) => {
             let arguments = arguments.over(before);
             let retention = compact::retention(&arguments.settings);

@@ -70,6 +70,23 @@ impl Config {
         checked(flags.over(lower))
     }
 
+    /// As [`Config::load`], for a command with defaults of its own: names and values as in a file.
+    ///
+    /// # Errors
+    /// Those of [`Config::load`].
+    pub fn load_with(
+        flags: Settings,
+        file: Option<&Path>,
+        defaults: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Config, ConfigError> {
+        let defaults = file::parse(defaults)?;
+        let lower = match file {
+            Some(path) => file::read(path)?.over(defaults),
+            None => defaults,
+        };
+        Config::load(flags.over(lower), None)
+    }
+
     /// The configuration with these settings over the defaults. Names and values are those of the
     /// file and of the flags.
     ///

@@ -30,6 +30,7 @@ mod namespace_controller;
 mod namespaced_resources_deleter;
 mod policy_status;
 mod service_accounts;
+mod simulation;
 mod system_config_maps;
 mod system_objects;
 mod volume_protection;
@@ -44,6 +45,8 @@ use namespace_controller::NamespaceController;
 use policy_status::PolicyStatusController;
 pub use service_accounts::Provisions;
 use service_accounts::ServiceAccountsController;
+pub use simulation::Simulation;
+use simulation::SimulationController;
 pub use system_config_maps::{ClientAuthentication, SystemConfigMaps};
 pub use system_objects::{ensure_system_namespaces, ensure_system_priority_classes};
 pub use volume_protection::Protections;
@@ -108,6 +111,15 @@ pub struct Setup {
     pub provisions: Provisions,
     /// The kinds of volume objects whose finalizers are removed here.
     pub protections: Protections,
+    /// The parts of a cluster that are simulated here.
+    pub simulation: Simulation,
+}
+
+impl Setup {
+    /// The same setup with these parts of a cluster simulated.
+    pub fn simulating(self, simulation: Simulation) -> Setup {
+        Setup { simulation, ..self }
+    }
 }
 
 impl Controllers {
@@ -205,8 +217,20 @@ async fn run_all(setup: Setup, grace: Duration, stopped: watch::Receiver<bool>) 
             supervise(name, policies, stopped.clone()).await;
         }
     };
+    let simulation = || {
+        let (registry, caches) = (setup.registry.clone(), setup.caches.clone());
+        let (simulation, stopped) = (setup.simulation, stopped.clone());
+        let controller = SimulationController::new(registry, caches, simulation, stopped);
+        tokio::spawn(controller.run())
+    };
+    let simulating = async {
+        if !setup.simulation.is_empty() {
+            supervise("the simulation of a cluster", simulation, stopped.clone()).await;
+        }
+    };
     tokio::join!(
         checking,
+        simulating,
         supervise("the namespace controller", namespaces, stopped.clone()),
         collecting,
         aggregating,

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::namespaced_resources_deleter::{NamespacedResourcesDeleter, Progress};
-use super::{Controllers, Protections, Provisions, Setup, Sharing, ensure_system_namespaces};
+use super::{
+    Controllers, Protections, Provisions, Setup, Sharing, Simulation, ensure_system_namespaces,
+};
 use crate::api::options::DeleteOptions;
 use crate::api::resource::ResourceDefinition;
 use crate::kinds::definitions::built_in;
@@ -221,6 +223,7 @@ pub(super) fn started(
         checks_policies: false,
         provisions: Provisions::default(),
         protections: Protections::default(),
+        simulation: Simulation::default(),
     };
     Controllers::start(setup, sharing)
 }

@@ -48,7 +48,7 @@ use crate::build_info;
 use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend, running_plugins};
 use crate::controllers::kubernetes_service::KubernetesServiceController;
-use crate::controllers::{self, Controllers};
+use crate::controllers::{self, Controllers, Simulation};
 use crate::custom_resources::CustomResources;
 use crate::kinds::validation::pods::security::NO_PRIVILEGED_CONTAINERS;
 use crate::registry::component_statuses::ComponentStatusStore;
@@ -103,6 +103,8 @@ pub struct Host {
     pub users: Vec<(Token, UserInfo)>,
     /// Whether the daemon reports its state to systemd, as the process of a service does.
     pub notifies_service_manager: bool,
+    /// The parts of a cluster that are simulated.
+    pub simulation: Simulation,
 }
 
 /// The running daemon.
@@ -154,6 +156,7 @@ impl Daemon {
         add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
+        let setup = setup.simulating(host.simulation);
         describe_metrics(&config);
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);

@@ -16,7 +16,9 @@ use crate::clock;
 use crate::config::{
     Config, ControllerName, FeatureGate, SERVICE_ACCOUNT, Texts, VOLUME_PROTECTION, running_plugins,
 };
-use crate::controllers::{ClientAuthentication, Protections, Provisions, Setup, SystemConfigMaps};
+use crate::controllers::{
+    ClientAuthentication, Protections, Provisions, Setup, Simulation, SystemConfigMaps,
+};
 use crate::registry::Registry;
 use crate::server::api_server::{Process, Timeouts};
 use crate::server::filters::in_flight::InFlightLimits;
@@ -111,6 +113,7 @@ pub(super) fn controllers(
             },
             false => Protections::default(),
         },
+        simulation: Simulation::default(),
     };
     if !setup.empties_namespaces || !setup.collects_garbage {
         tracing::info!(

@@ -4,7 +4,8 @@
 //! its data directory, and refuses links. [`given`] reads the files that an operator names by a
 //! flag, and follows links, because Kubernetes mounts Secrets as links. [`RollingLog`] appends to a
 //! log that an operator names, and [`NewFile`] creates a file that does not exist yet.
-//! [`PrivateDirectory`] is the data directory itself, or one within it.
+//! [`PrivateDirectory`] is the data directory itself, or one within it, and [`ThrowawayFolder`] a
+//! folder for one run.
 //!
 //! The functions take a path and return bounded contents or an open file, or an error that says
 //! what to fix. Anybody who may write to a folder can put a pipe, a device or a link in a file's
@@ -19,6 +20,7 @@ pub mod given;
 mod new_file;
 pub mod own;
 mod rolling;
+mod throwaway;
 
 use std::fs::{File, FileType, Metadata};
 use std::io::{self, Read};
@@ -31,6 +33,7 @@ use zeroize::Zeroizing;
 pub use directory::PrivateDirectory;
 pub use new_file::NewFile;
 pub use rolling::{RollingLimits, RollingLog};
+pub use throwaway::{ThrowawayFolder, remove_leftovers};
 
 const ROOT: u32 = 0;
 /// The write permissions of others than the owner.

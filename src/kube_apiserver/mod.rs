@@ -17,19 +17,21 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use tempfile::TempDir;
-
 use crate::cli::kube_apiserver::{CommandLine, parse};
 use crate::cli::{EXIT_REFUSED, complain};
 use crate::config::{
     BindAddress, Config, FilePath, MetricsAddress, Settings, StorageBackend, Switch,
 };
+use crate::files::{ThrowawayFolder, remove_leftovers};
 use crate::parent::Parent;
-use crate::program::{Process, start};
+use crate::program::{Process, run, start};
 use store_of_shim::{Found, find};
 
 /// The name by which the program is called.
 const NAME: &str = "kube-apiserver";
+
+/// The beginning of the names of its folders.
+const PREFIX: &str = "kube-apiserver-";
 
 /// Whether a program of this path is `kube-apiserver`.
 pub fn is_named(program: &OsStr) -> bool {
@@ -51,11 +53,10 @@ pub fn main(started: Instant) -> ExitCode {
     match placed {
         Ok((config, folder)) => {
             let process = Process {
-                name: NAME,
                 announces: false,
                 parent,
             };
-            let code = start(config, started, process);
+            let code = start(NAME, run(config, started, process));
             drop(folder);
             code
         }
@@ -81,7 +82,7 @@ fn defaults() -> Settings {
 ///
 /// # Errors
 /// One line about a store that can't be used.
-fn placed(given: Settings) -> Result<(Settings, Option<TempDir>), String> {
+fn placed(given: Settings) -> Result<(Settings, Option<ThrowawayFolder>), String> {
     let given = given.over(defaults());
     let servers = given.etcd_servers.clone().unwrap_or_default().0;
     let is_open = given.etcd_cafile.is_none() && given.etcd_certfile.is_none();
@@ -104,9 +105,11 @@ fn placed(given: Settings) -> Result<(Settings, Option<TempDir>), String> {
         }
         Found::Etcd if given.data_dir.is_some() => Ok((given, None)),
         Found::Etcd => {
-            let folder = tempfile::Builder::new().prefix("kube-apiserver-").tempdir();
-            let folder =
-                folder.map_err(|error| format!("no folder for temporary files: {error}"))?;
+            // Another run may have been killed. The search may take a while in a full folder.
+            let sweep = std::thread::Builder::new().name("leftovers".to_owned());
+            drop(sweep.spawn(|| remove_leftovers(PREFIX)));
+            let folder = ThrowawayFolder::make(PREFIX);
+            let folder = folder.map_err(|error| format!("no folder for its files: {error}"))?;
             let data_dir = Some(FilePath::from(&*folder.path().to_string_lossy()));
             Ok((Settings { data_dir, ..given }, Some(folder)))
         }

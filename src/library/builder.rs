@@ -13,6 +13,7 @@ use super::{Server, ServerError};
 use crate::api::user_info::UserInfo;
 use crate::auth::{Token, read_token};
 use crate::config::Config;
+use crate::controllers::Simulation;
 use crate::daemon::Host;
 use crate::{clock, process_limits, telemetry};
 
@@ -45,6 +46,7 @@ pub struct ServerBuilder {
     data_dir: Option<PathBuf>,
     settings: Vec<(String, String)>,
     users: Vec<(Option<Token>, UserInfo)>,
+    simulation: Simulation,
 }
 
 impl ServerBuilder {
@@ -53,6 +55,7 @@ impl ServerBuilder {
             data_dir: None,
             settings: Vec::new(),
             users: Vec::new(),
+            simulation: Simulation::default(),
         };
         builder
             .setting("secure-port", "0")
@@ -96,6 +99,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets the parts of a cluster that are simulated, for tests. The default is none.
+    pub fn simulation(mut self, simulation: Simulation) -> ServerBuilder {
+        self.simulation = simulation;
+        self
+    }
+
     /// Sets one of the settings that `taffrail config` lists, by its name and the text of its
     /// value. A later value replaces an earlier one.
     pub fn setting(mut self, name: &str, value: impl Into<String>) -> ServerBuilder {
@@ -134,6 +143,7 @@ impl ServerBuilder {
             started,
             users,
             notifies_service_manager: false,
+            simulation: self.simulation,
         };
         let (thread, facts) = ServerThread::start(config, host, temporary).await?;
         Ok(Server {

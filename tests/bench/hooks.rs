@@ -217,12 +217,14 @@ async fn compared(compared: &Compared<'_>) -> f64 {
     ));
     let daemon = Daemon::start().await;
     load::namespace(&daemon).await;
-    in_turns(&daemon, compared).await
+    in_turns(&daemon, &mut 0, compared).await
 }
 
 /// Creates objects in turns with these hooks and without them, prints the CPU of one create, and
 /// returns that with the hooks, in microseconds.
-async fn in_turns(server: &impl Loaded, compared: &Compared<'_>) -> f64 {
+///
+/// The numbers of the objects begin with `first`, which is the next one afterwards.
+async fn in_turns(server: &impl Loaded, first: &mut u64, compared: &Compared<'_>) -> f64 {
     let Compared {
         hooks,
         turns,
@@ -232,7 +234,6 @@ async fn in_turns(server: &impl Loaded, compared: &Compared<'_>) -> f64 {
         ..
     } = *compared;
     let client = server.target().client();
-    let mut first = 0;
     let mut costs = [Vec::new(), Vec::new()];
     let start = Sample::take(server.pid());
     for turn in 0..=turns {
@@ -241,9 +242,9 @@ async fn in_turns(server: &impl Loaded, compared: &Compared<'_>) -> f64 {
                 install(&client, hooks).await;
             }
             let begun = meter::threads(server.pid());
-            load::write(server, Verb::Create, CLIENTS, first, Until::Count(creates)).await;
+            load::write(server, Verb::Create, CLIENTS, *first, Until::Count(creates)).await;
             let used = meter::threads(server.pid()) - begun;
-            first += creates;
+            *first += creates;
             // The first turn initialises everything that is built on first use.
             if turn > 0 {
                 costs.push(used * 1e6 / creates as f64);
@@ -343,7 +344,7 @@ pub async fn measure() {
     .await;
     let server = Allowing::start().await;
     let client = json!({ "url": server.url, "caBundle": server.ca_bundle });
-    let peer = Peer::find().await;
+    let mut peer = Peer::find().await;
     for (what, plural) in [
         ("a validating webhook", "validatingwebhookconfigurations"),
         ("a mutating webhook", "mutatingwebhookconfigurations"),
@@ -365,11 +366,14 @@ pub async fn measure() {
             most: "<= 90",
         };
         let ours = compared(&through).await;
-        if let Some(peer) = &peer {
+        if let Some(peer) = &mut peer {
             part(&format!("the same in kube-apiserver, with {what}"));
             let theirs = in_turns(
                 &peer.server,
+                &mut peer.created,
                 &Compared {
+                    creates: OF_PEER,
+                    deletes: false,
                     most: "",
                     ..through
                 },
@@ -388,6 +392,7 @@ pub async fn measure() {
 /// A real kube-apiserver, where TAFFRAIL_KUBE_APISERVER names one.
 struct Peer {
     server: KubeApiserver,
+    created: u64,
     _store: Cluster,
 }
 
@@ -404,6 +409,7 @@ impl Peer {
         load::namespace(&server).await;
         Some(Peer {
             server,
+            created: 0,
             _store: store,
         })
     }

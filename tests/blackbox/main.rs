@@ -113,6 +113,7 @@ mod stored;
 mod stored_defaults;
 mod sweep;
 mod tenants;
+mod test_server;
 mod token_issuers;
 mod token_requests;
 mod uncached;

@@ -148,6 +148,7 @@ const DAEMON: Table = &[
             "auth",
             "clock",
             "config",
+            "controllers::Simulation",
             "daemon",
             "process_limits",
             "telemetry",
@@ -155,6 +156,24 @@ const DAEMON: Table = &[
     ),
     // Values of flags are in the notations of Go and Kubernetes.
     ("config", &["files", "api::quantity", "api::text"]),
+    // It runs a daemon, and talks to it as a client.
+    (
+        "test_server",
+        &[
+            "api::decode",
+            "auth",
+            "build_info",
+            "cli",
+            "config",
+            "controllers::Simulation",
+            "daemon",
+            "egress",
+            "files",
+            "parent",
+            "telemetry",
+            "transport::listener",
+        ],
+    ),
     // Every file that is opened by name is opened here. A rotated log is named after its end.
     ("files", &["clock"]),
     ("addresses", &[]),

@@ -437,7 +437,7 @@ fn data(folder: &Path) -> PathBuf {
     folder.join("data")
 }
 
-pub(super) fn append(path: &Path) -> std::fs::File {
+pub fn append(path: &Path) -> std::fs::File {
     std::fs::OpenOptions::new()
         .create(true)
         .append(true)

@@ -40,6 +40,11 @@ impl Kubectl {
     /// The kubectl of a version (major.minor); `None` only where the environment says in so many
     /// words that there is none.
     pub fn find(version: &'static str, daemon: &Daemon) -> Option<Kubectl> {
+        Kubectl::of(version, daemon.kubeconfig())
+    }
+
+    /// As [`Kubectl::find`], with a kubeconfig.
+    pub fn of(version: &'static str, kubeconfig: PathBuf) -> Option<Kubectl> {
         let variable = format!("TAFFRAIL_KUBECTL_{}", version.replace('.', "_"));
         let binary = match std::env::var_os(&variable) {
             Some(none) if none == "none" => {
@@ -54,7 +59,6 @@ impl Kubectl {
             "no kubectl {version} at {}: tests/run.sh fetches it, or set {variable} to its path",
             binary.display()
         );
-        let kubeconfig = daemon.kubeconfig();
         Some(Kubectl {
             version,
             binary,

@@ -6,7 +6,6 @@
 
 pub mod client;
 pub mod daemon;
-pub mod envtest;
 pub mod frames;
 pub mod hook_server;
 pub mod hostile_server;

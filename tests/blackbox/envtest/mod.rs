@@ -1,14 +1,17 @@
 //! This binary in the places of `etcd` and `kube-apiserver`, as controller-runtime's envtest starts
 //! them, together and each with the original other program.
 
+mod control_plane;
+
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 
+use control_plane::Envtest;
+
 use crate::harness::daemon::taffrail;
-use crate::harness::envtest::Envtest;
 use crate::harness::{CONFIGMAPS, Call, Client, configmap};
 use crate::servers::etcd;
 use crate::servers::programs::named;

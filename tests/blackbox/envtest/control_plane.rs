@@ -13,8 +13,8 @@ use rcgen::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::client::{Call, Client, Target};
-use super::daemon::append;
+use crate::harness::daemon::append;
+use crate::harness::{Call, Client, Target};
 use crate::servers::ports::free_port;
 
 /// The time until a program answers, in a debug build on a busy machine.

@@ -1,0 +1,69 @@
+//! The flags of `taffrail test`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{Action, Arguments, EXIT_REFUSED, complain, refuse};
+use crate::config::{Config, ConfigError, StorageBackend};
+
+/// Settings whose defaults differ from those of a daemon: names and values as in a file.
+const DEFAULTS: [(&str, &str); 5] = [
+    ("storage-backend", "memory"),
+    ("secure-port", "0"),
+    ("metrics-bind-address", ""),
+    ("log-level", "warn"),
+    // A test that has ended waits for nobody.
+    ("shutdown-timeout", "1s"),
+];
+
+/// The options of the command.
+#[derive(Args, Clone, Debug)]
+pub struct TestOptions {
+    /// End when the process that started this one has ended, however it ended.
+    #[arg(long)]
+    pub with_parent: bool,
+    /// Manifests to load before the server is ready: a file of YAML documents or JSON, or a folder
+    /// with such files, however deep. CustomResourceDefinitions come first, then namespaces. May be
+    /// given several times.
+    #[arg(long, value_name = "PATH")]
+    pub load: Vec<PathBuf>,
+    /// Number of simulated nodes, which are Ready and stay so; at most 1000.
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub nodes: u32,
+    /// Bind pods to nodes and report them Running and Ready, those of Jobs Succeeded. Without any
+    /// node one is made.
+    #[arg(long)]
+    pub pods_run: bool,
+    /// Run small controllers for Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs, while
+    /// no kube-controller-manager holds its lease.
+    #[arg(long)]
+    pub workloads: bool,
+    /// Command to run with KUBECONFIG set. The server ends with it.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// The action for these arguments, if they can be understood.
+pub(super) fn action(arguments: Arguments, options: TestOptions) -> Action {
+    let keeps = arguments.settings.data_dir.is_some();
+    match configured(arguments) {
+        Ok(config) if keeps || config.backend() != StorageBackend::Memory => {
+            let why = "the server keeps its objects in memory and its files in a folder of its \
+                       own; leave --data-dir, --storage-backend and --etcd-servers out, or use \
+                       taffrail serve";
+            complain("taffrail test", &why);
+            Action::Done(ExitCode::from(EXIT_REFUSED))
+        }
+        Ok(config) => Action::Test(Box::new(config), options),
+        Err(refusal) => refuse(&refusal),
+    }
+}
+
+fn configured(arguments: Arguments) -> Result<Config, ConfigError> {
+    let defaults = DEFAULTS.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Config::load_with(arguments.settings, arguments.config.as_deref(), defaults)
+}

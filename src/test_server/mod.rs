@@ -1,0 +1,168 @@
+//! `taffrail test`: a throwaway server for tests.
+//!
+//! This folder owns the life of such a server: its folder, the objects it is loaded with, the line
+//! that says where it is, and the command that it runs. The daemon is the usual one, with a store in
+//! memory. This folder must not know how the daemon works inside: it loads objects as a client.
+//!
+//! Faults that a test asks for (delays, conflicts, ends of watches) belong between the connections
+//! and the registry, in the service of the HTTP threads. They are not built yet.
+
+mod client;
+mod command;
+mod documents;
+mod load;
+mod ready_line;
+mod signals;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use crate::auth::{AdminAccess, read_kubeconfig};
+use crate::cli::test_server::TestOptions;
+use crate::config::{Config, FilePath};
+use crate::controllers::Simulation;
+use crate::daemon::{Daemon, Host};
+use crate::files::{ThrowawayFolder, remove_leftovers};
+use crate::parent::Parent;
+use crate::telemetry;
+use crate::transport::listener::raise_open_file_limit;
+
+use client::Client;
+use command::RunningCommand;
+use ready_line::ReadyLine;
+use signals::Signals;
+
+/// The beginning of the names of folders.
+const PREFIX: &str = "taffrail-test-";
+/// How often a starting server is asked whether it is ready.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Serves until it is stopped, its parent ends or its command ends.
+///
+/// # Errors
+/// The server can't start, an object can't be loaded, or the folder can't be removed.
+pub async fn run(
+    mut config: Config,
+    options: TestOptions,
+    started: Instant,
+) -> Result<ExitCode, Failure> {
+    // First of all, because a parent that has died already can't be watched.
+    let parent = options.with_parent.then(Parent::of_now).flatten();
+    telemetry::install_log(&config.log_level, config.log_format)?;
+    let mut signals = Signals::install()?;
+    let folder = ThrowawayFolder::make(PREFIX)
+        .map_err(|error| format!("a temporary folder can't be made: {error}"))?;
+    // Within the folder, so that the daemon makes it.
+    let data = folder.path().join("data");
+    let path = data
+        .to_str()
+        .ok_or("the path of the temporary folder is not UTF-8")?;
+    config.data_dir = FilePath::from(path);
+    let death = async {
+        match parent {
+            Some(parent) => parent.died().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(death);
+    let starting = start(config, &options, started);
+    let server = tokio::select! {
+        server = starting => server?,
+        () = &mut death => return ended(folder, ExitCode::SUCCESS),
+        _ = signals.to_stop() => return ended(folder, ExitCode::SUCCESS),
+    };
+    // Another run may have been killed. The search may take a while in a full folder.
+    let sweep = std::thread::Builder::new().name("leftovers".to_owned());
+    drop(sweep.spawn(|| remove_leftovers(PREFIX)));
+    let code = match options.command.is_empty() {
+        true => {
+            server.announce(&data);
+            tokio::select! {
+                () = &mut death => ExitCode::SUCCESS,
+                _ = signals.to_stop() => ExitCode::SUCCESS,
+                () = server.daemon.ended() => ExitCode::FAILURE,
+            }
+        }
+        false => {
+            let kubeconfig = server.daemon.announcement().kubeconfig;
+            match RunningCommand::start(&options.command, &kubeconfig) {
+                Err(refused) => {
+                    crate::cli::complain("taffrail test", &refused);
+                    refused.exit_code()
+                }
+                Ok(running) => running.ended(&mut signals, death.as_mut()).await,
+            }
+        }
+    };
+    tokio::select! {
+        () = server.daemon.stop() => ended(folder, code),
+        // A second signal, or a test that does not wait.
+        _ = signals.to_stop() => ended(folder, code),
+    }
+}
+
+fn ended(folder: ThrowawayFolder, code: ExitCode) -> Result<ExitCode, Failure> {
+    let removed = folder.remove();
+    removed.map_err(|error| format!("the temporary folder can't be removed: {error}"))?;
+    Ok(code)
+}
+
+/// A server that is ready and loaded.
+struct TestServer {
+    daemon: Daemon,
+    access: AdminAccess,
+}
+
+/// Starts a server, waits until it is ready and loads it.
+async fn start(
+    config: Config,
+    options: &TestOptions,
+    started: Instant,
+) -> Result<TestServer, Failure> {
+    // Faults of files are found before anything is started.
+    let manifests = load::read(&options.load)?;
+    let series = telemetry::install_metrics()?;
+    raise_open_file_limit();
+    let data = config.data_dir.clone();
+    let host = Host {
+        series,
+        started,
+        users: Vec::new(),
+        notifies_service_manager: false,
+        simulation: Simulation {
+            nodes: options.nodes,
+            pods_run: options.pods_run,
+            workloads: options.workloads,
+        },
+    };
+    let daemon = Daemon::start(config, host).await?;
+    let access = read_kubeconfig(data.as_path())?;
+    let access = access.ok_or("the daemon has written no kubeconfig")?;
+    while !(daemon.has_started() && daemon.is_ready()) {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    let client = Client::new(&access)?;
+    load::load(&client, manifests).await?;
+    if options.nodes > 0 {
+        client.nodes_ready(options.nodes).await?;
+    }
+    Ok(TestServer { daemon, access })
+}
+
+impl TestServer {
+    /// Prints the ready line.
+    fn announce(&self, data: &Path) {
+        let line = ReadyLine {
+            access: &self.access,
+            kubeconfig: self.daemon.announcement().kubeconfig,
+        };
+        tracing::info!(data = %data.display(), "ready");
+        let mut stdout = std::io::stdout();
+        // Keep serving even if stdout is closed.
+        let _ = writeln!(stdout, "{}", line.text()).and_then(|()| stdout.flush());
+    }
+}
