@@ -75,7 +75,7 @@ macro_rules! settings {
                 )]
                 pub $name: Option<$type>,
             )+)+
-            /// The flags of kube-apiserver that are no settings.
+            /// The flags of kube-apiserver that are not settings.
             #[arg(skip)]
             pub apiserver_flags: GivenFlags,
         }
@@ -84,7 +84,7 @@ macro_rules! settings {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Config {
             $($( $(#[doc = $doc])+ pub $name: $type, )+)+
-            /// The flags of kube-apiserver that are no settings.
+            /// The flags of kube-apiserver that are not settings.
             pub apiserver_flags: GivenFlags,
         }
 
@@ -720,7 +720,8 @@ settings! {
         max_unauthenticated_connections: usize ["COUNT"] = 8192;
 
         /// Requests and watches open at a time on one HTTP/2 connection. Clients put all their
-        /// watches on one connection and wait silently when it is full, so this is generous.
+        /// watches on one connection and wait silently when it is full, so this is generous. 0 is
+        /// the default.
         /// [default: 1000]
         http2_max_streams_per_connection: u32 ["COUNT"] = 1000;
 
