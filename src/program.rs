@@ -7,7 +7,7 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use actors::engine::Engine;
 use futures_util::future::OptionFuture;
@@ -108,6 +108,8 @@ pub struct Process {
     pub announces: bool,
     /// The process with which it ends.
     pub parent: Option<Parent>,
+    /// How long after their deletion namespaces are emptied, at least.
+    pub namespace_grace: Duration,
 }
 
 impl Default for Process {
@@ -115,6 +117,7 @@ impl Default for Process {
         Process {
             announces: true,
             parent: None,
+            namespace_grace: Duration::ZERO,
         }
     }
 }
@@ -194,6 +197,7 @@ pub async fn run(
         users: Vec::new(),
         notifies_service_manager: true,
         simulation: Simulation::default(),
+        namespace_grace: process.namespace_grace,
     };
     let daemon = Daemon::start(config, host).await?;
     open_files.log();

@@ -86,9 +86,10 @@ pub enum Sharing {
     },
 }
 
-/// With other daemons on the store, a namespace is emptied this long after its deletion. By then
-/// all daemons have seen the deletion and create nothing in the namespace.
-const NAMESPACE_DELETION_GRACE: Duration = Duration::from_secs(5);
+/// How long after its deletion kube-controller-manager begins to empty a namespace. With other
+/// daemons on the store this one waits as long: by then all of them have seen the deletion and
+/// create nothing in the namespace.
+pub const NAMESPACE_DELETION_GRACE: Duration = Duration::from_secs(5);
 
 /// The dependencies of the controllers, and which of them run.
 #[derive(Clone)]
@@ -101,6 +102,9 @@ pub struct Setup {
     pub caches: Caches,
     /// Whether deleted namespaces are emptied here. The system namespaces are created in any case.
     pub empties_namespaces: bool,
+    /// How long after their deletion namespaces are emptied. It is at least
+    /// [`NAMESPACE_DELETION_GRACE`] if other daemons use the store.
+    pub namespace_grace: Duration,
     /// Whether objects without owners are deleted here.
     pub collects_garbage: bool,
     /// Whether aggregated ClusterRoles get their rules here.
@@ -120,6 +124,14 @@ impl Setup {
     pub fn simulating(self, simulation: Simulation) -> Setup {
         Setup { simulation, ..self }
     }
+
+    /// The same setup, in which namespaces are emptied at least this long after their deletion.
+    pub fn with_namespace_grace(self, grace: Duration) -> Setup {
+        Setup {
+            namespace_grace: self.namespace_grace.max(grace),
+            ..self
+        }
+    }
 }
 
 impl Controllers {
@@ -127,12 +139,11 @@ impl Controllers {
     pub fn start(setup: Setup, sharing: Sharing) -> Controllers {
         let (stop, stopped) = watch::channel(false);
         let supervisor = match sharing {
-            Sharing::Alone => tokio::spawn(run_all(setup, Duration::ZERO, stopped)),
+            Sharing::Alone => tokio::spawn(run_all(setup, stopped)),
             Sharing::WithOthers { identity } => {
                 let electing = setup.registry.clone();
-                let work = move |stopped| {
-                    tokio::spawn(run_all(setup.clone(), NAMESPACE_DELETION_GRACE, stopped))
-                };
+                let setup = setup.with_namespace_grace(NAMESPACE_DELETION_GRACE);
+                let work = move |stopped| tokio::spawn(run_all(setup.clone(), stopped));
                 let elector = LeaderElector::new(electing, identity, Box::new(work));
                 tokio::spawn(elector.run(stopped))
             }
@@ -150,12 +161,12 @@ impl Controllers {
 }
 
 /// Runs the controllers until they are stopped.
-async fn run_all(setup: Setup, grace: Duration, stopped: watch::Receiver<bool>) {
+async fn run_all(setup: Setup, stopped: watch::Receiver<bool>) {
     let namespaces = || {
         let controller = NamespaceController::new(
             setup.registry.clone(),
             setup.namespaces.clone(),
-            setup.empties_namespaces.then_some(grace),
+            setup.empties_namespaces.then_some(setup.namespace_grace),
             stopped.clone(),
         );
         tokio::spawn(controller.run())

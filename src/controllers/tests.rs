@@ -218,6 +218,7 @@ pub(super) fn started(
         namespaces,
         caches: Arc::new(move |resource| caches.cacher(resource)),
         empties_namespaces: true,
+        namespace_grace: Duration::ZERO,
         collects_garbage: true,
         aggregates_roles: false,
         checks_policies: false,

@@ -105,6 +105,8 @@ pub struct Host {
     pub notifies_service_manager: bool,
     /// The parts of a cluster that are simulated.
     pub simulation: Simulation,
+    /// How long after their deletion namespaces are emptied, at least.
+    pub namespace_grace: Duration,
 }
 
 /// The running daemon.
@@ -157,6 +159,7 @@ impl Daemon {
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         let setup = setup.simulating(host.simulation);
+        let setup = setup.with_namespace_grace(host.namespace_grace);
         describe_metrics(&config);
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);

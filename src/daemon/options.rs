@@ -1,7 +1,7 @@
 //! Settings of the parts, derived from the configuration.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use actors::engine::{Engine, Retention};
 use actors::lessor::LeaseReuse;
@@ -93,6 +93,7 @@ pub(super) fn controllers(
         namespaces: namespaces.ok_or(StartError::NoNamespaces)?,
         caches: Arc::new(move |resource| caches.cacher(resource)),
         empties_namespaces: runs(ControllerName::Namespace),
+        namespace_grace: Duration::ZERO,
         collects_garbage: config.enable_garbage_collector.0
             && runs(ControllerName::GarbageCollector),
         aggregates_roles: runs(ControllerName::ClusterRoleAggregation),

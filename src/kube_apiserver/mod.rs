@@ -22,6 +22,7 @@ use crate::cli::{EXIT_REFUSED, complain};
 use crate::config::{
     BindAddress, Config, FilePath, MetricsAddress, Settings, StorageBackend, Switch,
 };
+use crate::controllers::NAMESPACE_DELETION_GRACE;
 use crate::files::{ThrowawayFolder, remove_leftovers};
 use crate::parent::Parent;
 use crate::program::{Process, run, start};
@@ -55,6 +56,10 @@ pub fn main(started: Instant) -> ExitCode {
             let process = Process {
                 announces: false,
                 parent,
+                // A client of kube-apiserver may remove the finalizer of a namespace itself right
+                // after its deletion, as controller-runtime's tests do, and so has the time for
+                // it that kube-controller-manager leaves.
+                namespace_grace: NAMESPACE_DELETION_GRACE,
             };
             let code = start(NAME, run(config, started, process));
             drop(folder);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use tempfile::TempDir;
 
@@ -144,6 +144,7 @@ impl ServerBuilder {
             users,
             notifies_service_manager: false,
             simulation: self.simulation,
+            namespace_grace: Duration::ZERO,
         };
         let (thread, facts) = ServerThread::start(config, host, temporary).await?;
         Ok(Server {

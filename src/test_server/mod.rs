@@ -138,6 +138,7 @@ async fn start(
             pods_run: options.pods_run,
             workloads: options.workloads,
         },
+        namespace_grace: Duration::ZERO,
     };
     let daemon = Daemon::start(config, host).await?;
     let access = read_kubeconfig(data.as_path())?;

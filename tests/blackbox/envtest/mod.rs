@@ -130,6 +130,45 @@ async fn a_second_server_on_one_etcd_is_refused_in_one_line() {
     create(&client, "a").await;
 }
 
+/// API-225: a client that removes the finalizer of a namespace right after its deletion, because it
+/// expects no controller, is not disturbed. A namespace that is left alone goes by itself, no
+/// sooner than with kube-controller-manager.
+#[tokio::test]
+async fn deleted_namespaces_are_left_to_their_clients_for_a_while_api_225() {
+    let envtest = Envtest::new().start().await;
+    let client = envtest.client();
+    until_default(&client).await;
+    let path = |name: &str| format!("/api/v1/namespaces/{name}");
+    for name in ["finalized", "left"] {
+        let namespace = json!({"metadata": {"name": name}});
+        let created = client.call(Call::post("/api/v1/namespaces", &namespace));
+        created.await.expect(201);
+    }
+    let begun = Instant::now();
+    client.call(Call::delete(&path("left"))).await.expect(200);
+    client
+        .call(Call::delete(&path("finalized")))
+        .await
+        .expect(200);
+    let found = client.call(Call::get(&path("finalized"))).await;
+    let mut namespace = found.expect(200);
+    assert_eq!(namespace["spec"]["finalizers"], json!(["kubernetes"]));
+    assert_eq!(namespace["status"], json!({"phase": "Terminating"}));
+    namespace["spec"]["finalizers"] = json!([]);
+    let finalize = format!("{}/finalize", path("finalized"));
+    client
+        .call(Call::put(&finalize, &namespace))
+        .await
+        .expect(200);
+    let gone = client.call(Call::get(&path("finalized"))).await;
+    assert_eq!(gone.status, 404);
+    while client.call(Call::get(&path("left"))).await.status != 404 {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(begun.elapsed() >= Duration::from_secs(5));
+}
+
 /// `--allow-privileged` is what it is in kube-apiserver, where the program is called so.
 #[tokio::test]
 async fn privileged_containers_need_the_flag() {
