@@ -28,7 +28,10 @@ use crate::transport::listener::raise_open_file_limit;
 /// to the whole process, such as its log and its recorder of metrics.
 pub fn main() -> ExitCode {
     let started = Instant::now();
-    if std::env::args_os().next().is_some_and(|name| etcd_shim::is_named(&name)) {
+    if std::env::args_os()
+        .next()
+        .is_some_and(|name| etcd_shim::is_named(&name))
+    {
         umask(Mode::from_raw_mode(0o077));
         return etcd_shim::main();
     }

@@ -142,7 +142,9 @@ impl ConfigError {
                     let (flag, meant) = (flag.to_owned(), None);
                     unknown.insert(0, Unknown { flag, meant });
                 }
-                let lines: Vec<String> = unknown.iter().map(told).collect();
+                let program = definition.get_name();
+                let lines = unknown.iter().map(|unknown| told(unknown, program));
+                let lines: Vec<String> = lines.collect();
                 return Some(ConfigError::of_settings(lines.join("\n")));
             }
             ErrorKind::InvalidSubcommand => {
@@ -168,13 +170,13 @@ impl ConfigError {
 }
 
 /// The line about an unknown flag.
-fn told(unknown: &Unknown) -> String {
+fn told(unknown: &Unknown, program: &str) -> String {
     let Unknown { flag, meant } = unknown;
     let instead = OF_KUBE_APISERVER.iter().find(|(name, _)| name == flag);
     let hint = match (instead, meant) {
         (Some((_, instead)), _) => (*instead).to_owned(),
         (None, Some(meant)) => format!("did you mean {meant}?"),
-        (None, None) => "see taffrail --help".to_owned(),
+        (None, None) => format!("see {program} --help"),
     };
     format!("{} is unknown; {hint}", printable(flag))
 }

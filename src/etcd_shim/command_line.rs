@@ -127,7 +127,9 @@ fn argument(flag: &Flag) -> Arg {
             .num_args(0..=1)
             .require_equals(true)
             .default_missing_value("true")
-            .value_parser(["true", "false", "1", "0", "t", "f", "T", "F", "TRUE", "FALSE"])
+            .value_parser([
+                "true", "false", "1", "0", "t", "f", "T", "F", "TRUE", "FALSE",
+            ])
             .hide_possible_values(true),
         false => argument.allow_hyphen_values(true),
     };
@@ -199,7 +201,9 @@ fn settings(given: &ArgMatches) -> Result<Settings, Vec<String>> {
 /// The flags that were given and have no effect.
 fn noted(given: &ArgMatches) -> Vec<String> {
     let is_given = |flag: &&Flag| given.contains_id(flag.name);
-    let noted = FLAGS.iter().filter(|flag| flag.treatment == Treatment::Noted);
+    let noted = FLAGS
+        .iter()
+        .filter(|flag| flag.treatment == Treatment::Noted);
     noted
         .filter(is_given)
         .map(|flag| format!("--{}", flag.name))
@@ -346,7 +350,9 @@ fn listen_url(text: &str) -> Result<ListenUrl, &'static str> {
     Ok(ListenUrl {
         text: text.to_owned(),
         host: host.to_owned(),
-        port: port.parse().map_err(|_| "its port is not a number up to 65535")?,
+        port: port
+            .parse()
+            .map_err(|_| "its port is not a number up to 65535")?,
     })
 }
 

@@ -30,20 +30,59 @@ const ALONE: &str = "this program is the only member of its cluster";
 /// All flags.
 pub(super) const FLAGS: &[Flag] = &[
     value("name", Obeyed("Name of this member")),
-    value("data-dir", Obeyed("Directory of the store [default: NAME.etcd]")),
-    value("listen-client-urls", Obeyed("Where clients connect to, separated by commas [default: http://localhost:2379]")),
-    value("advertise-client-urls", Obeyed("Where clients are told to connect to")),
-    value("listen-peer-urls", Obeyed("Told to clients; nothing listens there")),
-    value("listen-metrics-urls", Obeyed("Further places that serve health and version")),
+    value(
+        "data-dir",
+        Obeyed("Directory of the store [default: NAME.etcd]"),
+    ),
+    value(
+        "listen-client-urls",
+        Obeyed("Where clients connect to, separated by commas [default: http://localhost:2379]"),
+    ),
+    value(
+        "advertise-client-urls",
+        Obeyed("Where clients are told to connect to"),
+    ),
+    value(
+        "listen-peer-urls",
+        Obeyed("Told to clients; nothing listens there"),
+    ),
+    value(
+        "listen-metrics-urls",
+        Obeyed("Further places that serve health and version"),
+    ),
     value("initial-cluster", Obeyed("Must have one member at most")),
-    switch("unsafe-no-fsync", Obeyed("Do not sync files: fast, and a power cut may lose everything")),
-    value("max-request-bytes", Obeyed("Largest request [default: 1572864]")),
-    value("max-txn-ops", Obeyed("Most operations of a transaction [default: 128]")),
-    value("max-concurrent-streams", Obeyed("Most streams of a connection")),
-    value("watch-progress-notify-interval", Obeyed("How often idle watches report progress [default: 10m]")),
-    value("experimental-watch-progress-notify-interval", Obeyed("As --watch-progress-notify-interval")),
-    value("log-level", Obeyed("debug, info, warn or error [default: info]")),
-    switch("outlive-parent", Obeyed("Go on when the process that started this one has died (only here)")),
+    switch(
+        "unsafe-no-fsync",
+        Obeyed("Do not sync files: fast, and a power cut may lose everything"),
+    ),
+    value(
+        "max-request-bytes",
+        Obeyed("Largest request [default: 1572864]"),
+    ),
+    value(
+        "max-txn-ops",
+        Obeyed("Most operations of a transaction [default: 128]"),
+    ),
+    value(
+        "max-concurrent-streams",
+        Obeyed("Most streams of a connection"),
+    ),
+    value(
+        "watch-progress-notify-interval",
+        Obeyed("How often idle watches report progress [default: 10m]"),
+    ),
+    value(
+        "experimental-watch-progress-notify-interval",
+        Obeyed("As --watch-progress-notify-interval"),
+    ),
+    value(
+        "log-level",
+        Obeyed("debug, info, warn or error [default: info]"),
+    ),
+    switch(
+        "outlive-parent",
+        Obeyed("Go on when the process that started this one has died (only here)"),
+    ),
     value("cert-file", Refused(NO_TLS)),
     value("key-file", Refused(NO_TLS)),
     value("trusted-ca-file", Refused(NO_TLS)),
@@ -51,9 +90,18 @@ pub(super) const FLAGS: &[Flag] = &[
     switch("auto-tls", Refused(NO_TLS)),
     value("client-crl-file", Refused(NO_TLS)),
     value("client-cert-allowed-hostname", Refused(NO_TLS)),
-    value("host-whitelist", Refused("hosts are not checked; listen on loopback")),
-    value("config-file", Refused("files of settings are not read; give flags")),
-    value("listen-client-http-urls", Refused("HTTP and gRPC share a port here; leave it out")),
+    value(
+        "host-whitelist",
+        Refused("hosts are not checked; listen on loopback"),
+    ),
+    value(
+        "config-file",
+        Refused("files of settings are not read; give flags"),
+    ),
+    value(
+        "listen-client-http-urls",
+        Refused("HTTP and gRPC share a port here; leave it out"),
+    ),
     value("discovery", Refused(ALONE)),
     value("discovery-srv", Refused(ALONE)),
     value("discovery-endpoints", Refused(ALONE)),

@@ -1,6 +1,6 @@
 //! Pure. Ranges of keys, as etcd's requests name them, and the prefixes of the engine.
 
-use actors::engine::Prefix;
+use actors::engine::{Prefix, namespace_of};
 
 /// Where a range ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,11 +73,23 @@ impl KeyRange {
                 if whole.end().as_ref() == Some(end) {
                     return whole;
                 }
-                let same = self.start.iter().zip(end).take_while(|(one, other)| one == other);
+                let same = self
+                    .start
+                    .iter()
+                    .zip(end)
+                    .take_while(|(one, other)| one == other);
                 let length = same.count();
                 Prefix::new(self.start.get(..length).unwrap_or_default())
             }
         }
+    }
+}
+
+impl KeyRange {
+    /// A prefix of all of its keys whose position the engine knows exactly: one that ends in a
+    /// slash, or that of all keys.
+    pub(super) fn directory(&self) -> Prefix {
+        Prefix::new(namespace_of(self.prefix().as_bytes()))
     }
 }
 
@@ -103,6 +115,10 @@ mod tests {
         ] {
             let range = range(key, end);
             assert_eq!(range.prefix().as_bytes(), prefix.as_bytes(), "{key} {end}");
+            let directory = range.directory();
+            assert!(directory.covers(prefix), "{key} {end}");
+            let ends = directory.as_bytes().last().copied();
+            assert!(matches!(ends, None | Some(b'/')), "{key} {end}");
             let found = range.end_within_prefix();
             assert_eq!(found, rest.map(str::as_bytes), "{key} {end}");
         }

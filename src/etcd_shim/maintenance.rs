@@ -104,7 +104,9 @@ impl PbMaintenanceService for MaintenanceService {
         &self,
         _: Request<PbSnapshotRequest>,
     ) -> Result<Response<Self::SnapshotStream>, Status> {
-        Err(status::not_offered("snapshots; `taffrail backup` writes the store into a file"))
+        Err(status::not_offered(
+            "snapshots; `taffrail backup` writes the store into a file",
+        ))
     }
 
     async fn move_leader(

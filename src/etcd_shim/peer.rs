@@ -113,7 +113,11 @@ mod tests {
             ("evil.example:2379", false),
             ("localhost.evil.example", false),
         ] {
-            assert_eq!(may_ask(here, local, &headers(&[(HOST, host)])), may, "{host}");
+            assert_eq!(
+                may_ask(here, local, &headers(&[(HOST, host)])),
+                may,
+                "{host}"
+            );
         }
         assert!(!may_ask(here, local, &headers(&[(ORIGIN, "http://a")])));
     }

@@ -19,14 +19,14 @@ use tonic::Status;
 use tonic::body::Body;
 use tower::Service;
 
+use super::cluster::ClusterService;
 use super::command_line::ListenUrl;
-use super::paths;
 use super::kv::KvService;
 use super::leases::LeaseService;
 use super::maintenance::MaintenanceService;
+use super::paths;
 use super::store::SharedStore;
 use super::watch::WatchService;
-use super::cluster::ClusterService;
 
 /// How long a connection may take to send the head of a request.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
@@ -109,7 +109,8 @@ impl Server {
         let clients = clients.map(|url| (url, Some(services.clone())));
         let metrics = settings.metrics_urls.iter().map(|url| (url, None));
         let servers = clients.chain(metrics).map(|(url, services)| {
-            let listener = bind(url).map_err(|error| format!("{} can't be used: {error}", url.text))?;
+            let listener =
+                bind(url).map_err(|error| format!("{} can't be used: {error}", url.text))?;
             Ok(Server {
                 url: url.text.clone(),
                 listener,
@@ -147,9 +148,8 @@ impl Server {
         let ends = Ends { peer, local };
         let (store, services) = (Arc::clone(&self.store), self.services.clone());
         let streams_max = store.settings().streams_max.min(STREAMS_MAX);
-        let service = service_fn(move |request| {
-            answer(Arc::clone(&store), services.clone(), request, ends)
-        });
+        let service =
+            service_fn(move |request| answer(Arc::clone(&store), services.clone(), request, ends));
         tokio::spawn(async move {
             let mut server = auto::Builder::new(TokioExecutor::new());
             server

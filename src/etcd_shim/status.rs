@@ -8,9 +8,9 @@ pub(super) fn of(error: EngineError) -> Status {
     match error {
         EngineError::Compacted { .. } => compacted(),
         EngineError::FutureRevision { .. } => future_revision(),
-        EngineError::OutOfSpace(why) => Status::resource_exhausted(format!(
-            "etcdserver: mvcc: database space exceeded ({why})"
-        )),
+        EngineError::OutOfSpace(why) => {
+            Status::resource_exhausted(format!("etcdserver: mvcc: database space exceeded ({why})"))
+        }
         EngineError::LeaseNotFound(_) => lease_not_found(),
         EngineError::TooLarge(_) => request_too_large(),
         EngineError::Corrupt(what) => Status::data_loss(format!("etcdserver: {what}")),
@@ -87,5 +87,7 @@ pub(super) fn duplicate_key() -> Status {
 
 /// There is no such service here.
 pub(super) fn not_offered(what: &str) -> Status {
-    Status::unimplemented(format!("taffrail in the place of etcd does not offer {what}"))
+    Status::unimplemented(format!(
+        "taffrail in the place of etcd does not offer {what}"
+    ))
 }

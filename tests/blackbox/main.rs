@@ -41,6 +41,7 @@ mod doors;
 mod dry_runs;
 mod encryption;
 mod errors;
+mod etcd_shim;
 mod every_kind;
 mod expiry;
 mod expressions;

@@ -88,10 +88,7 @@ impl PbKvService for KvService {
 
     async fn txn(&self, request: Request<PbTxnRequest>) -> Result<Response<PbTxnResponse>, Status> {
         let request = request.into_inner();
-        request::check_transaction(
-            &request,
-            self.store.settings().transaction_operations_max,
-        )?;
+        request::check_transaction(&request, self.store.settings().transaction_operations_max)?;
         self.check_size(&request)?;
         let store = self.store.get().await?;
         Ok(Response::new(transaction::run(&store, request).await?))

@@ -57,7 +57,11 @@ pub(in crate::etcd_shim) async fn read(
         limit,
         count_only: range.is_empty(),
     };
-    let mut page = store.engine.range(request.clone()).await.map_err(status::of)?;
+    let mut page = store
+        .engine
+        .range(request.clone())
+        .await
+        .map_err(status::of)?;
     let revision = page.revision;
     // Further pages are of the same state.
     request.at = match at {
@@ -72,11 +76,18 @@ pub(in crate::etcd_shim) async fn read(
     let (mut items, mut bytes) = (Vec::new(), 0);
     loop {
         let last = page.items.last().map(|item| item.key.clone());
-        let is_within = page.items.iter().all(|item| range.contains(item.key.as_bytes()));
+        let is_within = page
+            .items
+            .iter()
+            .all(|item| range.contains(item.key.as_bytes()));
         let inside = page.items.into_iter();
-        items.extend(inside.filter(|item| range.contains(item.key.as_bytes())).inspect(|item| {
-            bytes += item.value.len() + item.key.as_bytes().len();
-        }));
+        items.extend(
+            inside
+                .filter(|item| range.contains(item.key.as_bytes()))
+                .inspect(|item| {
+                    bytes += item.value.len() + item.key.as_bytes().len();
+                }),
+        );
         if bytes > ANSWER_BYTES_MAX {
             let text = "etcdserver: the answer is too large; read it with a limit";
             return Err(Status::resource_exhausted(text));
@@ -91,7 +102,11 @@ pub(in crate::etcd_shim) async fn read(
             }
         }
         request.start = Some([last.as_bytes(), b"\0"].concat());
-        page = store.engine.range(request.clone()).await.map_err(status::of)?;
+        page = store
+            .engine
+            .range(request.clone())
+            .await
+            .map_err(status::of)?;
     }
     Ok(Read {
         revision,
@@ -180,7 +195,11 @@ async fn count(store: &Store, range: &KeyRange, at: At) -> Result<PbRangeRespons
                 limit: 0,
                 count_only: true,
             };
-            let counted = store.engine.range(request.clone()).await.map_err(status::of)?;
+            let counted = store
+                .engine
+                .range(request.clone())
+                .await
+                .map_err(status::of)?;
             if at == At::Latest {
                 request.at = At::Revision(counted.revision);
             }
@@ -217,7 +236,10 @@ impl Bounds {
             request.max_mod_revision,
         ];
         given.iter().any(|bound| *bound != 0).then(|| Bounds {
-            created: (request.min_create_revision, most(request.max_create_revision)),
+            created: (
+                request.min_create_revision,
+                most(request.max_create_revision),
+            ),
             changed: (request.min_mod_revision, most(request.max_mod_revision)),
         })
     }

@@ -86,10 +86,9 @@ fn check_operation(operation: &PbTxnRequestOp) -> Result<(), Status> {
 /// No key may be put twice, or put and deleted.
 fn check_distinct(branch: &[PbTxnRequestOp]) -> Result<(), Status> {
     let deleted = |operation: &PbTxnRequestOp| match &operation.request {
-        Some(PbTxnOpRequest::RequestDeleteRange(delete)) => Some(KeyRange::new(
-            delete.key.clone(),
-            delete.range_end.clone(),
-        )),
+        Some(PbTxnOpRequest::RequestDeleteRange(delete)) => {
+            Some(KeyRange::new(delete.key.clone(), delete.range_end.clone()))
+        }
         _ => None,
     };
     let deleted: Vec<KeyRange> = branch.iter().filter_map(deleted).collect();
@@ -136,7 +135,10 @@ mod tests {
             ..PbTxnRequest::default()
         };
         let checked = check_transaction(&request, 3);
-        checked.err().map(|status| status.message().to_owned()).unwrap_or_default()
+        checked
+            .err()
+            .map(|status| status.message().to_owned())
+            .unwrap_or_default()
     }
 
     #[test]
@@ -177,7 +179,10 @@ mod tests {
         let words = both.map(|put| check_put(&put).unwrap_err().message().to_owned());
         assert_eq!(
             words,
-            ["etcdserver: value is provided", "etcdserver: lease is provided"]
+            [
+                "etcdserver: value is provided",
+                "etcdserver: lease is provided"
+            ]
         );
         let range = PbRangeRequest {
             key: b"a".to_vec(),

@@ -159,11 +159,7 @@ async fn attempt(
 }
 
 /// Reads at revisions that can't be read are refused before anything is changed.
-fn check_revisions(
-    store: &Store,
-    branch: &[PbTxnRequestOp],
-    now: Revision,
-) -> Result<(), Status> {
+fn check_revisions(store: &Store, branch: &[PbTxnRequestOp], now: Revision) -> Result<(), Status> {
     for operation in branch {
         if let Some(PbTxnOpRequest::RequestRange(range)) = &operation.request
             && range.revision > 0
@@ -236,7 +232,10 @@ async fn holds(store: &Store, compare: &PbCompare, at: At) -> Result<bool, Statu
         // An absent key has no value to compare, and otherwise only zeros.
         return Ok(compare.target != BY_VALUE && holds_for(compare, None));
     }
-    Ok(found.items.iter().all(|item| holds_for(compare, Some(item))))
+    Ok(found
+        .items
+        .iter()
+        .all(|item| holds_for(compare, Some(item))))
 }
 
 fn holds_for(compare: &PbCompare, item: Option<&KeyValue>) -> bool {

@@ -22,10 +22,7 @@ const DELETED_TOGETHER: usize = 256;
 ///
 /// # Errors
 /// If a value or a lease should stay, and there is none.
-pub(super) fn change(
-    request: PbPutRequest,
-    current: Option<&KeyValue>,
-) -> Result<Change, Status> {
+pub(super) fn change(request: PbPutRequest, current: Option<&KeyValue>) -> Result<Change, Status> {
     if (request.ignore_value || request.ignore_lease) && current.is_none() {
         return Err(status::key_not_found());
     }
@@ -134,7 +131,11 @@ async fn delete_one(store: &Store, item: &KeyValue) -> Result<Option<Event>, Sta
         if deleted.is_some() {
             return Ok(deleted);
         }
-        let found = store.engine.get(key, At::Latest).await.map_err(status::of)?;
+        let found = store
+            .engine
+            .get(key, At::Latest)
+            .await
+            .map_err(status::of)?;
         match found.item {
             Some(item) => current = item,
             None => return Ok(None),

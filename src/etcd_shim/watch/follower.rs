@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::engine::{
-    At, DataEngine, EngineError, Event, Feed, FeedItem, KeyValue, Revision,
-};
+use actors::engine::{At, DataEngine, EngineError, Event, Feed, FeedItem, KeyValue, Revision};
 use etcd_client::proto::{PbEvent, PbWatchResponse};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -13,7 +11,7 @@ use tokio::time::Instant;
 use super::request::Wanted;
 use super::stream::Queue;
 use crate::etcd_shim::kv::{event, key_value, read};
-use crate::etcd_shim::store::{Store, number};
+use crate::etcd_shim::store::{Counted, Store, number};
 
 /// Bytes of events after which a message is full.
 const MESSAGE_BYTES: usize = 256 << 10;
@@ -48,6 +46,7 @@ pub(super) struct Follower {
     pub(super) reached: watch::Sender<Revision>,
     /// How often an idle watch reports progress.
     pub(super) interval: Duration,
+    pub(super) _counted: Counted,
 }
 
 impl Follower {
@@ -136,7 +135,10 @@ impl Follower {
     /// The key and the value before an event. `None` if they are compacted.
     async fn previous(&self, event: &Event) -> Result<Option<KeyValue>, End> {
         let before = Revision(event.revision.0.saturating_sub(1));
-        let found = self.store.engine.get(event.key.clone(), At::Revision(before));
+        let found = self
+            .store
+            .engine
+            .get(event.key.clone(), At::Revision(before));
         match found.await {
             Ok(found) => Ok(found.item),
             Err(EngineError::Compacted { .. }) => Ok(None),
@@ -165,11 +167,14 @@ impl Follower {
         .await
     }
 
-    /// Reports how far the watch is.
+    /// Reports how far the watch is, if it has delivered everything.
     async fn report(&self) -> Result<(), End> {
-        let reached = *self.reached.borrow();
+        let position = self.store.engine.known(&self.wanted.range.directory());
+        if *self.reached.borrow() < position.prefix_revision {
+            return Ok(());
+        }
         self.send(PbWatchResponse {
-            header: self.store.header(reached),
+            header: self.store.header(position.revision),
             ..PbWatchResponse::default()
         })
         .await
@@ -187,9 +192,7 @@ impl Follower {
     async fn cancel(&self, error: EngineError) {
         let (compact_revision, why) = match &error {
             // Watching from there is possible again.
-            EngineError::Compacted { .. } => {
-                (number(self.store.engine.compacted()), String::new())
-            }
+            EngineError::Compacted { .. } => (number(self.store.engine.compacted()), String::new()),
             error => (0, error.to_string()),
         };
         let revision = *self.reached.borrow();

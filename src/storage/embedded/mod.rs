@@ -54,9 +54,9 @@ use std::time::{Duration, SystemTime};
 use actors::engine::local::{LogReader, RemainingCounts, check_after};
 use actors::engine::{
     At, DataEngine, Engine, EngineError, EngineStats, Expiry, Export, Feed, GetResponse, Health,
-    HeldLease, HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId, Maintenance, MaintenanceEngine,
-    Mutation, Outcome, PendingOutcome, Position, Prefix, RangeRequest, RangeResponse, Retention,
-    Revision, TicketIssuer,
+    HeldLease, HistoryChunk, HistoryRequest, Key, Lease, LeaseEngine, LeaseId, Maintenance,
+    MaintenanceEngine, Mutation, Outcome, PendingOutcome, Position, Prefix, RangeRequest,
+    RangeResponse, Retention, Revision, TicketIssuer,
 };
 use futures_util::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;

@@ -28,7 +28,9 @@ pub fn holder_of(directory: &Path) -> Option<Holder> {
     let holder = Holder::parse(&String::from_utf8_lossy(&text));
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     // linear: the kernel has no other list of locks.
-    let is_held = locks.lines().any(|line| is_lock_of(line, holder.pid, inode));
+    let is_held = locks
+        .lines()
+        .any(|line| is_lock_of(line, holder.pid, inode));
     is_held.then_some(holder)
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{
-    Change, EngineError, Expiry, HeldLease, Lease, LeaseId, Maintenance, Mutation, Outcome, Revision,
-    TicketIssuer,
+    Change, EngineError, Expiry, HeldLease, Lease, LeaseId, Maintenance, Mutation, Outcome,
+    Revision, TicketIssuer,
 };
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
