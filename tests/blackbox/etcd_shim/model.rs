@@ -160,7 +160,6 @@ async fn leases_run_out_unless_they_are_kept_alive() {
         client.put(key, "x", options).await.unwrap();
     }
     let (mut keeper, mut answers) = client.lease_keep_alive(kept).await.unwrap();
-    assert_eq!(answers.message().await.unwrap().unwrap().ttl(), 3);
     let began = Instant::now();
     let mut is_there = true;
     while is_there || began.elapsed() < Duration::from_secs(4) {

@@ -339,8 +339,8 @@ async fn watches_and_compaction_are_the_same() {
         fill(side).await;
         let options = WatchOptions::new;
         let all = || options().with_prefix();
-        side.watch("/a/", all().with_start_revision(2), 8).await;
-        side.watch("/a/", all().with_start_revision(2).with_prev_key(), 8)
+        side.watch("/a/", all().with_start_revision(2), 7).await;
+        side.watch("/a/", all().with_start_revision(2).with_prev_key(), 7)
             .await;
         let filters = vec![WatchFilterType::NoPut];
         side.watch("/", all().with_start_revision(2).with_filters(filters), 2)
@@ -354,7 +354,7 @@ async fn watches_and_compaction_are_the_same() {
         .await;
         side.watch("/a/3", options().with_start_revision(2).with_prev_key(), 4)
             .await;
-        side.watch("", options().with_all_keys().with_start_revision(1), 12)
+        side.watch("", options().with_all_keys().with_start_revision(1), 11)
             .await;
         side.watch("/a/2", options().with_from_key().with_start_revision(3), 9)
             .await;

@@ -9,9 +9,10 @@ use super::*;
 async fn a_slow_watch_takes_little_memory_and_misses_nothing() {
     const WRITES: i64 = 96;
     let etcd = Etcd::start(&[]);
-    let mut slow = etcd.client().await;
     let mut watches = Vec::new();
     for _ in 0..4 {
+        // Watches of one connection share its window.
+        let mut slow = etcd.client().await;
         let options = WatchOptions::new().with_prefix().with_prev_key();
         watches.push(slow.watch("/large/", Some(options)).await.unwrap());
     }
