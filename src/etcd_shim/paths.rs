@@ -7,7 +7,7 @@ use http_body_util::Full;
 use serde_json::json;
 use tonic::body::Body;
 
-use super::server::Ends;
+use super::peer::Ends;
 use super::store::SharedStore;
 use super::{VERSION, data_directory, peer};
 
@@ -69,7 +69,7 @@ fn metrics(store: &SharedStore) -> Response<Body> {
 }
 
 fn directory(store: &SharedStore, headers: &HeaderMap, ends: Ends) -> Response<Body> {
-    if !peer::may_ask(ends.peer, ends.local, headers) {
+    if !peer::may_ask(ends, headers) {
         let why = "only a program of the same user on this machine may ask\n";
         return text(StatusCode::FORBIDDEN, why);
     }

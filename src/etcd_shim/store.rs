@@ -122,7 +122,7 @@ impl SharedStore {
             return Ok(Arc::clone(store));
         }
         let shared = Arc::clone(self);
-        // A client that goes away must not leave a store behind that is being opened.
+        // The opening goes on if the client goes away, so no store is left half open.
         let opening = tokio::spawn(async move {
             let opened = shared.opened.get_or_try_init(|| shared.open()).await;
             opened.map(Arc::clone)

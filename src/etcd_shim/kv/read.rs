@@ -19,7 +19,7 @@ const NO_ORDER: i32 = 0;
 const FALLING: i32 = 2;
 const BY_KEY: i32 = 0;
 
-/// What a read has found.
+/// The result of a read.
 #[derive(Debug)]
 pub(in crate::etcd_shim) struct Read {
     /// The newest revision when it was read.

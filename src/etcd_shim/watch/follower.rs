@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use actors::engine::{At, DataEngine, EngineError, Event, Feed, FeedItem, KeyValue, Revision};
 use etcd_client::proto::{PbEvent, PbWatchResponse};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
+use tonic::Status;
 
 use super::request::Wanted;
-use super::stream::Queue;
 use crate::etcd_shim::kv::{event, key_value, read};
 use crate::etcd_shim::store::{Counted, Store, number};
 
 /// Bytes of events after which a message is full.
 const MESSAGE_BYTES: usize = 256 << 10;
+
+/// The queue to the client.
+pub(super) type Queue = mpsc::Sender<Result<PbWatchResponse, Status>>;
 
 /// How a watch begins.
 pub(super) enum Begun {
@@ -36,6 +39,17 @@ enum End {
     Failed(EngineError),
 }
 
+impl End {
+    /// A client learns the end of the program by that of its connection, and comes back. It would
+    /// take a canceled watch for a decision.
+    fn of(error: EngineError) -> End {
+        match error {
+            EngineError::Closed => End::Gone,
+            error => End::Failed(error),
+        }
+    }
+}
+
 /// A watch.
 pub(super) struct Follower {
     pub(super) store: Arc<Store>,
@@ -54,7 +68,7 @@ impl Follower {
     pub(super) async fn run(self, begun: Begun) -> i64 {
         let ended = match begun {
             Begun::Follows { feed, first } => self.follow(feed, first).await,
-            Begun::Refused(error) => Err(End::Failed(error)),
+            Begun::Refused(error) => Err(End::of(error)),
         };
         if let Err(End::Failed(error)) = ended {
             self.cancel(error).await;
@@ -80,7 +94,7 @@ impl Follower {
                     () = self.queue.closed() => return Err(End::Gone),
                 }
             };
-            match item.map_err(End::Failed)? {
+            match item.map_err(End::of)? {
                 FeedItem::Events(events) => {
                     if self.deliver(&events).await? {
                         report_at = Instant::now() + self.interval;
@@ -142,7 +156,7 @@ impl Follower {
         match found.await {
             Ok(found) => Ok(found.item),
             Err(EngineError::Compacted { .. }) => Ok(None),
-            Err(error) => Err(End::Failed(error)),
+            Err(error) => Err(End::of(error)),
         }
     }
 

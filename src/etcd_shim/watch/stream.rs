@@ -11,12 +11,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tonic::{Status, Streaming};
 
-use super::follower::{Begun, Follower};
+use super::follower::{Begun, Follower, Queue};
 use super::request::{self, Wanted, WatchRequest};
 use crate::etcd_shim::store::{Count, Counted, Store, number};
-
-/// The queue to the client.
-pub(super) type Queue = mpsc::Sender<Result<PbWatchResponse, Status>>;
 
 /// The number of answers that are about no watch.
 const NO_WATCH: i64 = -1;
@@ -126,7 +123,7 @@ impl WatchStream {
             id => id,
         };
         // A report that waits knows nothing of this watch. A client that got it after the watch
-        // would believe it of the watch, too.
+        // would take it for that of the watch, too.
         let report_again = self.progress.take().is_some() || self.progress_again;
         // From here on the engine follows the position of the directory.
         let directory = wanted.range.directory();

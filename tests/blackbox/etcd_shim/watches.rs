@@ -68,6 +68,10 @@ async fn many_watches_share_a_stream_and_each_gets_its_own() {
     let refused = stream.message().await.unwrap().unwrap();
     assert!(refused.created() && refused.canceled() && refused.watch_id() == -1);
     assert!(refused.cancel_reason().contains("duplicate watch ID"));
+    let before = WatchOptions::new().with_start_revision(-1);
+    stream.watch("/again", Some(before)).await.unwrap();
+    let refused = stream.message().await.unwrap().unwrap();
+    assert!(refused.canceled() && refused.cancel_reason().contains("has been compacted"));
 
     let mut writer = etcd.client().await;
     for number in 0..300 {
