@@ -30,7 +30,8 @@
 //! - [`config`] has the settings, [`cli`] the commands, [`telemetry`] logs and metrics,
 //!   [`shutdown`] the signals, and [`process_limits`] refuses limits of the process that are too
 //!   low. [`program`] is the daemon's binary, `library` the daemon as other programs see it.
-//! - [`test_server`] is `taffrail test`, a throwaway server for tests.
+//! - [`etcd_shim`] and [`kube_apiserver`] are the programs of these names, in whose places this
+//!   binary can be started, and [`test_server`] is `taffrail test`, a throwaway server for tests.
 //! - [`parent`] watches the process that started this one, for programs that end with it.
 //! - [`files`] opens files by name, [`clock`] reads the time, [`addresses`] finds the machine's
 //!   addresses, [`build_info`] describes the build, and `coalescing_writer` combines small writes

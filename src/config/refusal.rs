@@ -135,39 +135,41 @@ impl ConfigError {
         if !is_of_flags {
             return Some(ConfigError::of_settings(message(error)));
         }
+        let program = definition.get_name();
         let faults = unknown::faults(arguments, definition);
-        let mut lines: Vec<String> = faults.iter().map(line).collect();
+        let mut lines: Vec<String> = faults.iter().map(|fault| line(fault, program)).collect();
         let begins = |line: &String| {
             line.strip_prefix(flag)
                 .is_some_and(|rest| !rest.starts_with('-'))
         };
         // linear: a few faults of a command line.
         if !lines.iter().any(begins) {
-            lines.insert(0, line_of(error));
+            lines.insert(0, line_of(error, program));
         }
         Some(ConfigError::of_settings(lines.join("\n")))
     }
 }
 
 /// The line about a fault of a command line.
-fn line(fault: &Fault) -> String {
+fn line(fault: &Fault, program: &str) -> String {
     match fault {
-        Fault::Unknown(unknown) => told(unknown),
+        Fault::Unknown(unknown) => told(unknown, program),
         Fault::Value(error) => message(error),
     }
 }
 
 /// The line about an error of clap, which may be that a flag is unknown.
-fn line_of(error: &clap::Error) -> String {
+fn line_of(error: &clap::Error, program: &str) -> String {
     if error.kind() != ErrorKind::UnknownArgument {
         return message(error);
     }
     let argument = context(error, ContextKind::InvalidArg);
     let flag = name_of(&argument);
-    told(&Unknown {
+    let unknown = Unknown {
         flag: flag.to_owned(),
         meant: None,
-    })
+    };
+    told(&unknown, program)
 }
 
 /// The flag in clap's description of an argument, such as `--flag <VALUE>` or `--flag[=<VALUE>]`.
@@ -210,13 +212,13 @@ fn message(error: &clap::Error) -> String {
 }
 
 /// The line about an unknown flag.
-fn told(unknown: &Unknown) -> String {
+fn told(unknown: &Unknown, program: &str) -> String {
     let Unknown { flag, meant } = unknown;
     let instead = OF_KUBE_APISERVER.iter().find(|(name, _)| name == flag);
     let hint = match (instead, meant) {
         (Some((_, instead)), _) => (*instead).to_owned(),
         (None, Some(meant)) => format!("did you mean {meant}?"),
-        (None, None) => "see taffrail --help".to_owned(),
+        (None, None) => format!("see {program} --help"),
     };
     format!("{} is unknown; {hint}", printable(flag))
 }

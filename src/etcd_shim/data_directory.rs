@@ -1,4 +1,4 @@
-//! Whose the data directory is.
+//! The data directory, and the process that has it.
 //!
 //! Taffrail as `kube-apiserver` opens the directory itself. It asks for it at
 //! `/taffrail/v1/data-directory`, and gets its path and state. The answer is only advice: the lock
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::store::SharedStore;
 use crate::storage::embedded::disk;
 
-/// What etcd keeps its data in, below its data directory.
+/// The folder below its data directory that etcd keeps its data in.
 const FOLDER_OF_ETCD: &str = "member";
 
 /// Makes the directory if it is absent.

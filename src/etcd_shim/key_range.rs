@@ -1,6 +1,6 @@
 //! Pure. Ranges of keys, as etcd's requests name them, and the prefixes of the engine.
 
-use actors::engine::Prefix;
+use actors::engine::{Prefix, namespace_of};
 
 /// Where a range ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +85,14 @@ impl KeyRange {
     }
 }
 
+impl KeyRange {
+    /// A prefix of all of its keys whose position the engine knows exactly: one that ends in a
+    /// slash, or that of all keys.
+    pub(super) fn directory(&self) -> Prefix {
+        Prefix::new(namespace_of(self.prefix().as_bytes()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +115,10 @@ mod tests {
         ] {
             let range = range(key, end);
             assert_eq!(range.prefix().as_bytes(), prefix.as_bytes(), "{key} {end}");
+            let directory = range.directory();
+            assert!(directory.covers(prefix), "{key} {end}");
+            let ends = directory.as_bytes().last().copied();
+            assert!(matches!(ends, None | Some(b'/')), "{key} {end}");
             let found = range.end_within_prefix();
             assert_eq!(found, rest.map(str::as_bytes), "{key} {end}");
         }

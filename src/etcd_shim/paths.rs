@@ -7,7 +7,7 @@ use http_body_util::Full;
 use serde_json::json;
 use tonic::body::Body;
 
-use super::server::Ends;
+use super::peer::Ends;
 use super::store::SharedStore;
 use super::{VERSION, data_directory, peer};
 
@@ -39,6 +39,7 @@ pub(super) fn answer(
             });
             content(StatusCode::OK, JSON, versions.to_string())
         }
+        "/metrics" => metrics(store),
         DATA_DIRECTORY => directory(store, &request.headers, ends),
         _ => text(StatusCode::NOT_FOUND, "there is nothing at this path\n"),
     }
@@ -55,8 +56,20 @@ fn health(store: &SharedStore) -> Response<Body> {
     content(status, JSON, report)
 }
 
+/// The few figures that show what clients have open, under the names that etcd gives them.
+fn metrics(store: &SharedStore) -> Response<Body> {
+    let streams = ("watch_stream_total", store.streams.get());
+    let watches = ("watcher_total", store.watches.get());
+    let lines = [streams, watches].map(|(name, value)| {
+        let name = format!("etcd_debugging_mvcc_{name}");
+        format!("# TYPE {name} gauge\n{name} {value}\n")
+    });
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    content(StatusCode::OK, kind, lines.concat())
+}
+
 fn directory(store: &SharedStore, headers: &HeaderMap, ends: Ends) -> Response<Body> {
-    if !peer::may_ask(ends.peer, ends.local, headers) {
+    if !peer::may_ask(ends, headers) {
         let why = "only a program of the same user on this machine may ask\n";
         return text(StatusCode::FORBIDDEN, why);
     }

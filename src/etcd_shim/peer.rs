@@ -1,4 +1,4 @@
-//! Who may ask for the data directory: a program of the same user on this machine, and no page in a
+//! The data directory may be asked for by programs of the same user on this machine, and by no page in a
 //! browser.
 
 use std::fs::File;
@@ -9,8 +9,16 @@ use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
 use rustix::process::geteuid;
 
+/// Both ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends {
+    pub(super) peer: SocketAddr,
+    pub(super) local: SocketAddr,
+}
+
 /// Whether a request over this connection may ask.
-pub(super) fn may_ask(peer: SocketAddr, local: SocketAddr, headers: &HeaderMap) -> bool {
+pub(super) fn may_ask(ends: Ends, headers: &HeaderMap) -> bool {
+    let Ends { peer, local } = ends;
     is_loopback(peer.ip())
         && !headers.contains_key(ORIGIN)
         && names_no_host(headers)
@@ -93,7 +101,7 @@ mod tests {
             let stream = TcpStream::connect(local).unwrap();
             let peer = stream.local_addr().unwrap();
             assert_eq!(user_of(peer, local), Some(geteuid().as_raw()), "{host}");
-            assert!(may_ask(peer, local, &headers(&[])), "{host}");
+            assert!(may_ask(Ends { peer, local }, &headers(&[])), "{host}");
         }
     }
 
@@ -101,24 +109,21 @@ mod tests {
     fn neither_another_machine_nor_a_page_may_ask() {
         let address = |text: &str| text.parse::<SocketAddr>().unwrap();
         let local = address("127.0.0.1:2379");
+        let may = |peer: SocketAddr, headers: &HeaderMap| may_ask(Ends { peer, local }, headers);
         let none = headers(&[]);
-        assert!(!may_ask(address("192.0.2.1:1"), local, &none));
-        assert!(!may_ask(address("[2001:db8::1]:1"), local, &none));
+        assert!(!may(address("192.0.2.1:1"), &none));
+        assert!(!may(address("[2001:db8::1]:1"), &none));
         let here = address("[::ffff:127.0.0.1]:1");
-        assert!(may_ask(here, local, &none));
-        for (host, may) in [
+        assert!(may(here, &none));
+        for (host, wanted) in [
             ("127.0.0.1:2379", true),
             ("[::1]:2379", true),
             ("localhost", true),
             ("evil.example:2379", false),
             ("localhost.evil.example", false),
         ] {
-            assert_eq!(
-                may_ask(here, local, &headers(&[(HOST, host)])),
-                may,
-                "{host}"
-            );
+            assert_eq!(may(here, &headers(&[(HOST, host)])), wanted, "{host}");
         }
-        assert!(!may_ask(here, local, &headers(&[(ORIGIN, "http://a")])));
+        assert!(!may(here, &headers(&[(ORIGIN, "http://a")])));
     }
 }

@@ -25,6 +25,7 @@ use super::kv::KvService;
 use super::leases::LeaseService;
 use super::maintenance::MaintenanceService;
 use super::paths;
+use super::peer::Ends;
 use super::store::SharedStore;
 use super::watch::WatchService;
 
@@ -40,13 +41,6 @@ const STREAMS_MAX: u32 = 1 << 20;
 /// The longest message that is read, as a multiple of the largest request. Requests in between get
 /// etcd's own error.
 const MESSAGE_FACTOR: usize = 4;
-
-/// Both ends of a connection.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ends {
-    pub(super) peer: SocketAddr,
-    pub(super) local: SocketAddr,
-}
 
 /// The gRPC services.
 #[derive(Clone)]

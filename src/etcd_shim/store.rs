@@ -4,6 +4,7 @@
 //! directory itself. It stays open then until the program ends.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actors::engine::{
@@ -37,10 +38,39 @@ const KEY_BYTES_MAX: usize = 64 << 10;
 /// The pause after leases could not be ended, or records not be removed.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// A number of things that exist, such as watches.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Count(Arc<AtomicU64>);
+
+/// One of the things that a [`Count`] counts, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Counted(Arc<AtomicU64>);
+
+impl Count {
+    /// One more.
+    pub(super) fn one(&self) -> Counted {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Counted(Arc::clone(&self.0))
+    }
+
+    /// How many there are.
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// The settings, and the store once it is open.
 pub(super) struct SharedStore {
     settings: Settings,
     opened: OnceCell<Arc<Store>>,
+    pub(super) streams: Count,
+    pub(super) watches: Count,
 }
 
 /// An open store.
@@ -60,6 +90,8 @@ impl SharedStore {
         SharedStore {
             settings,
             opened: OnceCell::new(),
+            streams: Count::default(),
+            watches: Count::default(),
         }
     }
 
@@ -90,7 +122,7 @@ impl SharedStore {
             return Ok(Arc::clone(store));
         }
         let shared = Arc::clone(self);
-        // A client that goes away must not leave a store behind that is being opened.
+        // The opening goes on if the client goes away, so no store is left half open.
         let opening = tokio::spawn(async move {
             let opened = shared.opened.get_or_try_init(|| shared.open()).await;
             opened.map(Arc::clone)

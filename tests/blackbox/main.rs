@@ -42,6 +42,7 @@ mod dry_runs;
 mod encryption;
 mod envtest;
 mod errors;
+mod etcd_shim;
 mod every_kind;
 mod expiry;
 mod expressions;

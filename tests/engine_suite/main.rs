@@ -23,6 +23,7 @@ macro_rules! on_every_engine {
         on_etcd!(etcd_3_4, "3.4", $($theme { $($check),* })*);
         on_etcd!(etcd_3_5, "3.5", $($theme { $($check),* })*);
         on_etcd!(etcd_3_6, "3.6", $($theme { $($check),* })*);
+        on_etcd!(our_etcd, "taffrail", $($theme { $($check),* })*);
     };
 }
 

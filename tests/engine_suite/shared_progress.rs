@@ -12,12 +12,20 @@ use tokio::time::timeout;
 
 use crate::servers::proxy::Proxy;
 use crate::shared_watches::{
-    WITHIN, cluster, engine, feeds, now, over_each_version, overrun, prefix, reaches, streams,
-    until, write,
+    WITHIN, cluster, engine, feeds, now, over_each_version, over_ours, overrun, prefix, reaches,
+    streams, until, write,
 };
 use crate::subjects::take;
 
 over_each_version! {
+    an_answer_that_a_new_watch_overtakes_is_not_its_progress,
+    progress_never_comes_before_the_events_that_precede_it,
+    an_idle_feed_knows_the_progress_of_a_stream_that_breaks,
+    a_feed_that_has_caught_up_shares_a_stream_again,
+    openings_without_an_answer_fail_alone_and_leave_nothing_behind,
+}
+
+over_ours! {
     an_answer_that_a_new_watch_overtakes_is_not_its_progress,
     progress_never_comes_before_the_events_that_precede_it,
     an_idle_feed_knows_the_progress_of_a_stream_that_breaks,

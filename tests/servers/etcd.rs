@@ -54,9 +54,26 @@ struct Running {
     process: u32,
 }
 
+/// Our own program in the place of etcd, as a version.
+pub const OURS: &str = "taffrail";
+
+/// The binary under the name of etcd, by which it is that program.
+pub fn ours() -> PathBuf {
+    let binary = Path::new(env!("CARGO_BIN_EXE_taffrail"));
+    let etcd = binary.with_file_name("etcd");
+    // Another test may just have made it.
+    if let Err(error) = std::os::unix::fs::symlink(binary, &etcd) {
+        assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists, "{error}");
+    }
+    etcd
+}
+
 /// The etcd of a version (major.minor). `None` only when the environment says explicitly that there
 /// is none.
 pub fn find(version: &str) -> Option<PathBuf> {
+    if version == OURS {
+        return Some(ours());
+    }
     let variable = format!("TAFFRAIL_ETCD_{}", version.replace('.', "_"));
     let binary = match std::env::var_os(&variable) {
         Some(none) if none == "none" => {

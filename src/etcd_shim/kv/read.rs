@@ -19,7 +19,7 @@ const NO_ORDER: i32 = 0;
 const FALLING: i32 = 2;
 const BY_KEY: i32 = 0;
 
-/// What a read has found.
+/// The result of a read.
 #[derive(Debug)]
 pub(in crate::etcd_shim) struct Read {
     /// The newest revision when it was read.
@@ -153,7 +153,12 @@ pub(super) async fn range(
     let found = match is_plain && bounds.is_none() {
         true => read(store, &range, at, limit).await?,
         false => {
-            let mut found = read(store, &range, at, 0).await?;
+            // Without an order etcd takes the first keys, and one more, and sorts those.
+            let first = match request.sort_order == NO_ORDER && bounds.is_none() && limit > 0 {
+                true => limit.saturating_add(1),
+                false => 0,
+            };
+            let mut found = read(store, &range, at, first).await?;
             if let Some(bounds) = bounds {
                 found.items.retain(|item| bounds.contain(item));
             }

@@ -18,7 +18,7 @@ use crate::etcd_shim::status;
 use crate::etcd_shim::store::{Store, number};
 use crate::etcd_shim::turns::Turn;
 
-/// What comparisons compare.
+/// The targets of comparisons.
 const BY_VERSION: i32 = 0;
 const BY_CREATION: i32 = 1;
 const BY_CHANGE: i32 = 2;
@@ -115,7 +115,7 @@ async fn attempt(
                     return Ok(None);
                 };
                 revision = Some(event.revision);
-                // What follows in the branch sees the change.
+                // The rest of the branch sees the change.
                 at = At::Revision(event.revision);
                 Some(event)
             }

@@ -38,7 +38,7 @@ pub(super) fn change(request: PbPutRequest, current: Option<&KeyValue>) -> Resul
 }
 
 /// Changes a key whose value is this one. `None` if it is another one by now: a caller that has
-/// gone away may have left a mutation behind.
+/// gone away may have left a mutation under way.
 ///
 /// # Errors
 /// Those of etcd.

@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use actors::engine::{At, DataEngine, EngineError, Event, Feed, FeedItem, KeyValue, Revision};
 use etcd_client::proto::{PbEvent, PbWatchResponse};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
+use tonic::Status;
 
 use super::request::Wanted;
-use super::stream::Queue;
 use crate::etcd_shim::kv::{event, key_value, read};
-use crate::etcd_shim::store::{Store, number};
+use crate::etcd_shim::store::{Counted, Store, number};
 
 /// Bytes of events after which a message is full.
 const MESSAGE_BYTES: usize = 256 << 10;
+
+/// The queue to the client.
+pub(super) type Queue = mpsc::Sender<Result<PbWatchResponse, Status>>;
 
 /// How a watch begins.
 pub(super) enum Begun {
@@ -36,6 +39,17 @@ enum End {
     Failed(EngineError),
 }
 
+impl End {
+    /// A client learns the end of the program by that of its connection, and comes back. It would
+    /// take a canceled watch for a decision.
+    fn of(error: EngineError) -> End {
+        match error {
+            EngineError::Closed => End::Gone,
+            error => End::Failed(error),
+        }
+    }
+}
+
 /// A watch.
 pub(super) struct Follower {
     pub(super) store: Arc<Store>,
@@ -46,6 +60,7 @@ pub(super) struct Follower {
     pub(super) reached: watch::Sender<Revision>,
     /// How often an idle watch reports progress.
     pub(super) interval: Duration,
+    pub(super) _counted: Counted,
 }
 
 impl Follower {
@@ -53,7 +68,7 @@ impl Follower {
     pub(super) async fn run(self, begun: Begun) -> i64 {
         let ended = match begun {
             Begun::Follows { feed, first } => self.follow(feed, first).await,
-            Begun::Refused(error) => Err(End::Failed(error)),
+            Begun::Refused(error) => Err(End::of(error)),
         };
         if let Err(End::Failed(error)) = ended {
             self.cancel(error).await;
@@ -79,7 +94,7 @@ impl Follower {
                     () = self.queue.closed() => return Err(End::Gone),
                 }
             };
-            match item.map_err(End::Failed)? {
+            match item.map_err(End::of)? {
                 FeedItem::Events(events) => {
                     if self.deliver(&events).await? {
                         report_at = Instant::now() + self.interval;
@@ -141,7 +156,7 @@ impl Follower {
         match found.await {
             Ok(found) => Ok(found.item),
             Err(EngineError::Compacted { .. }) => Ok(None),
-            Err(error) => Err(End::Failed(error)),
+            Err(error) => Err(End::of(error)),
         }
     }
 
@@ -166,11 +181,14 @@ impl Follower {
         .await
     }
 
-    /// Reports how far the watch is.
+    /// Reports how far the watch is, if it has delivered everything.
     async fn report(&self) -> Result<(), End> {
-        let reached = *self.reached.borrow();
+        let position = self.store.engine.known(&self.wanted.range.directory());
+        if *self.reached.borrow() < position.prefix_revision {
+            return Ok(());
+        }
         self.send(PbWatchResponse {
-            header: self.store.header(reached),
+            header: self.store.header(position.revision),
             ..PbWatchResponse::default()
         })
         .await

@@ -47,7 +47,8 @@ impl PbWatchService for WatchService {
         let store = self.store.get().await?;
         let interval = self.store.settings().progress_interval;
         let (send, queue) = mpsc::channel(QUEUE);
-        let stream = WatchStream::new(store, send, interval);
+        let counts = (self.store.streams.one(), self.store.watches.clone());
+        let stream = WatchStream::new(store, send, interval, counts);
         tokio::spawn(stream.run(requests.into_inner()));
         let responses = futures_util::stream::unfold(queue, |mut queue| async move {
             let next = queue.recv().await?;

@@ -1,4 +1,4 @@
-//! Pure. What a client wants to watch.
+//! Pure. Requests on a stream of watches.
 
 use actors::engine::{Event, EventKind, Revision};
 use etcd_client::proto::{PbWatchRequest, PbWatchRequestUnion};
@@ -24,7 +24,7 @@ pub(super) enum WatchRequest {
     Nothing,
 }
 
-/// What a watch is to deliver.
+/// The events that a watch is to deliver.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub(super) range: KeyRange,

@@ -11,12 +11,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tonic::{Status, Streaming};
 
-use super::follower::{Begun, Follower};
+use super::follower::{Begun, Follower, Queue};
 use super::request::{self, Wanted, WatchRequest};
-use crate::etcd_shim::store::{Store, number};
-
-/// The queue to the client.
-pub(super) type Queue = mpsc::Sender<Result<PbWatchResponse, Status>>;
+use crate::etcd_shim::store::{Count, Counted, Store, number};
 
 /// The number of answers that are about no watch.
 const NO_WATCH: i64 = -1;
@@ -33,12 +30,15 @@ pub(super) struct WatchStream {
     progress: Option<BoxFuture<'static, ()>>,
     /// Whether another report was asked for since that one began.
     progress_again: bool,
+    _counted: Counted,
+    count: Count,
 }
 
 /// A watch that runs.
 struct Running {
     task: AbortHandle,
     reached: watch::Receiver<Revision>,
+    directory: Prefix,
 }
 
 /// The client has gone away.
@@ -46,7 +46,12 @@ struct Gone;
 
 impl WatchStream {
     /// A stream without watches.
-    pub(super) fn new(store: Arc<Store>, queue: Queue, interval: Duration) -> WatchStream {
+    pub(super) fn new(
+        store: Arc<Store>,
+        queue: Queue,
+        interval: Duration,
+        counts: (Counted, Count),
+    ) -> WatchStream {
         WatchStream {
             store,
             queue,
@@ -56,6 +61,8 @@ impl WatchStream {
             next: 0,
             progress: None,
             progress_again: false,
+            _counted: counts.0,
+            count: counts.1,
         }
     }
 
@@ -116,9 +123,11 @@ impl WatchStream {
             id => id,
         };
         // A report that waits knows nothing of this watch. A client that got it after the watch
-        // would believe it of the watch, too.
+        // would take it for that of the watch, too.
         let report_again = self.progress.take().is_some() || self.progress_again;
-        let position = match self.store.engine.current(&Prefix::new([])).await {
+        // From here on the engine follows the position of the directory.
+        let directory = wanted.range.directory();
+        let position = match self.store.engine.current(&directory).await {
             Ok(position) => position.revision,
             Err(_) => return Err(Gone),
         };
@@ -126,7 +135,7 @@ impl WatchStream {
             Some(start) => Revision(start.0.saturating_sub(1)).min(position),
             None => position,
         };
-        let begun = self.begin(&wanted, after).await;
+        let (begun, from) = self.begin(&wanted, after).await;
         let created = PbWatchResponse {
             header: self.store.header(position),
             watch_id: id,
@@ -134,7 +143,7 @@ impl WatchStream {
             ..PbWatchResponse::default()
         };
         self.send(created).await?;
-        let (reached, receiver) = watch::channel(after);
+        let (reached, receiver) = watch::channel(from);
         let follower = Follower {
             store: Arc::clone(&self.store),
             queue: self.queue.clone(),
@@ -142,11 +151,13 @@ impl WatchStream {
             wanted,
             reached,
             interval: self.interval,
+            _counted: self.count.one(),
         };
         let task = self.tasks.spawn(follower.run(begun));
         let running = Running {
             task,
             reached: receiver,
+            directory,
         };
         self.watches.insert(id, running);
         self.progress_again = false;
@@ -156,21 +167,23 @@ impl WatchStream {
         Ok(())
     }
 
-    async fn begin(&mut self, wanted: &Wanted, after: Revision) -> Begun {
+    /// Opens the feed of a watch. Also returns the revision that it begins after.
+    async fn begin(&mut self, wanted: &Wanted, after: Revision) -> (Begun, Revision) {
         let compacted = self.store.engine.compacted();
-        let prefix = wanted.range.prefix();
+        let prefix = wanted.range.directory();
         // The newest compacted revision itself can still be watched from, as in etcd. The event of
         // it is not in the log any more, but its value is in the state.
         let is_edge = after.next() == compacted && compacted > Revision::ZERO;
         let from = if is_edge { compacted } else { after };
         let feed: Result<Box<dyn Feed>, _> = self.store.engine.feed(prefix, from).await;
-        match feed {
+        let begun = match feed {
             Ok(feed) => Begun::Follows {
                 feed,
                 first: is_edge.then_some(compacted),
             },
             Err(error) => Begun::Refused(error),
-        }
+        };
+        (begun, from)
     }
 
     fn free_number(&mut self) -> i64 {
@@ -216,18 +229,22 @@ impl WatchStream {
         self.queue.send(Ok(response)).await.map_err(|_| Gone)
     }
 
-    /// Begins a report: all watches must have reached the revision of now.
+    /// Begins a report: all watches must have delivered everything up to the revision of now. A
+    /// watch has if it has delivered the last event of its directory.
     fn report_progress(&mut self) {
         let watches = self.watches.values();
-        let reached: Vec<_> = watches.map(|running| running.reached.clone()).collect();
+        let watches: Vec<(Prefix, watch::Receiver<Revision>)> = watches
+            .map(|running| (running.directory.clone(), running.reached.clone()))
+            .collect();
         let (store, queue) = (Arc::clone(&self.store), self.queue.clone());
         let report = async move {
             let Ok(revision) = store.revision().await else {
                 return;
             };
-            for mut one in reached {
+            for (directory, mut reached) in watches {
+                let last = store.engine.known(&directory).prefix_revision;
                 // A watch that has ended needs no progress.
-                let _ = one.wait_for(|reached| *reached >= revision).await;
+                let _ = reached.wait_for(|reached| *reached >= last).await;
             }
             let progress = PbWatchResponse {
                 header: store.header(revision),

@@ -77,7 +77,7 @@ async fn watches_end_cleanly_when_the_server_stops() {
         watches.push(client.watch(&path).await);
     }
     server.signal(Signal::TERM);
-    for watch in watches {
+    for mut watch in watches {
         // It ends, and not by an error of the connection.
         watch.rest().await;
     }

@@ -104,10 +104,8 @@ async fn pods_that_somebody_has_placed_run_and_others_wait() {
     for name in ["placed", "elsewhere"] {
         server.until(&path(name), runs).await;
     }
-    let picky = server.until(&path("picky"), |pod| {
-        condition(pod, "PodScheduled") == "False"
-    });
-    picky.await;
+    let is_told = |pod: &Value| condition(pod, "PodScheduled") == "False";
+    server.until(&path("picky"), is_told).await;
     for name in ["gated", "other"] {
         let pod = client.call(Call::get(&path(name))).await.expect(200);
         assert_eq!(pod["status"]["phase"], "Pending", "{name}");

@@ -33,7 +33,11 @@ const TOLERATED: [(&str, &str); 6] = [
 /// The writes for a DaemonSet.
 pub(super) fn plan(objects: &Objects, set: &Object, now: Timestamp) -> Plan {
     let found = dependents(objects, Kind::DaemonSet, set, Kind::Pod);
-    let mut plan = Plan::of(found.steps);
+    if !found.steps.is_empty() {
+        // Who has which pods is known only afterwards.
+        return Plan::of(found.steps);
+    }
+    let mut plan = Plan::default();
     let hash = template_hash(set.at(&["spec", "template"]), 0);
     let model = model(set, &hash);
     let nodes = objects.of_kind(Kind::Node).map(|(_, node)| node);

@@ -21,7 +21,11 @@ const OWN_ANNOTATIONS: [&str; 2] = [REVISION, "kubectl.kubernetes.io/last-applie
 /// The writes for a Deployment.
 pub(super) fn plan(objects: &Objects, deployment: &Object, now: Timestamp) -> Plan {
     let found = dependents(objects, Kind::Deployment, deployment, Kind::ReplicaSet);
-    let mut plan = Plan::of(found.steps);
+    if !found.steps.is_empty() {
+        // Which ReplicaSets there are is known only afterwards.
+        return Plan::of(found.steps);
+    }
+    let mut plan = Plan::default();
     let template = template_of(deployment);
     let all = found
         .owned

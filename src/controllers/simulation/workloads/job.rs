@@ -39,8 +39,12 @@ pub(super) fn plan(objects: &Objects, job: &Object, now: Timestamp) -> Plan {
         return expired(job, now);
     }
     let found = dependents(objects, Kind::Job, job, Kind::Pod);
+    if !found.steps.is_empty() {
+        // Who has which pods is known only afterwards.
+        return Plan::of(found.steps);
+    }
     let pods = Pods::of(job, found.owned);
-    let mut plan = Plan::of(found.steps);
+    let mut plan = Plan::default();
     let is_suspended = job.at(&["spec", "suspend"]) == Some(&Value::Bool(true));
     let verdict = verdict(job, &pods, &mut plan, now);
     let wants_none = is_suspended || verdict.is_some();

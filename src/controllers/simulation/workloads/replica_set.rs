@@ -17,7 +17,11 @@ const AT_A_TIME: usize = 100;
 /// The writes for a ReplicaSet.
 pub(super) fn plan(objects: &Objects, set: &Object, now: Timestamp) -> Plan {
     let found = dependents(objects, Kind::ReplicaSet, set, Kind::Pod);
-    let mut plan = Plan::of(found.steps);
+    if !found.steps.is_empty() {
+        // Who has which pods is known only afterwards.
+        return Plan::of(found.steps);
+    }
+    let mut plan = Plan::default();
     let active = found.owned.into_iter();
     let mut active: Vec<Arc<Object>> = active
         .filter(|pod| !pod.is_being_deleted() && !is_finished(pod))
@@ -60,4 +64,80 @@ pub(super) fn plan(objects: &Objects, set: &Object, now: Timestamp) -> Plan {
     plan.steps
         .extend(Step::status(Kind::ReplicaSet, set, status));
     plan
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::controllers::simulation::objects::Id;
+    use crate::controllers::simulation::plan::owner;
+    use crate::controllers::simulation::plan::tests::object;
+
+    fn set(replicas: i64) -> Object {
+        object(&json!({
+            "metadata": {"name": "r", "namespace": "n", "uid": "u"},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": {"a": "b"}},
+                "template": {"metadata": {"labels": {"a": "b"}}, "spec": {}}},
+        }))
+    }
+
+    fn pod(name: &str, labels: &Value, owners: &Value) -> Object {
+        object(
+            &json!({"metadata": {"name": name, "namespace": "n", "uid": name,
+            "labels": labels, "ownerReferences": owners}}),
+        )
+    }
+
+    fn planned(set: &Object, pods: Vec<Object>) -> Vec<Step> {
+        let mut objects = Objects::default();
+        for pod in pods {
+            objects.put(Id::of(Kind::Pod, &pod), pod);
+        }
+        let plan = plan(&objects, set, Timestamp::UNIX_EPOCH);
+        let is_status = |step: &Step| matches!(step, Step::Patch { part: Some(_), .. });
+        plan.steps
+            .into_iter()
+            .filter(|step| !is_status(step))
+            .collect()
+    }
+
+    #[test]
+    fn there_are_as_many_pods_as_wanted() {
+        let set_of_two = set(2);
+        let owned = |name: &str| {
+            pod(
+                name,
+                &json!({"a": "b"}),
+                &owner(Kind::ReplicaSet, &set_of_two),
+            )
+        };
+        assert_eq!(planned(&set_of_two, vec![]).len(), 2);
+        assert_eq!(planned(&set_of_two, vec![owned("1"), owned("2")]), []);
+        let mut on_node = owned("1");
+        crate::api::object::put(&mut on_node, &["spec", "nodeName"], "x".into());
+        let steps = planned(&set(1), vec![on_node, owned("2")]);
+        assert!(
+            matches!(&*steps, [Step::Delete { id, .. }] if id.name == "2"),
+            "{steps:?}"
+        );
+    }
+
+    #[test]
+    fn pods_are_adopted_and_released_before_others_are_made() {
+        let free = pod("free", &json!({"a": "b"}), &json!([]));
+        let steps = planned(&set(2), vec![free]);
+        assert!(matches!(&*steps, [Step::Patch { .. }]), "{steps:?}");
+        let lost = pod(
+            "lost",
+            &json!({"a": "c"}),
+            &owner(Kind::ReplicaSet, &set(2)),
+        );
+        let steps = planned(&set(2), vec![lost]);
+        let [Step::Patch { patch, .. }] = &*steps else {
+            panic!("{steps:?}");
+        };
+        assert_eq!(patch["metadata"]["ownerReferences"], json!([]));
+    }
 }

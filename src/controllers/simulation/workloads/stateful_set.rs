@@ -16,7 +16,11 @@ use crate::controllers::simulation::plan::{
 /// The writes for a StatefulSet.
 pub(super) fn plan(objects: &Objects, set: &Object, now: Timestamp) -> Plan {
     let found = dependents(objects, Kind::StatefulSet, set, Kind::Pod);
-    let mut plan = Plan::of(found.steps);
+    if !found.steps.is_empty() {
+        // Who has which pods is known only afterwards.
+        return Plan::of(found.steps);
+    }
+    let mut plan = Plan::default();
     let hash = template_hash(set.at(&["spec", "template"]), 0);
     let revision = format!("{}-{hash}", set.name());
     let pods = found.owned.into_iter();
