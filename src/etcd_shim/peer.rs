@@ -1,5 +1,4 @@
-//! The data directory may be asked for by programs of the same user on this machine, and by no page in a
-//! browser.
+//! Programs of the same user on this machine may ask for the data directory, pages in a browser not.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
