@@ -13,10 +13,10 @@ mod complaint;
 pub mod inspect;
 pub mod kubeconfig;
 mod manual;
+mod normalized;
 pub mod objects;
 mod output;
 mod progress;
-mod repeated_flags;
 pub mod restore;
 mod running;
 pub mod storage;
@@ -30,6 +30,7 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::config::apiserver_flags::{self, GivenFlags};
 use crate::config::{Config, ConfigError, FilePath, Settings};
 pub use action::Action;
 use backup::BackupOptions;
@@ -214,12 +215,14 @@ pub fn parse() -> Action {
 }
 
 fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action {
-    let arguments = repeated_flags::joined(arguments.into_iter().collect());
+    let arguments = normalized::normalized(arguments.into_iter().collect());
     let mut definition = definition();
     let matches = definition.try_get_matches_from_mut(&arguments);
-    let parsed = matches.and_then(|matches| CommandLine::from_arg_matches(&matches));
-    let command_line = match parsed {
-        Ok(command_line) => command_line,
+    let parsed = matches.and_then(|matches| {
+        Ok((CommandLine::from_arg_matches(&matches)?, given_flags(&matches)))
+    });
+    let (command_line, given) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
             return match ConfigError::of_flags(&error, &arguments, &definition) {
                 Some(refusal) => refuse(&refusal),
@@ -231,7 +234,8 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
             };
         }
     };
-    let before = command_line.arguments;
+    let mut before = command_line.arguments;
+    before.settings.apiserver_flags = given;
     let (arguments, command): (Arguments, fn(Box<Config>) -> Action) = match command_line.command {
         None => (Arguments::default(), Action::Serve),
         Some(Command::Serve(arguments)) => (arguments, Action::Serve),
@@ -296,6 +300,15 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
     loaded(arguments.over(before), command)
 }
 
+/// The flags of kube-apiserver before the command `serve` and after it.
+fn given_flags(matches: &clap::ArgMatches) -> GivenFlags {
+    let before = GivenFlags::of(matches);
+    match matches.subcommand_matches(SERVE) {
+        Some(serve) => GivenFlags::of(serve).over(before),
+        None => before,
+    }
+}
+
 /// The action for these arguments, if they can be understood.
 fn loaded(arguments: Arguments, action: impl FnOnce(Box<Config>) -> Action) -> Action {
     match arguments.load() {
@@ -303,6 +316,9 @@ fn loaded(arguments: Arguments, action: impl FnOnce(Box<Config>) -> Action) -> A
         Err(refusal) => refuse(&refusal),
     }
 }
+
+/// The command that a daemon without a command runs.
+const SERVE: &str = "serve";
 
 /// The settings that select the store to back up.
 const STORE: &[&str] = &[
@@ -348,7 +364,8 @@ const SHOWN: [(&[&str], &[&str]); 5] = [
 
 /// The commands and flags, as --help, shells and manuals show them.
 fn definition() -> clap::Command {
-    let mut definition = CommandLine::command();
+    let mut definition = apiserver_flags::augment(CommandLine::command())
+        .mut_subcommand(SERVE, apiserver_flags::augment);
     for (path, shown) in SHOWN {
         definition = showing(definition, path, shown);
     }

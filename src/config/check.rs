@@ -12,7 +12,8 @@ use super::{Config, ConfigError, Period, StorageBackend};
 const IMAGE_POLICY: &str = "ImagePolicyWebhook";
 
 impl Config {
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
+    /// All faults of the settings.
+    pub(super) fn faults(&self) -> Vec<ConfigError> {
         let mut refusals = self.unprintable();
         refusals.extend(self.apart());
         refusals.extend(self.urls());
@@ -20,8 +21,9 @@ impl Config {
         refusals.extend(self.service_accounts());
         refusals.extend(self.authentication());
         refusals.extend(self.webhooks());
+        refusals.extend(self.responses());
         refusals.extend(self.numbers());
-        ConfigError::all(refusals)
+        refusals
     }
 
     /// Values that would break the lines of a log, or control a terminal.
@@ -234,6 +236,12 @@ impl Config {
             ("handshake-timeout", self.handshake_timeout, EXCHANGE),
             ("header-timeout", self.header_timeout, EXCHANGE),
             ("idle-timeout", self.idle_timeout, IDLE),
+            ("request-timeout", self.request_timeout, EXCHANGE),
+            (
+                "shutdown-delay-duration",
+                self.shutdown_delay_duration,
+                PATIENCE,
+            ),
             ("shutdown-timeout", self.shutdown_timeout, PATIENCE),
         ];
         let wrong = periods.into_iter().filter_map(|(name, value, allowed)| {

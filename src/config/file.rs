@@ -9,6 +9,7 @@ use std::path::Path;
 use clap::{Args, Command, FromArgMatches};
 use serde_json::Value;
 
+use super::apiserver_flags::separator;
 use super::refusal::ConfigError;
 use super::settings::Settings;
 use crate::files::given;
@@ -57,7 +58,7 @@ fn entries(text: &str) -> Result<Vec<(String, String)>, String> {
         Some(_) => return Err("not a mapping of settings to values".to_owned()),
     };
     map.into_iter()
-        .map(|(name, value)| match scalar(&value) {
+        .map(|(name, value)| match scalar(&value, separator(&name)) {
             Some(text) => Ok((name, text)),
             None => Err(format!("{name}: a single value is expected")),
         })
@@ -71,15 +72,17 @@ fn not_yaml(reason: &str) -> String {
     format!("not valid YAML: {}", reason.unwrap_or_default())
 }
 
-fn scalar(value: &Value) -> Option<String> {
+/// The text of a value. The parts of a list are joined.
+fn scalar(value: &Value, separator: &str) -> Option<String> {
     match value {
         Value::Null => Some(String::new()),
         Value::Bool(flag) => Some(flag.to_string()),
         Value::Number(number) => Some(number.to_string()),
         Value::String(text) => Some(text.clone()),
         Value::Array(items) => {
-            let items: Option<Vec<String>> = items.iter().map(scalar).collect();
-            items.map(|items| items.join(","))
+            let items = items.iter().map(|item| scalar(item, separator));
+            let items: Option<Vec<String>> = items.collect();
+            items.map(|items| items.join(separator))
         }
         Value::Object(_) => None,
     }

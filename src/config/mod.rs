@@ -8,6 +8,7 @@
 //! `taffrail config`. This folder must not know the parts of the daemon that use the settings.
 
 mod admission_plugins;
+pub mod apiserver_flags;
 mod authentication;
 mod authorization_modes;
 mod check;
@@ -15,11 +16,13 @@ mod connections;
 mod controllers;
 mod feature_gates;
 mod file;
+mod http_settings;
 mod issuers;
 mod refusal;
 mod runtime_config;
 mod settings;
 mod storage;
+mod tls_settings;
 mod unknown;
 mod values;
 mod webhooks;
@@ -33,6 +36,7 @@ pub use authorization_modes::{AuthorizationMode, AuthorizationModes};
 pub use connections::ConnectionLimit;
 pub use controllers::{ControllerName, Controllers};
 pub use feature_gates::{FeatureGate, FeatureGates};
+pub use http_settings::Chance;
 pub use issuers::Issuers;
 pub use refusal::{ConfigError, printable};
 pub use runtime_config::RuntimeConfig;
@@ -41,9 +45,12 @@ pub use storage::{
     GroupResource, ServersOverride, ServersOverrides, StorageMediaType, StorageVersion,
     StorageVersions, Switch, UnusedSize, WatchCacheSizes,
 };
+pub use tls_settings::{
+    CipherSuite, CipherSuites, CurvePreferences, SniCertificate, SniCertificates, TlsVersion,
+};
 pub use values::{
-    AccessLogMode, AddressRanges, AdvertiseAddress, BindAddress, ByteSize, FilePath, LogFilter,
-    LogFormat, MetricsAddress, Names, Period, Port, PortRange, StorageBackend, WholeSeconds,
+    AccessLogMode, AddressRanges, AdvertiseAddress, BindAddress, ByteSize, EndpointReconciler,
+    FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, PortRange, StorageBackend, WholeSeconds,
 };
 
 use std::path::Path;
@@ -59,9 +66,7 @@ impl Config {
             Some(path) => file::read(path)?,
             None => Settings::default(),
         };
-        let config = flags.over(lower).resolve();
-        config.check()?;
-        Ok(config)
+        checked(flags.over(lower))
     }
 
     /// The configuration with these settings over the defaults. Names and values are those of the
@@ -73,9 +78,7 @@ impl Config {
     pub fn of_entries(
         entries: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Config, ConfigError> {
-        let config = file::parse(entries)?.resolve();
-        config.check()?;
-        Ok(config)
+        checked(file::parse(entries)?)
     }
 
     /// The storage engine that all settings together select. It is never [`StorageBackend::Unset`].
@@ -95,6 +98,14 @@ impl Config {
             .collect::<Vec<_>>()
             .join("\n")
     }
+}
+
+fn checked(mut settings: Settings) -> Result<Config, ConfigError> {
+    let mut faults = settings.obey_stand_ins();
+    let config = settings.resolve();
+    faults.extend(config.faults());
+    ConfigError::all(faults)?;
+    Ok(config)
 }
 
 impl Default for Config {

@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::unknown::{self, Unknown};
+use super::unknown::{self, Fault, Unknown};
 
 /// Flags that kube-apiserver has or had, and what to use instead.
-const OF_KUBE_APISERVER: [(&str, &str); 3] = [
-    ("--v", "--log-level=debug logs more"),
+const OF_KUBE_APISERVER: [(&str, &str); 2] = [
     (
         "--etcd-quorum-read",
         "kube-apiserver removed it, and all reads of etcd have a quorum: leave it out",
@@ -118,7 +117,7 @@ impl ConfigError {
     }
 
     /// The message of clap in one line, or a line for each flag that the command of these arguments
-    /// does not have. `None` when it is help or the version.
+    /// does not have or whose value is wrong. `None` when it is help or the version.
     pub fn of_flags(
         error: &clap::Error,
         arguments: &[OsString],
@@ -126,45 +125,80 @@ impl ConfigError {
     ) -> Option<ConfigError> {
         let argument = context(error, ContextKind::InvalidArg);
         let flag = argument.split([' ', '=']).next().unwrap_or_default();
-        let value = context(error, ContextKind::InvalidValue);
-        let problem = match error.kind() {
+        let is_of_flags = match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return None,
-            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-                "this command is one of several, and the second word is missing; see its --help"
-                    .to_owned()
-            }
-            ErrorKind::InvalidUtf8 => {
-                "an argument is not valid UTF-8; check what the shell has put there".to_owned()
-            }
-            ErrorKind::UnknownArgument => {
-                let mut unknown = unknown::flags(arguments, definition);
-                if !unknown.iter().any(|one| printable(&one.flag) == flag) {
-                    let (flag, meant) = (flag.to_owned(), None);
-                    unknown.insert(0, Unknown { flag, meant });
-                }
-                let lines: Vec<String> = unknown.iter().map(told).collect();
-                return Some(ConfigError::of_settings(lines.join("\n")));
-            }
-            ErrorKind::InvalidSubcommand => {
-                let subcommand = context(error, ContextKind::InvalidSubcommand);
-                format!("{subcommand} is not a command; see taffrail --help")
-            }
-            ErrorKind::InvalidValue if value.is_empty() => format!("{flag} needs a value"),
-            ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
-                let reason = std::error::Error::source(error)
-                    .map(reason)
-                    .unwrap_or_else(|| format!("it takes {}", all(error, ContextKind::ValidValue)));
-                format!("{flag}={value}: {reason}")
-            }
-            ErrorKind::MissingRequiredArgument => {
-                let missing = all(error, ContextKind::InvalidArg);
-                format!("{missing} is missing; see --help of the command")
-            }
-            ErrorKind::ArgumentConflict => format!("{flag} is given more than once"),
-            _ => error.to_string().replacen("error: ", "", 1),
+            ErrorKind::UnknownArgument
+            | ErrorKind::InvalidValue
+            | ErrorKind::ValueValidation => true,
+            _ => false,
         };
-        Some(ConfigError::of_settings(one_line(&problem)))
+        if !is_of_flags {
+            return Some(ConfigError::of_settings(message(error)));
+        }
+        let faults = unknown::faults(arguments, definition);
+        let mut lines: Vec<String> = faults.iter().map(line).collect();
+        let begins = |line: &String| line.strip_prefix(flag).is_some_and(|rest| !rest.starts_with('-'));
+        // linear: a few faults of a command line.
+        if !lines.iter().any(begins) {
+            lines.insert(0, line_of(error));
+        }
+        Some(ConfigError::of_settings(lines.join("\n")))
     }
+}
+
+/// The line about a fault of a command line.
+fn line(fault: &Fault) -> String {
+    match fault {
+        Fault::Unknown(unknown) => told(unknown),
+        Fault::Value(error) => message(error),
+    }
+}
+
+/// The line about an error of clap, which may be that a flag is unknown.
+fn line_of(error: &clap::Error) -> String {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return message(error);
+    }
+    let argument = context(error, ContextKind::InvalidArg);
+    let flag = argument.split([' ', '=']).next().unwrap_or_default();
+    told(&Unknown {
+        flag: flag.to_owned(),
+        meant: None,
+    })
+}
+
+/// The message of clap in one line.
+fn message(error: &clap::Error) -> String {
+    let argument = context(error, ContextKind::InvalidArg);
+    let flag = argument.split([' ', '=']).next().unwrap_or_default();
+    let value = context(error, ContextKind::InvalidValue);
+    let problem = match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            "this command is one of several, and the second word is missing; see its --help"
+                .to_owned()
+        }
+        ErrorKind::InvalidUtf8 => {
+            "an argument is not valid UTF-8; check what the shell has put there".to_owned()
+        }
+        ErrorKind::InvalidSubcommand => {
+            let subcommand = context(error, ContextKind::InvalidSubcommand);
+            format!("{subcommand} is not a command; see taffrail --help")
+        }
+        ErrorKind::InvalidValue if value.is_empty() => format!("{flag} needs a value"),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+            let reason = std::error::Error::source(error)
+                .map(reason)
+                .unwrap_or_else(|| format!("it takes {}", all(error, ContextKind::ValidValue)));
+            format!("{flag}={value}: {reason}")
+        }
+        ErrorKind::MissingRequiredArgument => {
+            let missing = all(error, ContextKind::InvalidArg);
+            format!("{missing} is missing; see --help of the command")
+        }
+        ErrorKind::ArgumentConflict => format!("{flag} is given more than once"),
+        _ => error.to_string().replacen("error: ", "", 1),
+    };
+    one_line(&problem)
 }
 
 /// The line about an unknown flag.

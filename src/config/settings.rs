@@ -4,19 +4,22 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::admission_plugins::AdmissionPlugins;
+use super::apiserver_flags::GivenFlags;
 use super::authentication::{AnonymousAuth, SIGNING_ALGORITHM, Texts, USERNAME_CLAIM};
 use super::authorization_modes::AuthorizationModes;
 use super::connections::ConnectionLimit;
 use super::controllers::Controllers;
 use super::feature_gates::FeatureGates;
+use super::http_settings::Chance;
 use super::issuers::Issuers;
 use super::runtime_config::RuntimeConfig;
 use super::storage::{
     ServersOverrides, StorageMediaType, StorageVersions, Switch, UnusedSize, WatchCacheSizes,
 };
+use super::tls_settings::{CipherSuites, CurvePreferences, SniCertificates, TlsVersion};
 use super::values::{
-    AccessLogMode, AddressRanges, AdvertiseAddress, BindAddress, ByteSize, FilePath, LogFilter,
-    LogFormat, MetricsAddress, Names, Period, Port, PortRange, StorageBackend, WholeSeconds,
+    AccessLogMode, AddressRanges, AdvertiseAddress, BindAddress, ByteSize, EndpointReconciler,
+    FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, PortRange, StorageBackend, WholeSeconds,
 };
 
 /// One setting, its value as text and its explanation: an entry of `taffrail config`.
@@ -71,23 +74,34 @@ macro_rules! settings {
                 )]
                 pub $name: Option<$type>,
             )+)+
+            /// The flags of kube-apiserver that are no settings.
+            #[arg(skip)]
+            pub apiserver_flags: GivenFlags,
         }
 
         /// The effective configuration.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Config {
             $($( $(#[doc = $doc])+ pub $name: $type, )+)+
+            /// The flags of kube-apiserver that are no settings.
+            pub apiserver_flags: GivenFlags,
         }
 
         impl Settings {
             /// These settings where they are set, else those of `lower`.
             pub fn over(self, lower: Settings) -> Settings {
-                Settings { $($( $name: self.$name.or(lower.$name), )+)+ }
+                Settings {
+                    $($( $name: self.$name.or(lower.$name), )+)+
+                    apiserver_flags: self.apiserver_flags.over(lower.apiserver_flags),
+                }
             }
 
             /// Fills in the defaults.
             pub(super) fn resolve(self) -> Config {
-                Config { $($( $name: self.$name.unwrap_or_else(|| $default), )+)+ }
+                Config {
+                    $($( $name: self.$name.unwrap_or_else(|| $default), )+)+
+                    apiserver_flags: self.apiserver_flags,
+                }
             }
         }
 
@@ -131,6 +145,12 @@ settings! {
         /// [default: 6443]
         secure_port: Port ["PORT"] = Port(6443);
 
+        /// Whether other processes may listen on the same address and port (SO_REUSEPORT). The
+        /// kernel then spreads connections over them.
+        /// [default: false]
+        permit_port_sharing: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+
         /// Address and port of plain HTTP that serves /metrics and nothing else; 0 or an empty
         /// value switches it off. The secure port serves /metrics to the admin, too.
         /// [default: 127.0.0.1:9464]
@@ -147,6 +167,35 @@ settings! {
         /// Private key (PEM) of tls-cert-file.
         /// [default: none]
         tls_private_key_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// Directory with the certificate and key to serve, apiserver.crt and apiserver.key, unless
+        /// tls-cert-file is set. If it has neither, the daemon makes them there. Unset, they are in
+        /// data-dir.
+        /// [default: none]
+        cert_dir: FilePath ["DIR"] = FilePath::unset();
+
+        /// Certificates for clients that ask for certain host names: certificate and key (PEM) as
+        /// cert,key, or with names as cert,key:name,*.name; separated by semicolons or given
+        /// several times. Without names, those of the certificate count. Whole names win over those
+        /// with *.
+        /// [default: none]
+        tls_sni_cert_key: SniCertificates ["CERT,KEY"] = SniCertificates::default();
+
+        /// Cipher suites that are used, by their names, separated by commas. Suites of TLS 1.3 are
+        /// restricted only if the list has some of them. Unset, all secure ones are used.
+        /// [default: none]
+        tls_cipher_suites: CipherSuites ["NAMES"] = CipherSuites::default();
+
+        /// The least version of TLS: VersionTLS12 or VersionTLS13. VersionTLS10 and VersionTLS11
+        /// mean 1.2, too.
+        /// [default: none]
+        tls_min_version: TlsVersion ["VERSION"] = TlsVersion::Unset;
+
+        /// Groups for key exchanges, by the numbers of TLS, separated by commas: 23 (P-256), 24
+        /// (P-384), 29 (X25519), 4587 (SecP256r1MLKEM768), 4588 (X25519MLKEM768). Unset, all but
+        /// 4587 are used.
+        /// [default: none]
+        tls_curve_preferences: CurvePreferences ["NUMBERS"] = CurvePreferences::default();
 
         /// Further host names and addresses of the certificate made on the first start, separated
         /// by commas. It has bind-address (all addresses of the machine if that is 0.0.0.0 or ::),
@@ -263,6 +312,10 @@ settings! {
         /// /openid/v1/jwks at this daemon's address.
         /// [default: none]
         service_account_jwks_uri: String ["URL"] = String::new();
+
+        /// Host name of this daemon in the URL of the keys of the issuer, instead of its address.
+        /// [default: none]
+        external_hostname: String ["HOST"] = String::new();
 
         /// Whether a token that is stored in a Secret is valid only while the Secret and the
         /// service account exist.
@@ -447,6 +500,21 @@ settings! {
         /// [default: none]
         advertise_address: AdvertiseAddress ["ADDRESS"] = AdvertiseAddress(None);
 
+        /// Port at which pods and other machines reach this daemon at advertise-address; 0 is
+        /// secure-port.
+        /// [default: 0]
+        advertise_port: Port ["PORT"] = Port(0);
+
+        /// How the endpoints of the Service default/kubernetes are kept: lease, or none where
+        /// something else keeps them.
+        /// [default: lease]
+        endpoint_reconciler_type: EndpointReconciler ["TYPE"] = EndpointReconciler::Lease;
+
+        /// Port of the nodes of the Service default/kubernetes when it is created, which is then of
+        /// the type NodePort; 0 for none.
+        /// [default: 0]
+        kubernetes_service_node_port: u16 ["PORT"] = 0;
+
         /// Ports of the nodes for Services of the types NodePort and LoadBalancer.
         /// [default: 30000-32767]
         service_node_port_range: PortRange ["PORT-PORT"] = PortRange::default();
@@ -556,6 +624,14 @@ settings! {
         /// [default: none]
         admission_control_config_file: FilePath ["FILE"] = FilePath::unset();
 
+        /// Seconds that pods stay on nodes that are not ready, unless they say how long.
+        /// [default: 300]
+        default_not_ready_toleration_seconds: i64 ["SECONDS"] {allow_negative_numbers = true} = 300;
+
+        /// Seconds that pods stay on nodes that are unreachable, unless they say how long.
+        /// [default: 300]
+        default_unreachable_toleration_seconds: i64 ["SECONDS"] {allow_negative_numbers = true} = 300;
+
         /// Whether requests to Services, such as those of webhooks, go to their endpoints instead
         /// of their cluster IPs. Switch it on where no kube-proxy makes cluster IPs reachable.
         /// [default: false]
@@ -641,6 +717,17 @@ settings! {
         /// [default: 1000]
         http2_max_streams_per_connection: u32 ["COUNT"] = 1000;
 
+        /// Whether HTTP/2 is not offered, so that all clients use HTTP/1.1.
+        /// [default: false]
+        disable_http2_serving: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+
+        /// The chance that an answer over HTTP/2 ends its connection when its other requests are
+        /// answered, from 0 to 0.02. Clients then connect again, through a load balancer to another
+        /// daemon.
+        /// [default: 0]
+        goaway_chance: Chance ["CHANCE"] = Chance::default();
+
         /// Watches open at a time, of all users. One user has at most seven eighths of them.
         /// Further ones get 429 and must retry. Each takes two to three KiB of memory.
         /// [default: 131072]
@@ -673,6 +760,16 @@ settings! {
         /// [default: 10s]
         header_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
 
+        /// Time limit for requests other than watches, from 100ms to 1h. Requests may ask for less.
+        /// Those that write one object get at most 34s.
+        /// [default: 1m]
+        request_timeout: Period ["DURATION"] = Period(Duration::from_secs(60));
+
+        /// Seconds after which a watch ends that names no time. Each takes up to twice as long, so
+        /// that clients do not come back together.
+        /// [default: 1800]
+        min_request_timeout: u64 ["SECONDS"] = 1800;
+
         /// Time after which a connection without requests is closed. It is longer than the 90 s of
         /// Go's clients, so that the client closes first and never meets a closing connection.
         /// [default: 2m]
@@ -681,6 +778,23 @@ settings! {
         /// Time limit for stopping: requests finish, watches end, the store is closed.
         /// [default: 10s]
         shutdown_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));
+
+        /// Time before stopping in which /readyz fails and everything else goes on, so that load
+        /// balancers send clients elsewhere.
+        /// [default: 0s]
+        shutdown_delay_duration: Period ["DURATION"] = Period(Duration::ZERO);
+    }
+
+    "Browsers" {
+        /// Origins of web pages that may use this API in a browser, as regular expressions,
+        /// separated by commas. Each begins with ^ or //, and ends with $ or :.
+        /// [default: none]
+        cors_allowed_origins: Texts ["REGEXES"] = Texts::default();
+
+        /// Directives of the header Strict-Transport-Security, separated by commas:
+        /// max-age=SECONDS, includeSubDomains, preload. Unset, there is no such header.
+        /// [default: none]
+        strict_transport_security_directives: Texts ["DIRECTIVES"] = Texts::default();
     }
 
     "Threads" {

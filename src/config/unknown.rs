@@ -1,8 +1,21 @@
-//! Pure. Finds the flags of a command line that no command has, and flags with similar names.
+//! Pure. Finds the faults of a command line: flags that no command has, with flags of similar
+//! names, and values that their flags refuse.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 
 use clap::{Arg, Command};
+
+use super::apiserver_flags::FLAGS;
+
+/// A fault of a command line.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// A flag that its command does not have.
+    Unknown(Unknown),
+    /// A value that its flag refuses.
+    Value(clap::Error),
+}
 
 /// A flag that its command does not have.
 #[derive(Debug, PartialEq, Eq)]
@@ -13,9 +26,14 @@ pub(super) struct Unknown {
     pub(super) meant: Option<String>,
 }
 
-/// All unknown flags, in order, each once.
-pub(super) fn flags(arguments: &[OsString], definition: &Command) -> Vec<Unknown> {
-    let mut found: Vec<Unknown> = Vec::new();
+/// All faults, in order, each once.
+pub(super) fn faults(arguments: &[OsString], definition: &Command) -> Vec<Fault> {
+    let mut found: Vec<Fault> = Vec::new();
+    let is_new = |found: &[Fault], flag: &str| {
+        !found
+            .iter()
+            .any(|one| matches!(one, Fault::Unknown(known) if known.flag == flag))
+    };
     let mut command = definition;
     let mut arguments = arguments.iter().map(|one| one.to_string_lossy()).peekable();
     while let Some(argument) = arguments.next() {
@@ -23,31 +41,53 @@ pub(super) fn flags(arguments: &[OsString], definition: &Command) -> Vec<Unknown
             command = command.find_subcommand(&*argument).unwrap_or(command);
             continue;
         };
-        let (name, has_value) = match flag.split_once('=') {
-            Some((name, _)) => (name, true),
-            None => (flag, false),
+        let (name, mut value) = match flag.split_once('=') {
+            Some((name, value)) => (name, Some(Cow::Borrowed(value))),
+            None => (flag, None),
         };
         let known = command
             .get_arguments()
             .find(|one| one.get_long() == Some(name));
         match known {
             _ if name.is_empty() => break,
-            Some(known) if !has_value && takes_next(known) => {
-                let is_value = |next: &std::borrow::Cow<'_, str>| {
-                    known.is_allow_hyphen_values_set() || !next.starts_with('-')
-                };
-                arguments.next_if(is_value);
+            Some(known) => {
+                if value.is_none() && takes_next(known) {
+                    let is_value = |next: &Cow<'_, str>| {
+                        known.is_allow_hyphen_values_set() || !next.starts_with('-')
+                    };
+                    value = arguments.next_if(is_value);
+                }
+                found.extend(refusal(known, value.as_deref()).map(Fault::Value));
             }
-            Some(_) => {}
             None if matches!(name, "help" | "version") => {}
-            None if found.iter().any(|one| one.flag == format!("--{name}")) => {}
-            None => found.push(Unknown {
-                flag: format!("--{name}"),
+            None if !is_new(&found, &argument_name(name)) => {}
+            None => found.push(Fault::Unknown(Unknown {
+                flag: argument_name(name),
                 meant: near(name, command),
-            }),
+            })),
         }
     }
     found
+}
+
+fn argument_name(name: &str) -> String {
+    format!("--{name}")
+}
+
+/// The error of a flag that is given alone, with this value.
+fn refusal(flag: &Arg, value: Option<&str>) -> Option<clap::Error> {
+    let name = argument_name(flag.get_long()?);
+    let argument = match value {
+        Some(value) => format!("{name}={value}"),
+        None => name,
+    };
+    Command::new("alone")
+        .no_binary_name(true)
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .arg(flag.clone())
+        .try_get_matches_from([argument])
+        .err()
 }
 
 /// Whether the argument after this flag is its value.
@@ -58,8 +98,15 @@ fn takes_next(flag: &Arg) -> bool {
 /// The flag that differs least from a name. A quarter of the name may differ; or the name is a part
 /// of one flag, or one flag is a part of the name.
 fn near(name: &str, command: &Command) -> Option<String> {
-    let shown = command.get_arguments().filter(|one| !one.is_hide_set());
-    let known: Vec<&str> = shown.filter_map(Arg::get_long).collect();
+    // Flags of kube-apiserver are hidden, and may be meant.
+    let is_apiserver = |one: &&Arg| {
+        let name = one.get_long();
+        FLAGS.iter().any(|flag| Some(flag.name) == name)
+    };
+    let offered = command
+        .get_arguments()
+        .filter(|one| !one.is_hide_set() || is_apiserver(one));
+    let known: Vec<&str> = offered.filter_map(Arg::get_long).collect();
     let nearest = known
         .iter()
         .map(|known| (distance(name, known), *known))
@@ -123,8 +170,11 @@ mod tests {
     fn all_are_found_with_the_flags_that_are_meant() {
         let told = |text: &str| {
             let arguments: Vec<OsString> = text.split(' ').map(OsString::from).collect();
-            let found = flags(&arguments, &definition()).into_iter();
-            let found = found.map(|one| format!("{} {}", one.flag, one.meant.unwrap_or_default()));
+            let found = faults(&arguments, &definition()).into_iter();
+            let found = found.map(|one| match one {
+                Fault::Unknown(one) => format!("{} {}", one.flag, one.meant.unwrap_or_default()),
+                Fault::Value(error) => format!("{:?}", error.kind()),
+            });
             found.collect::<Vec<_>>().join(";")
         };
         for (given, wanted) in [
@@ -140,6 +190,10 @@ mod tests {
             ),
             ("--controllers --no sub", ""),
             ("--config sub --only-here 1", "--only-here "),
+            (
+                "--secure-port --no --event-ttl=",
+                "InvalidValue;--no ;InvalidValue",
+            ),
             ("-- --no", ""),
         ] {
             assert_eq!(told(given), wanted, "{given}");

@@ -433,6 +433,13 @@ impl LogFilter {
     }
 }
 
+impl LogFilter {
+    /// The filter of everything that helps to find faults.
+    pub(super) fn debug() -> LogFilter {
+        LogFilter("debug".to_owned())
+    }
+}
+
 impl Default for LogFilter {
     fn default() -> LogFilter {
         LogFilter("info".to_owned())
@@ -569,5 +576,36 @@ words! {
         Failures = "failures",
         /// All.
         All = "all",
+    }
+}
+
+/// How the endpoints of the API are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointReconciler {
+    /// By the leases of the daemons.
+    Lease,
+    /// By somebody else.
+    None,
+}
+
+impl FromStr for EndpointReconciler {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<EndpointReconciler, String> {
+        match text {
+            "lease" => Ok(EndpointReconciler::Lease),
+            "none" => Ok(EndpointReconciler::None),
+            "master-count" => Err("master-count is not built; use lease".to_owned()),
+            _ => Err("not one of lease, none".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for EndpointReconciler {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            EndpointReconciler::Lease => "lease",
+            EndpointReconciler::None => "none",
+        })
     }
 }

@@ -150,7 +150,8 @@ const DAEMON: Table = &[
             "telemetry",
         ],
     ),
-    ("config", &["files"]),
+    // Values of flags are in the notations of Go and Kubernetes.
+    ("config", &["files", "api::quantity", "api::text"]),
     // Every file that is opened by name is opened here. A rotated log is named after its end.
     ("files", &["clock"]),
     ("addresses", &[]),

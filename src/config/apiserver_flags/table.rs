@@ -1,0 +1,115 @@
+//! The flags of kube-apiserver that are not settings: type, default, and what becomes of them.
+
+use super::Fate::{NoEffect, NotYet, Obeyed, Refused};
+use super::Kind::{Bool, Duration, Float, Int, Ip, Levels, List, Map, Quantity, Text, Versions};
+use super::Kind::Words;
+use super::{ApiserverFlag, Fate, Kind, egress_selector};
+
+const fn flag(name: &'static str, kind: Kind, default: &'static str, fate: Fate) -> ApiserverFlag {
+    ApiserverFlag {
+        name,
+        kind,
+        default,
+        fate,
+    }
+}
+
+const QUEUE: Fate = NoEffect("the queue of the audit log has fixed limits, and no pace");
+const NO_WEBHOOK: Fate = NoEffect("no audit webhook is called, and audit-webhook-config-file is refused");
+const PROFILES: Fate = NoEffect("the daemon has no profiles to serve");
+const LOG: Fate = NoEffect("the log is one unbuffered stream on stderr");
+const METRICS: Fate = NoEffect("all metrics are shown, and their labels are bounded");
+const NO_ELECTIONS: Fate = NoEffect("leaders are not elected by the API server");
+const NO_PEERS: Fate = NoEffect("requests are not passed on to other API servers");
+const KUBELET: Fate = NotYet("kubelets are not connected to yet");
+const AGGREGATION: Fate = NotYet("aggregated API servers are not connected to yet");
+
+/// The modes of the backends of audit events.
+const MODES: Kind = Words(&["batch", "blocking", "blocking-strict"]);
+/// The versions of audit events that kube-apiserver knows.
+const AUDIT_VERSIONS: Kind = Words(&["audit.k8s.io/v1"]);
+
+/// All rows, by name.
+#[rustfmt::skip]
+pub(in crate::config) const FLAGS: &[ApiserverFlag] = &[
+    flag("admission-control", List, "", Obeyed("these plugins run and no others; enable-admission-plugins is its successor")),
+    flag("aggregator-reject-forwarding-redirect", Bool, "true", AGGREGATION),
+    flag("allow-metric-labels", Map, "", METRICS),
+    flag("allow-metric-labels-manifest", Text, "", METRICS),
+    flag("audit-log-batch-buffer-size", Int, "10000", QUEUE),
+    flag("audit-log-batch-max-size", Int, "1", QUEUE),
+    flag("audit-log-batch-max-wait", Duration, "0s", QUEUE),
+    flag("audit-log-batch-throttle-burst", Int, "0", QUEUE),
+    flag("audit-log-batch-throttle-enable", Bool, "false", QUEUE),
+    flag("audit-log-batch-throttle-qps", Float, "0", QUEUE),
+    flag("audit-log-compress", Bool, "false", NoEffect("earlier files of the audit log are kept as they are")),
+    flag("audit-log-format", Words(&["json", "legacy"]), "json",
+        Refused(&[], "events are written as JSON only; use json")),
+    flag("audit-log-mode", MODES, "blocking",
+        Refused(&["batch"], "no request waits for its audit event or fails without it; use batch")),
+    flag("audit-log-version", AUDIT_VERSIONS, "audit.k8s.io/v1", Obeyed("it is the only version")),
+    flag("audit-webhook-batch-buffer-size", Int, "10000", NO_WEBHOOK),
+    flag("audit-webhook-batch-max-size", Int, "400", NO_WEBHOOK),
+    flag("audit-webhook-batch-max-wait", Duration, "30s", NO_WEBHOOK),
+    flag("audit-webhook-batch-throttle-burst", Int, "15", NO_WEBHOOK),
+    flag("audit-webhook-batch-throttle-enable", Bool, "true", NO_WEBHOOK),
+    flag("audit-webhook-batch-throttle-qps", Float, "10", NO_WEBHOOK),
+    flag("audit-webhook-config-file", Text, "",
+        Refused(&[], "audit events are not sent to webhooks; write them with audit-log-path and let an agent send the file")),
+    flag("audit-webhook-initial-backoff", Duration, "10s", NO_WEBHOOK),
+    flag("audit-webhook-mode", MODES, "batch", NO_WEBHOOK),
+    flag("audit-webhook-truncate-enabled", Bool, "false", NO_WEBHOOK),
+    flag("audit-webhook-truncate-max-batch-size", Int, "10485760", NO_WEBHOOK),
+    flag("audit-webhook-truncate-max-event-size", Int, "102400", NO_WEBHOOK),
+    flag("audit-webhook-version", AUDIT_VERSIONS, "audit.k8s.io/v1", NO_WEBHOOK),
+    flag("contention-profiling", Bool, "false", PROFILES),
+    flag("coordinated-leadership-lease-duration", Duration, "15s", NO_ELECTIONS),
+    flag("coordinated-leadership-renew-deadline", Duration, "10s", NO_ELECTIONS),
+    flag("coordinated-leadership-retry-period", Duration, "2s", NO_ELECTIONS),
+    flag("debug-socket-path", Text, "", PROFILES),
+    flag("disabled-metrics", List, "", METRICS),
+    flag(egress_selector::FLAG, Text, "", Obeyed("connections are direct; a file that asks for proxies is refused")),
+    flag("emulated-version", Versions(33, 36), "",
+        Refused(&["1.36", "kube=1.36"], "the daemon serves the APIs of 1.36 only; leave it out, and choose APIs with runtime-config")),
+    flag("emulation-forward-compatible", Bool, "false",
+        Refused(&[], "it is for an emulated-version before 1.36; leave it out")),
+    flag("enable-logs-handler", Bool, "false", NoEffect("there are no files of logs to serve at /logs")),
+    flag("enable-priority-and-fairness", Bool, "true",
+        NoEffect("max-requests-inflight and max-mutating-requests-inflight limit requests, with shares for each user")),
+    flag("kubelet-certificate-authority", Text, "", KUBELET),
+    flag("kubelet-client-certificate", Text, "", KUBELET),
+    flag("kubelet-client-key", Text, "", KUBELET),
+    flag("kubelet-preferred-address-types", List, "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP", KUBELET),
+    flag("kubelet-timeout", Duration, "5s", KUBELET),
+    flag("livez-grace-period", Duration, "0s", NoEffect("/livez does not wait for the start, so it needs no grace")),
+    flag("log-flush-frequency", Duration, "5s", LOG),
+    flag("log-json-info-buffer-size", Quantity, "0", LOG),
+    flag("log-json-split-stream", Bool, "false", LOG),
+    flag("log-text-info-buffer-size", Quantity, "0", LOG),
+    flag("log-text-split-stream", Bool, "false", LOG),
+    flag("logging-format", Words(&["json", "text"]), "text", Obeyed("it stands for log-format, which wins over it")),
+    flag("max-connection-bytes-per-sec", Int, "0",
+        Refused(&[], "connections are not throttled; leave it out, and limit their rate in a proxy or in the kernel")),
+    flag("min-compatibility-version", Versions(33, 36), "1.35", NoEffect("the daemon serves the APIs of 1.36 only")),
+    flag("peer-advertise-ip", Ip, "", NO_PEERS),
+    flag("peer-advertise-port", Text, "", NO_PEERS),
+    flag("peer-ca-file", Text, "", NO_PEERS),
+    flag("permit-address-sharing", Bool, "false", Obeyed("SO_REUSEADDR is set in any case")),
+    flag("profiling", Bool, "true", PROFILES),
+    flag("proxy-client-cert-file", Text, "", AGGREGATION),
+    flag("proxy-client-key-file", Text, "", AGGREGATION),
+    flag("runtime-config-emulation-forward-compatible", Bool, "false",
+        Refused(&[], "it is for an emulated-version before 1.36; leave it out")),
+    flag("send-retry-after-while-not-ready-once", Bool, "false", NoEffect("requests wait for what they need, or get 429")),
+    flag("service-account-signing-endpoint", Text, "",
+        Refused(&[], "no external signer is called; give the key with service-account-signing-key-file")),
+    flag("show-hidden-metrics-for-version", Words(&["", "1.35"]), "", METRICS),
+    flag("shutdown-send-retry-after", Bool, "false",
+        NoEffect("open connections get 429 with Retry-After during the stop in any case; new ones are refused")),
+    flag("shutdown-watch-termination-grace-period", Duration, "0s",
+        NoEffect("watches end at once with a bookmark, and their clients resume elsewhere")),
+    flag("tracing-config-file", Text, "",
+        Refused(&[], "no traces are sent; leave it out, and see docs/operate.md for logs and metrics")),
+    flag("v", Int, "0", Obeyed("from 4 on it stands for log-level=debug; log-level wins over it")),
+    flag("vmodule", Levels, "", NoEffect("log-level selects messages by modules of the daemon")),
+];
