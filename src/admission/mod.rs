@@ -51,6 +51,7 @@ mod taint_nodes_by_condition;
 mod tests;
 mod volume_resize;
 
+pub use default_toleration_seconds::TolerationSeconds;
 use measured::{Ended, Measured, MeasuredStages, Stage};
 pub use plugins::{HookSources, PolicyHooks, Sources, built};
 pub use pod_security::Settings as PodSecuritySettings;

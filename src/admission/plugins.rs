@@ -162,7 +162,7 @@ fn one(name: &str, sources: Sources<'_>) -> Option<Arc<dyn Plugin>> {
             "scheduling.k8s.io",
             "priorityclasses",
         )?)),
-        "DefaultTolerationSeconds" => Arc::new(DefaultTolerationSeconds),
+        "DefaultTolerationSeconds" => Arc::new(DefaultTolerationSeconds(settings.tolerations)),
         "DefaultStorageClass" => Arc::new(DefaultStorageClass::new(classes("storageclasses")?)),
         "StorageObjectInUseProtection" => Arc::new(StorageObjectInUseProtection),
         "PersistentVolumeClaimResize" => {

@@ -219,7 +219,10 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
     let mut definition = definition();
     let matches = definition.try_get_matches_from_mut(&arguments);
     let parsed = matches.and_then(|matches| {
-        Ok((CommandLine::from_arg_matches(&matches)?, given_flags(&matches)))
+        Ok((
+            CommandLine::from_arg_matches(&matches)?,
+            given_flags(&matches),
+        ))
     });
     let (command_line, given) = match parsed {
         Ok(parsed) => parsed,

@@ -106,12 +106,18 @@ mod tests {
     fn flags_have_one_form_and_lists_are_joined() {
         for (given, wanted) in [
             ("t --data-dir d", "t --data-dir d"),
-            ("t --data_dir=a_b --secure_port 1", "t --data-dir=a_b --secure-port 1"),
+            (
+                "t --data_dir=a_b --secure_port 1",
+                "t --data-dir=a_b --secure-port 1",
+            ),
             (
                 "t --service-account-issuer a --secure-port 1 --service-account-issuer=b",
                 "t --service-account-issuer=a,b --secure-port 1",
             ),
-            ("t --service-account-key-file", "t --service-account-key-file="),
+            (
+                "t --service-account-key-file",
+                "t --service-account-key-file=",
+            ),
             (
                 "t --service-account-key-file=k --service-account-key-files l",
                 "t --service-account-key-file=k --service-account-key-files l",
@@ -129,10 +135,7 @@ mod tests {
                 "t --tls-sni-cert-key a,b --tls-sni-cert-key c,d:e",
                 "t --tls-sni-cert-key=a,b;c,d:e",
             ),
-            (
-                "t -v 4 -v=5 -v6 -v",
-                "t --v 4 --v=5 --v=6 --v",
-            ),
+            ("t -v 4 -v=5 -v6 -v", "t --v 4 --v=5 --v=6 --v"),
             (
                 "t test -- c --feature_gates=a -v",
                 "t test -- c --feature_gates=a -v",

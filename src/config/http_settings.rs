@@ -54,7 +54,8 @@ impl Config {
         let port = self.kubernetes_service_node_port;
         let range = self.service_node_port_range;
         if port != 0 && !(range.first..=range.last).contains(&port) {
-            let problem = format!("kubernetes service node port range {range} doesn't contain {port}");
+            let problem =
+                format!("kubernetes service node port range {range} doesn't contain {port}");
             let name = "kubernetes-service-node-port";
             refusals.push(ConfigError::of_setting(name, &problem));
         }

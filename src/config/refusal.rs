@@ -127,9 +127,9 @@ impl ConfigError {
         let flag = argument.split([' ', '=']).next().unwrap_or_default();
         let is_of_flags = match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return None,
-            ErrorKind::UnknownArgument
-            | ErrorKind::InvalidValue
-            | ErrorKind::ValueValidation => true,
+            ErrorKind::UnknownArgument | ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+                true
+            }
             _ => false,
         };
         if !is_of_flags {
@@ -137,7 +137,10 @@ impl ConfigError {
         }
         let faults = unknown::faults(arguments, definition);
         let mut lines: Vec<String> = faults.iter().map(line).collect();
-        let begins = |line: &String| line.strip_prefix(flag).is_some_and(|rest| !rest.starts_with('-'));
+        let begins = |line: &String| {
+            line.strip_prefix(flag)
+                .is_some_and(|rest| !rest.starts_with('-'))
+        };
         // linear: a few faults of a command line.
         if !lines.iter().any(begins) {
             lines.insert(0, line_of(error));

@@ -19,7 +19,8 @@ use super::storage::{
 use super::tls_settings::{CipherSuites, CurvePreferences, SniCertificates, TlsVersion};
 use super::values::{
     AccessLogMode, AddressRanges, AdvertiseAddress, BindAddress, ByteSize, EndpointReconciler,
-    FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, PortRange, StorageBackend, WholeSeconds,
+    FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, PortRange, StorageBackend,
+    WholeSeconds,
 };
 
 /// One setting, its value as text and its explanation: an entry of `taffrail config`.

@@ -85,7 +85,9 @@ impl FromStr for CipherSuites {
                 None if LACKING.contains(&entry) => Err(format!(
                     "{entry} is not built; leave it out, or use its GCM variant"
                 )),
-                None => Err(format!("Cipher suite {entry} not supported or doesn't exist")),
+                None => Err(format!(
+                    "Cipher suite {entry} not supported or doesn't exist"
+                )),
             }
         });
         Ok(CipherSuites(suites.collect::<Result<_, _>>()?))
@@ -158,7 +160,9 @@ impl FromStr for CurvePreferences {
 
     fn from_str(text: &str) -> Result<CurvePreferences, String> {
         let known = || {
-            let texts = CURVES.iter().map(|(number, name)| format!("{number} ({name})"));
+            let texts = CURVES
+                .iter()
+                .map(|(number, name)| format!("{number} ({name})"));
             texts.collect::<Vec<_>>().join(", ")
         };
         let numbers = entries(text).map(|entry| {
@@ -277,7 +281,10 @@ mod tests {
             assert_eq!(name.parse::<TlsVersion>().unwrap().to_string(), name);
         }
         assert!("VersionTLS14".parse::<TlsVersion>().is_err());
-        assert_eq!("29, 4588".parse::<CurvePreferences>().unwrap().to_string(), "29,4588");
+        assert_eq!(
+            "29, 4588".parse::<CurvePreferences>().unwrap().to_string(),
+            "29,4588"
+        );
         for wrong in ["25", "X25519", "-1", "70000"] {
             let refusal = wrong.parse::<CurvePreferences>().unwrap_err();
             assert!(refusal.starts_with(&format!("{wrong} is not built; there are 23 (P-256)")));

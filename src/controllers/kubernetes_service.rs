@@ -45,10 +45,12 @@ pub struct ApiAddress {
     pub service: IpAddr,
     /// The Service CIDRs, as texts.
     pub ranges: Vec<String>,
-    /// The port where this daemon listens.
+    /// The port at which others reach this daemon.
     pub port: u16,
-    /// The address of this daemon for other machines. `None` if it listens on loopback only: then
-    /// the Service has no endpoints.
+    /// The port of the nodes for the Service, or 0.
+    pub node_port: u16,
+    /// The address of this daemon for other machines. `None` if it listens on loopback only, or
+    /// something else keeps the endpoints: then the daemon keeps none.
     pub advertised: Option<IpAddr>,
 }
 
@@ -270,9 +272,22 @@ impl KubernetesServiceController {
             namespace: Some(NAMESPACE),
             name: NAME,
         };
-        let ports = json!([{
-            "name": "https", "protocol": "TCP", "port": 443, "targetPort": self.address.port,
-        }]);
+        let target = self.address.port;
+        let (kind, ports) = match self.address.node_port {
+            0 => (
+                "ClusterIP",
+                json!([{
+                    "name": "https", "protocol": "TCP", "port": 443, "targetPort": target,
+                }]),
+            ),
+            node_port => (
+                "NodePort",
+                json!([{
+                    "name": "https", "protocol": "TCP", "port": 443, "targetPort": target,
+                    "nodePort": node_port,
+                }]),
+            ),
+        };
         let Some(service) = found(services.read(at, "0").await)? else {
             let metadata = json!({
                 "name": NAME, "namespace": NAMESPACE,
@@ -280,7 +295,7 @@ impl KubernetesServiceController {
             });
             let spec = json!({
                 "clusterIP": self.address.service.to_string(), "ports": ports,
-                "sessionAffinity": "None", "type": "ClusterIP", "ipFamilyPolicy": "SingleStack",
+                "sessionAffinity": "None", "type": kind, "ipFamilyPolicy": "SingleStack",
             });
             let service = object(services.definition(), metadata, [("spec", spec)]);
             let created = self.create(services, Some(NAMESPACE), service).await;
@@ -300,6 +315,7 @@ impl KubernetesServiceController {
         let mut service = service;
         if let Some(Value::Object(spec)) = service.0.get_mut("spec") {
             spec.insert("ports".to_owned(), ports);
+            spec.insert("type".to_owned(), kind.into());
         }
         self.replace(services, at, service).await
     }
@@ -504,6 +520,7 @@ mod tests {
     fn server(fixture: &Fixture, number: u8) -> KubernetesServiceController {
         let leases = MasterLeases::new(stored(&fixture.engine, Arc::new(core::masterleases())));
         let address = ApiAddress {
+            node_port: 0,
             service: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)),
             ranges: vec!["10.0.0.0/24".to_owned()],
             port: 6443,

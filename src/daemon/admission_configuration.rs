@@ -1,14 +1,24 @@
 //! The configuration of admission plugins (HK-98).
 
 use super::StartError;
+use crate::admission::TolerationSeconds;
 use crate::admission::configuration::{Loaded, load};
 use crate::config::{ADMISSION_PLUGINS, Config};
 
-/// Reads the file of the settings, if there is one.
+/// Returns the configuration of plugins, from the settings and from their file if there is one.
 ///
 /// # Errors
 /// [`StartError::Admission`]
 pub(super) fn read(config: &Config) -> Result<Loaded, StartError> {
+    let mut loaded = read_file(config)?;
+    loaded.settings.tolerations = TolerationSeconds {
+        not_ready: config.default_not_ready_toleration_seconds,
+        unreachable: config.default_unreachable_toleration_seconds,
+    };
+    Ok(loaded)
+}
+
+fn read_file(config: &Config) -> Result<Loaded, StartError> {
     let file = &config.admission_control_config_file;
     if !file.is_set() {
         return Ok(Loaded::default());

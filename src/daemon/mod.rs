@@ -197,6 +197,8 @@ impl Daemon {
             unknown_paths: custom::gate(custom_resources.as_ref()),
             audit: audit.clone(),
             features: Features::of(|gate| config.feature_gates.is_on(gate)),
+            timeouts: options::timeouts(&config),
+            response_headers: options::response_headers(&config),
             process: options::process(&config, started),
             access_log: config.access_log,
             metrics: Some(Box::new(move || series.render())),
@@ -240,6 +242,9 @@ impl Daemon {
         let revision = own.map(|(_, engine)| engine.known(&everything).revision);
         // An etcd has not answered yet, so its revision is unknown.
         let is_known = self.config.backend() != StorageBackend::Etcd3;
+        if let Some(note) = self.config.apiserver_flags.note() {
+            tracing::info!("{note}");
+        }
         tracing::info!(
             version = build_info::VERSION,
             api = %self.running.local_address(),
@@ -301,9 +306,15 @@ impl Daemon {
 
     /// Stops readiness, listeners, requests and watches, controllers, actors and store in this
     /// order, within the configured time. A quarter of it, at most two seconds, is reserved for the
-    /// steps after the connections.
+    /// steps after the connections. With `shutdown-delay-duration` readiness stops that much
+    /// earlier.
     pub async fn stop(self) {
         self.service_manager.stopping();
+        let delay = self.config.shutdown_delay_duration.0;
+        if !delay.is_zero() {
+            self.health.announce_shutdown();
+            tokio::time::sleep(delay).await;
+        }
         self.health.begin_shutdown();
         let within = self.config.shutdown_timeout.0;
         let deadline = Instant::now() + within;
@@ -494,7 +505,11 @@ fn issuer(
 ) -> Option<IssuerDiscovery> {
     let advertised = config.advertise_address.0;
     let ip = advertised.unwrap_or(address.ip());
-    let address = SocketAddr::new(ip, address.port()).to_string();
+    let address = match config.external_hostname.as_str() {
+        "" => SocketAddr::new(ip, address.port()).to_string(),
+        host if host.contains(':') => host.to_owned(),
+        host => format!("{host}:{}", address.port()),
+    };
     let uri = &config.service_account_jwks_uri;
     IssuerDiscovery::new(credentials.service_accounts(), uri, &address)
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use actors::supervisor::ActorSystem;
 
 use crate::addresses;
-use crate::config::Config;
+use crate::config::{Config, EndpointReconciler};
 use crate::controllers::Sharing;
 use crate::controllers::kubernetes_service::{ApiAddress, KubernetesServiceController};
 use crate::controllers::master_leases::MasterLeases;
@@ -68,11 +68,18 @@ pub(super) fn controller(
     let address = ApiAddress {
         service: first.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
         ranges: texts.split(',').map(str::to_owned).collect(),
-        port: listening.port(),
-        advertised: config
-            .advertise_address
-            .0
-            .or_else(|| addresses::reachable(listening.ip())),
+        port: match config.advertise_port.0 {
+            0 => listening.port(),
+            port => port,
+        },
+        node_port: config.kubernetes_service_node_port,
+        advertised: match config.endpoint_reconciler_type {
+            EndpointReconciler::Lease => config
+                .advertise_address
+                .0
+                .or_else(|| addresses::reachable(listening.ip())),
+            EndpointReconciler::None => None,
+        },
     };
     KubernetesServiceController::new(registry.clone(), address, leases)
 }

@@ -1,6 +1,7 @@
 //! The parts that the services of all threads share, built once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actors::engine::Engine;
 use actors::supervisor::ActorSystem;
@@ -16,6 +17,7 @@ use crate::server::body_budget::BodyBudget;
 use crate::server::encoding::CompressedRuns;
 use crate::server::features::Features;
 use crate::server::filters::in_flight::{InFlight, InFlightLimits};
+use crate::server::filters::response_headers::ResponseHeaders;
 use crate::server::filters::seats::Seats;
 use crate::server::generation::Generations;
 use crate::server::health::Health;
@@ -52,6 +54,15 @@ pub struct Process {
     pub flags: Arc<[(String, String)]>,
 }
 
+/// How long requests last.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// The limit of requests other than long-running ones (API-15).
+    pub request: Duration,
+    /// The least time of a watch that names none, in seconds (WA-2). 0 lets it last.
+    pub watch_seconds: u64,
+}
+
 /// The parts that the services of all threads share.
 pub struct ApiServer {
     /// The resources that are served.
@@ -76,6 +87,10 @@ pub struct ApiServer {
     pub(in crate::server) unknown_paths: Option<Arc<dyn Completeness>>,
     /// The features that feature gates turn on or off.
     pub(in crate::server) features: Features,
+    /// How long requests last.
+    pub(in crate::server) timeouts: Timeouts,
+    /// Headers of all responses.
+    pub(in crate::server) response_headers: ResponseHeaders,
     /// The start time and flags that `/statusz` and `/flagz` show.
     pub(in crate::server) process: Process,
     /// The log of requests.
@@ -124,6 +139,10 @@ pub struct ApiServerConfig {
     pub unknown_paths: Option<Arc<dyn Completeness>>,
     /// The features that feature gates turn on or off.
     pub features: Features,
+    /// How long requests last.
+    pub timeouts: Timeouts,
+    /// Headers of all responses.
+    pub response_headers: ResponseHeaders,
     /// The start time and flags that `/statusz` and `/flagz` show.
     pub process: Process,
     /// The requests that get a line in the log.
@@ -183,6 +202,8 @@ impl ApiServer {
             audit: parts.audit,
             unknown_paths: parts.unknown_paths,
             features: parts.features,
+            timeouts: parts.timeouts,
+            response_headers: parts.response_headers,
             process: parts.process,
             access_log: AccessLog::new(parts.access_log),
             bodies: BodyBudget::default(),

@@ -117,6 +117,8 @@ pub struct Health {
     steps: Vec<(&'static str, AtomicBool)>,
     has_started: AtomicBool,
     is_shutting_down: AtomicBool,
+    /// Whether the shutdown was announced, so that load balancers send clients elsewhere.
+    is_announced: AtomicBool,
 }
 
 /// The result of a check.
@@ -178,6 +180,11 @@ impl Health {
         self.has_started.load(Ordering::Relaxed)
     }
 
+    /// Makes `/readyz` fail from now on, while requests are still served.
+    pub fn announce_shutdown(&self) {
+        self.is_announced.store(true, Ordering::Relaxed);
+    }
+
     /// Makes `/readyz` fail from now on, while `/livez` does not change (API-51).
     pub fn begin_shutdown(&self) {
         self.is_shutting_down.store(true, Ordering::Relaxed);
@@ -228,7 +235,7 @@ impl Health {
             ),
             (
                 SHUTDOWN,
-                self.is_shutting_down(),
+                self.is_shutting_down() || self.is_announced.load(Ordering::Relaxed),
                 "process is shutting down",
             ),
         ];
@@ -510,6 +517,9 @@ mod tests {
     #[test]
     fn readiness_ends_with_the_beginning_of_the_shutdown_api_51() {
         let health = health(&Arc::new(AtomicBool::new(true)));
+        health.announce_shutdown();
+        assert_eq!(asked(&health, "/readyz").0, 500);
+        assert!(!health.is_shutting_down());
         health.begin_shutdown();
         assert_eq!(asked(&health, "/readyz").0, 500);
         assert_eq!(asked(&health, "/livez").0, 200);

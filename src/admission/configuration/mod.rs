@@ -15,6 +15,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{LimitedResource, PodSecuritySettings};
+use crate::admission::TolerationSeconds;
 use crate::api::field_error::{FieldError, FieldErrorKind, joined};
 use crate::auth::documents::Tree;
 use crate::auth::kubeconfigs::UsersByServer;
@@ -34,6 +35,8 @@ pub struct PluginSettings {
     pub pod_security: Arc<PodSecuritySettings>,
     /// The resources that need a quota.
     pub limited: Arc<[LimitedResource]>,
+    /// How long pods stay on failed nodes.
+    pub tolerations: TolerationSeconds,
     /// How this daemon authenticates to mutating webhooks.
     pub users_for_mutating: Option<Arc<UsersByServer>>,
     /// How this daemon authenticates to validating webhooks.

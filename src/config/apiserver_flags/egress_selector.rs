@@ -52,7 +52,10 @@ fn check_text(text: &str) -> Result<(), String> {
         return Err(wrong());
     }
     for Selection { name, connection } in configuration.egress_selections {
-        if !matches!(name.as_str(), "cluster" | "controlplane" | "etcd" | "master") {
+        if !matches!(
+            name.as_str(),
+            "cluster" | "controlplane" | "etcd" | "master"
+        ) {
             return Err(format!(
                 "{name:?} is not one of controlplane, etcd, cluster"
             ));
@@ -89,7 +92,11 @@ mod tests {
         let unknown = "[{name: moon, connection: {proxyProtocol: Direct}}]";
         assert!(checked(unknown).starts_with("\"moon\" is not one of"));
         for other in ["{kind: Pod, apiVersion: v1}", "[", "text"] {
-            assert!(check_text(other).unwrap_err().starts_with("it is not a file"));
+            assert!(
+                check_text(other)
+                    .unwrap_err()
+                    .starts_with("it is not a file")
+            );
         }
     }
 }

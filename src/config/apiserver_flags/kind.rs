@@ -124,7 +124,9 @@ fn check_version(entry: &str, least: u32, most: u32) -> Result<(), String> {
     if component != "kube" {
         return Err(format!("component not registered: {component}"));
     }
-    let minor = version.strip_prefix("1.").and_then(|minor| minor.parse().ok());
+    let minor = version
+        .strip_prefix("1.")
+        .and_then(|minor| minor.parse().ok());
     match minor {
         Some(minor) if (least..=most).contains(&minor) => Ok(()),
         Some(_) => Err(format!("{version} is not between 1.{least} and 1.{most}")),

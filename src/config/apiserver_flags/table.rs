@@ -1,8 +1,8 @@
 //! The flags of kube-apiserver that are not settings: type, default, and what becomes of them.
 
 use super::Fate::{NoEffect, NotYet, Obeyed, Refused};
-use super::Kind::{Bool, Duration, Float, Int, Ip, Levels, List, Map, Quantity, Text, Versions};
 use super::Kind::Words;
+use super::Kind::{Bool, Duration, Float, Int, Ip, Levels, List, Map, Quantity, Text, Versions};
 use super::{ApiserverFlag, Fate, Kind, egress_selector};
 
 const fn flag(name: &'static str, kind: Kind, default: &'static str, fate: Fate) -> ApiserverFlag {
@@ -15,7 +15,8 @@ const fn flag(name: &'static str, kind: Kind, default: &'static str, fate: Fate)
 }
 
 const QUEUE: Fate = NoEffect("the queue of the audit log has fixed limits, and no pace");
-const NO_WEBHOOK: Fate = NoEffect("no audit webhook is called, and audit-webhook-config-file is refused");
+const NO_WEBHOOK: Fate =
+    NoEffect("no audit webhook is called, and audit-webhook-config-file is refused");
 const PROFILES: Fate = NoEffect("the daemon has no profiles to serve");
 const LOG: Fate = NoEffect("the log is one unbuffered stream on stderr");
 const METRICS: Fate = NoEffect("all metrics are shown, and their labels are bounded");

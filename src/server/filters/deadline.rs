@@ -6,7 +6,7 @@ use crate::api::options::{self, Query};
 use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
 
-/// The limit for all requests except long-running ones, such as watches and backups.
+/// The usual limit for all requests except long-running ones, such as watches and backups.
 pub const REQUEST: Duration = Duration::from_secs(60);
 /// The limit for requests that write one object, a hard constant of kube-apiserver.
 pub const WRITE: Duration = Duration::from_secs(34);
@@ -20,15 +20,20 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    /// Returns the limit of a request, or `None` for long-running requests (API-16).
+    /// Returns the limit of a request, or `None` for long-running requests (API-16). `longest` is
+    /// the limit of all requests.
     ///
     /// # Errors
     /// 400 for a `timeout` that is not a valid duration.
-    pub fn of(info: &RequestInfo, query: &Query) -> Result<Option<Allowed>, Box<Status>> {
+    pub fn of(
+        info: &RequestInfo,
+        query: &Query,
+        longest: Duration,
+    ) -> Result<Option<Allowed>, Box<Status>> {
         if info.is_long_running() {
             return Ok(None);
         }
-        let asked = options::request_timeout(query, REQUEST)?.unwrap_or(REQUEST);
+        let asked = options::request_timeout(query, longest)?.unwrap_or(longest);
         let writes_one = info.is_resource
             && matches!(info.verb.as_str(), "create" | "update" | "patch" | "delete");
         let is_write_limit = writes_one && asked >= WRITE;
@@ -57,7 +62,7 @@ mod tests {
     fn allowed(method: Method, path: &str, query: &str) -> Result<Option<Duration>, u16> {
         let query = Query::parse(query);
         let info = RequestInfo::parse(&method, path, query.flag("watch"), "").unwrap();
-        Allowed::of(&info, &query)
+        Allowed::of(&info, &query, REQUEST)
             .map(|allowed| allowed.map(|allowed| allowed.within))
             .map_err(|status| status.code)
     }

@@ -10,5 +10,6 @@
 pub mod audit_id;
 pub mod deadline;
 pub mod in_flight;
+pub mod response_headers;
 pub mod seats;
 pub mod warnings;

@@ -19,9 +19,8 @@ use crate::server::routes::Target;
 use crate::server::watch_stream::OneFrame;
 use crate::storage::RunningWatch;
 
-/// The minimum duration of a watch that sets no timeout. The actual one is random, up to twice as
-/// long (WA-2).
-const TIMEOUT_SECONDS_MIN: u64 = 1800;
+/// Ten years are long enough, and do not overflow any clock.
+const SECONDS_MAX: u64 = 10 * 366 * 86_400;
 
 /// The `Retry-After` of a watch over the limit, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 10;
@@ -54,7 +53,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
         Arc::new(selection),
         Audience {
             projection: form.encoding.events(target.storage.response_kind())?,
-            deadline: deadline(options.timeout_seconds),
+            deadline: deadline(options.timeout_seconds, scope.server.timeouts.watch_seconds),
             dispatcher: scope.dispatcher.clone(),
         },
     );
@@ -101,15 +100,17 @@ fn selection(options: &ListOptions, target: &Target) -> Result<Selection, Box<St
     Ok(selection.with_name(&target.name)?)
 }
 
-/// Returns when the stream ends by itself. Without a timeout the end is random, so that clients do
-/// not all reconnect at once (WA-2).
-fn deadline(timeout_seconds: Option<u64>) -> Instant {
+/// Returns when the stream ends by itself. Without a timeout the end is random, from `least` to
+/// twice as many seconds, so that clients do not all reconnect at once (WA-2).
+fn deadline(timeout_seconds: Option<u64>, least: u64) -> Instant {
     let seconds = timeout_seconds.unwrap_or_else(|| {
-        let random = uuid::Uuid::new_v4().as_u128() % u128::from(TIMEOUT_SECONDS_MIN);
-        TIMEOUT_SECONDS_MIN + random as u64
+        let random = uuid::Uuid::new_v4().as_u128();
+        match random.checked_rem(u128::from(least)) {
+            Some(random) => least.saturating_add(random as u64),
+            None => SECONDS_MAX,
+        }
     });
-    // Ten years are long enough, and do not overflow any clock.
-    let seconds = seconds.min(10 * 366 * 86_400);
+    let seconds = seconds.min(SECONDS_MAX);
     Instant::now() + Duration::from_secs(seconds)
 }
 
@@ -120,10 +121,13 @@ mod tests {
     #[test]
     fn a_watch_that_does_not_say_lasts_half_an_hour_to_an_hour_wa_2() {
         for _ in 0..100 {
-            let lasts = deadline(None).saturating_duration_since(Instant::now());
+            let lasts = deadline(None, 1800).saturating_duration_since(Instant::now());
             assert!(lasts > Duration::from_secs(1799) && lasts <= Duration::from_secs(3600));
         }
-        assert!(deadline(Some(u64::MAX)) > Instant::now());
-        assert!(deadline(Some(2)) <= Instant::now() + Duration::from_secs(2));
+        assert!(deadline(Some(u64::MAX), 1800) > Instant::now());
+        let day = Duration::from_secs(86_400);
+        assert!(deadline(None, 0) > Instant::now() + day);
+        assert!(deadline(None, u64::MAX) > Instant::now() + day);
+        assert!(deadline(Some(2), 1800) <= Instant::now() + Duration::from_secs(2));
     }
 }

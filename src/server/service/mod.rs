@@ -25,14 +25,14 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request};
 pub use metrics_service::MetricsService;
 use refusals::{
-    Refused, is_served_to_the_end, not_authorized, not_understood, panicked, refused_by_transport,
-    shutting_down, too_many,
+    Refused, is_served_to_the_end, not_authorized, not_understood, panicked, preflight,
+    refused_by_transport, shutting_down, too_many,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::api_server::ApiServer;
-use super::filters::deadline::{self, Allowed};
+use super::filters::deadline::Allowed;
 use super::filters::in_flight::{self, Counted};
 use super::filters::{audit_id, warnings};
 use super::generation::Generation;
@@ -93,13 +93,23 @@ impl HttpService for Service {
             parts.headers.remove(ACCEPT_ENCODING);
         }
         let record = RequestRecord::begin(audit_id::of(&parts.headers), server);
-        let answering = self.answer(&mut parts, body, &record);
-        let answered = AssertUnwindSafe(answering).catch_unwind().await;
-        let (mut answer, has_panicked) = survived(answered, &record.audit_id);
+        let origin = server.response_headers.allowed_origin(&parts.headers);
+        let (mut answer, has_panicked) = match origin {
+            // A browser asks whether the page may send the request (CORS).
+            Some(_) if parts.method == Method::OPTIONS => (preflight(), false),
+            _ => {
+                let answering = self.answer(&mut parts, body, &record);
+                let answered = AssertUnwindSafe(answering).catch_unwind().await;
+                survived(answered, &record.audit_id)
+            }
+        };
         if parts.method == Method::HEAD {
             *answer.body_mut() = ResponseBody::Empty;
         }
+        let facts = parts.extensions.get::<ConnectionFacts>();
+        let is_http2 = facts.is_some_and(|facts| facts.http2);
         let headers = answer.headers_mut();
+        server.response_headers.add(headers, origin, is_http2);
         audit_id::set(headers, &record.audit_id);
         headers
             .entry(CACHE_CONTROL)
@@ -197,7 +207,7 @@ impl Service {
         if server.health.is_shutting_down() && !is_served_to_the_end(info) {
             return Err(shutting_down(parts).into());
         }
-        let allowed = Allowed::of(info, &query)?;
+        let allowed = Allowed::of(info, &query, server.timeouts.request)?;
         let requester = self.requester(parts, info, &query, record).await?;
         server.authenticator.strip(&mut parts.headers);
         let parts = &*parts;
@@ -212,7 +222,7 @@ impl Service {
         if !authorized.is_allowed() {
             return Err(not_authorized(parts, &attributes, &authorized));
         }
-        let within = allowed.map_or(deadline::REQUEST, |allowed| allowed.within);
+        let within = allowed.map_or(server.timeouts.request, |allowed| allowed.within);
         let context = RequestContext {
             user: requester.user,
             impersonator: requester.impersonator,

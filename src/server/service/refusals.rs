@@ -11,7 +11,7 @@ use crate::api::status::Status;
 use crate::api::text::truncation::truncated_display;
 use crate::auth::{Attributes, Authorization, authorization};
 use crate::server::health::Root;
-use crate::server::respond::{self, Answer};
+use crate::server::respond::{self, Answer, ResponseBody};
 use crate::server::routes::Miss;
 use crate::transport::{ConnectionFacts, Refusal};
 
@@ -142,6 +142,13 @@ pub(super) fn too_many() -> Answer {
     let code = StatusCode::TOO_MANY_REQUESTS;
     let answer = respond::text(code, "Too many requests, please try again later.\n");
     respond::with_header(answer, RETRY_AFTER, 1.into())
+}
+
+/// Responds to a browser that asks whether a page may send a request.
+pub(super) fn preflight() -> Answer {
+    let mut answer = Answer::new(ResponseBody::Empty);
+    *answer.status_mut() = StatusCode::NO_CONTENT;
+    answer
 }
 
 /// Responds to a request while the daemon shuts down (http.md 1.2, row 6).

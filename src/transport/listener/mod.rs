@@ -68,7 +68,7 @@ impl SecureListener {
             threads => threads,
         };
         let address = SocketAddr::new(config.bind_address.0, config.secure_port.0);
-        let listener = socket::listen("secure-port", address)?;
+        let listener = socket::listen("secure-port", address, config.permit_port_sharing.0)?;
         let address = listener.local_addr().unwrap_or(address);
         Ok(SecureListener {
             listener,

@@ -39,7 +39,7 @@ impl PlainListener {
     /// # Errors
     /// [`BindError`], which is one line for the operator.
     pub fn bind(setting: &'static str, address: SocketAddr) -> Result<PlainListener, BindError> {
-        let listener = socket::listen(setting, address)?;
+        let listener = socket::listen(setting, address, false)?;
         let address = listener.local_addr().unwrap_or(address);
         Ok(PlainListener { listener, address })
     }

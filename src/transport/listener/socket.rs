@@ -39,17 +39,21 @@ fn hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// Opens a listening socket. Connections inherit its options: no delay of small writes, and
-/// keep-alive.
-pub(super) fn listen(flag: &'static str, address: SocketAddr) -> Result<TcpListener, BindError> {
-    open(address).map_err(|errno| BindError {
+/// Opens a listening socket, which may share its port with other sockets that do so. Connections
+/// inherit its options: no delay of small writes, and keep-alive.
+pub(super) fn listen(
+    flag: &'static str,
+    address: SocketAddr,
+    shares_port: bool,
+) -> Result<TcpListener, BindError> {
+    open(address, shares_port).map_err(|errno| BindError {
         flag,
         address,
         source: errno.into(),
     })
 }
 
-fn open(address: SocketAddr) -> Result<TcpListener, Errno> {
+fn open(address: SocketAddr, shares_port: bool) -> Result<TcpListener, Errno> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
@@ -58,6 +62,9 @@ fn open(address: SocketAddr) -> Result<TcpListener, Errno> {
     let socket: OwnedFd = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
     // After a restart, connections of the previous process may still be in TIME_WAIT.
     sockopt::set_socket_reuseaddr(&socket, true)?;
+    if shares_port {
+        sockopt::set_socket_reuseport(&socket, true)?;
+    }
     sockopt::set_tcp_nodelay(&socket, true)?;
     sockopt::set_socket_keepalive(&socket, true)?;
     sockopt::set_tcp_keepidle(&socket, KEEPALIVE_IDLE)?;
@@ -79,7 +86,7 @@ mod tests {
 
     #[test]
     fn connections_inherit_the_options_of_the_listener() {
-        let listener = listen("secure-port", any()).unwrap();
+        let listener = listen("secure-port", any(), false).unwrap();
         let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (accepted, _) = loop {
             match listener.accept() {
@@ -96,9 +103,11 @@ mod tests {
 
     #[test]
     fn a_port_that_is_taken_is_named_in_one_line() {
-        let first = listen("secure-port", any()).unwrap();
+        let first = listen("secure-port", any(), false).unwrap();
         let address = first.local_addr().unwrap();
-        let refusal = listen("secure-port", address).unwrap_err().to_string();
+        let refusal = listen("secure-port", address, true)
+            .unwrap_err()
+            .to_string();
         assert!(
             refusal.starts_with(&format!("--secure-port: can't listen on {address}: ")),
             "{refusal}"
@@ -108,5 +117,13 @@ mod tests {
             "{refusal}"
         );
         assert!(!refusal.contains('\n'));
+    }
+
+    #[test]
+    fn sockets_share_a_port_if_all_of_them_do() {
+        let first = listen("secure-port", any(), true).unwrap();
+        let address = first.local_addr().unwrap();
+        assert!(listen("secure-port", address, true).is_ok());
+        assert!(listen("secure-port", address, false).is_err());
     }
 }

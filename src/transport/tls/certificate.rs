@@ -35,13 +35,46 @@ pub(super) struct Leaf {
     pub(super) key_pem: String,
 }
 
+/// The paths of the certificate and of its key in a folder.
+pub(super) fn paths(folder: &Path) -> (PathBuf, PathBuf) {
+    (folder.join(CERTIFICATE), folder.join(KEY))
+}
+
+/// Whether the daemon's authority has signed a certificate.
+pub(super) fn is_signed_by(path: &Path, certificate_pem: &str, authority: &Authority) -> bool {
+    let Ok(der) = der(path, certificate_pem) else {
+        return false;
+    };
+    let parsed = X509Certificate::from_der(&der);
+    parsed.is_ok_and(|(_, parsed)| signer(&parsed) == Some(authority.key_identifier()))
+}
+
+/// The host names of a certificate, in lower case.
+///
+/// # Errors
+/// [`TlsError`]
+pub(super) fn names(path: &Path, certificate_pem: &str) -> Result<Vec<String>, TlsError> {
+    let der = der(path, certificate_pem)?;
+    let unreadable = |error| TlsError::new(path, error);
+    let (_, parsed) = X509Certificate::from_der(&der).map_err(unreadable)?;
+    let common = parsed.subject().iter_common_name();
+    let common = common
+        .filter_map(|name| name.as_str().ok())
+        .map(str::to_owned);
+    let hosts = names_of(&parsed).into_iter().filter_map(|name| match name {
+        Name::Host(host) => Some(host),
+        Name::Address(_) => None,
+    });
+    let all = common.chain(hosts);
+    Ok(all.map(|name| name.to_ascii_lowercase()).collect())
+}
+
 pub(super) fn load_or_create(
     folder: &Path,
     authority: &Authority,
     names: &BTreeSet<Name>,
 ) -> Result<Leaf, TlsError> {
-    let path = folder.join(CERTIFICATE);
-    let key_path = folder.join(KEY);
+    let (path, key_path) = paths(folder);
     let certificate_pem = super::kept(&path)?;
     let key_pem = super::kept(&key_path)?;
     if let (Some(certificate_pem), Some(key_pem)) = (certificate_pem, key_pem) {

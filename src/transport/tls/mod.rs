@@ -8,6 +8,7 @@
 //! authorities.
 
 mod authority;
+mod by_name;
 mod certificate;
 mod client_authority;
 pub mod client_signer;
@@ -16,6 +17,7 @@ mod metrics;
 mod names;
 mod pem;
 mod server_config;
+mod suites;
 
 #[cfg(test)]
 mod tests;
@@ -38,6 +40,8 @@ pub(super) use server_config::ALPN_HTTP2;
 /// The settings that name files.
 const CERTIFICATE: &str = "tls-cert-file";
 const KEY: &str = "tls-private-key-file";
+const FOLDER_OF_BOTH: &str = "cert-dir";
+const NAMED: &str = "tls-sni-cert-key";
 const CLIENT_AUTHORITY: &str = "client-ca-file";
 const PROXY_AUTHORITY: &str = "requestheader-client-ca-file";
 
@@ -90,6 +94,8 @@ pub struct Tls {
 #[derive(Clone, PartialEq, Eq)]
 struct Loaded {
     presented: Presented,
+    /// The certificates for clients that ask for certain names.
+    named: Vec<(Vec<String>, Presented)>,
     /// The authorities of client certificates: the daemon's own, and those of `client-ca-file`.
     client_authorities: Vec<CertificateDer<'static>>,
     /// The authorities of front proxies.
@@ -114,6 +120,8 @@ struct Presented {
     chain_pem: String,
     key_path: PathBuf,
     key_pem: String,
+    /// The setting that names the file, unless the daemon made it.
+    setting: Option<&'static str>,
 }
 
 /// The changes that a reload made.
@@ -140,7 +148,7 @@ impl Tls {
         PrivateDirectory::within(&folder).map_err(|error| TlsError::new(&folder, error))?;
         let authority = Authority::load_or_create(&folder)?;
         let loaded = load(config, &authority)?;
-        let server = server_config::build(&loaded)?;
+        let server = server_config::build(config, &loaded)?;
         let tls = Tls {
             config: config.clone(),
             authority,
@@ -159,6 +167,7 @@ impl Tls {
         if config.tls_cert_file.is_set() {
             given_certificate(config)?;
         }
+        named_certificates(config)?;
         client_authority::read(config).map(|_| ())
     }
 
@@ -172,16 +181,21 @@ impl Tls {
         let mut before = self.loaded.lock();
         let loaded = load(&self.config, &self.authority)?;
         let reload = TlsReload {
-            certificate: loaded.presented != before.presented,
+            certificate: loaded.presented != before.presented || loaded.named != before.named,
             client_authorities: loaded.client_authorities != before.client_authorities,
             proxy_authorities: loaded.proxy_authorities != before.proxy_authorities,
             has_lost_proxies: before.has_lost_proxies(&loaded),
         };
         if reload.certificate {
-            refuse_ended(&self.config, &loaded.presented)?;
+            refuse_ended(&loaded.presented)?;
+            loaded
+                .named
+                .iter()
+                .try_for_each(|(_, one)| refuse_ended(one))?;
         }
         if loaded != *before {
-            self.server.store(server_config::build(&loaded)?);
+            self.server
+                .store(server_config::build(&self.config, &loaded)?);
             *before = loaded;
             drop(before);
             self.measure();
@@ -196,9 +210,10 @@ impl Tls {
 
     /// Returns the certificates that clients must trust, in PEM, for kubeconfigs.
     pub fn trust_pem(&self) -> String {
-        match self.config.tls_cert_file.is_set() {
-            true => self.loaded.lock().presented.chain_pem.clone(),
-            false => self.authority.certificate_pem().to_owned(),
+        let presented = &self.loaded.lock().presented;
+        match presented.setting {
+            Some(_) => presented.chain_pem.clone(),
+            None => self.authority.certificate_pem().to_owned(),
         }
     }
 
@@ -230,8 +245,16 @@ impl Tls {
             &self.config.client_ca_file,
             &self.config.requestheader_client_ca_file,
         ];
-        let given = given.into_iter().filter(|file| file.is_set());
-        given.map(|file| file.as_path().to_owned()).collect()
+        let named = self.config.tls_sni_cert_key.0.iter();
+        let named = named.flat_map(|one| [&one.certificate, &one.key]);
+        let given = given.into_iter().chain(named).filter(|file| file.is_set());
+        let given = given.map(|file| file.as_path().to_owned());
+        let presented = &self.loaded.lock().presented;
+        let in_folder = [&presented.path, &presented.key_path];
+        let in_folder = in_folder
+            .into_iter()
+            .filter(|_| presented.setting == Some(FOLDER_OF_BOTH));
+        given.chain(in_folder.cloned()).collect()
     }
 
     fn measure(&self) {
@@ -244,16 +267,7 @@ impl Tls {
 fn load(config: &Config, authority: &Authority) -> Result<Loaded, TlsError> {
     let presented = match config.tls_cert_file.is_set() {
         true => given_certificate(config)?,
-        false => {
-            let folder = config.data_dir.as_path().join(FOLDER);
-            let leaf = certificate::load_or_create(&folder, authority, &names::of(config))?;
-            Presented {
-                path: leaf.path,
-                chain_pem: leaf.certificate_pem,
-                key_path: leaf.key_path,
-                key_pem: leaf.key_pem,
-            }
-        }
+        false => own_certificate(config, authority)?,
     };
     let own = pem::der(Path::new(FOLDER), authority.certificate_pem())?;
     let (given, proxy_authorities) = client_authority::read(config)?;
@@ -261,6 +275,7 @@ fn load(config: &Config, authority: &Authority) -> Result<Loaded, TlsError> {
     client_authority::check_overlap(config, &client_authorities, &proxy_authorities)?;
     Ok(Loaded {
         presented,
+        named: named_certificates(config)?,
         client_authorities,
         proxy_authorities,
     })
@@ -271,21 +286,102 @@ fn pem_of(certificates: &[CertificateDer<'static>]) -> String {
     certificates.map(|one| client_signer::pem(one)).collect()
 }
 
+/// Returns the certificate in `cert-dir`, or in the data directory. It is made there if there is
+/// none, and renewed if the daemon has made it.
+fn own_certificate(config: &Config, authority: &Authority) -> Result<Presented, TlsError> {
+    let folder = match config.cert_dir.is_set() {
+        true => config.cert_dir.as_path().to_owned(),
+        false => config.data_dir.as_path().join(FOLDER),
+    };
+    if config.cert_dir.is_set()
+        && let Some(foreign) = foreign_certificate(&folder, authority)?
+    {
+        return Ok(foreign);
+    }
+    let leaf = certificate::load_or_create(&folder, authority, &names::of(config))?;
+    Ok(Presented {
+        path: leaf.path,
+        chain_pem: leaf.certificate_pem,
+        key_path: leaf.key_path,
+        key_pem: leaf.key_pem,
+        setting: None,
+    })
+}
+
+/// Returns the certificate that somebody else has put into `cert-dir`, if there is one.
+fn foreign_certificate(
+    folder: &Path,
+    authority: &Authority,
+) -> Result<Option<Presented>, TlsError> {
+    let (path, key_path) = certificate::paths(folder);
+    let of_folder = |error| TlsError::of(FOLDER_OF_BOTH)(error);
+    match [&path, &key_path].map(|path| path.exists()) {
+        [true, true] => {}
+        [false, false] => {
+            let made = std::fs::create_dir_all(folder);
+            made.map_err(|error| of_folder(TlsError::new(folder, error)))?;
+            return Ok(None);
+        }
+        _ => {
+            let problem = "it has only one of apiserver.crt and apiserver.key; add the other one, \
+                           or remove both for new ones";
+            return Err(of_folder(TlsError::new(folder, problem)));
+        }
+    }
+    let certificate = read(&path).map_err(of_folder)?;
+    if certificate::is_signed_by(&path, &certificate, authority) {
+        return Ok(None);
+    }
+    pair((FOLDER_OF_BOTH, &path), (FOLDER_OF_BOTH, &key_path)).map(Some)
+}
+
 /// Reads the certificate of `tls-cert-file` and its key.
 fn given_certificate(config: &Config) -> Result<Presented, TlsError> {
-    let path = config.tls_cert_file.as_path();
-    let key_path = config.tls_private_key_file.as_path();
+    pair(
+        (CERTIFICATE, config.tls_cert_file.as_path()),
+        (KEY, config.tls_private_key_file.as_path()),
+    )
+}
+
+/// Reads the certificates for certain names. Names that are given win over those that are read
+/// from certificates.
+fn named_certificates(config: &Config) -> Result<Vec<(Vec<String>, Presented)>, TlsError> {
+    let all = config.tls_sni_cert_key.0.iter().map(|one| {
+        let presented = pair(
+            (NAMED, one.certificate.as_path()),
+            (NAMED, one.key.as_path()),
+        )?;
+        let names = match one.names.is_empty() {
+            true => certificate::names(&presented.path, &presented.chain_pem)?,
+            false => one.names.clone(),
+        };
+        Ok((!one.names.is_empty(), names, presented))
+    });
+    let all = all.collect::<Result<Vec<_>, TlsError>>()?;
+    let (given, read): (Vec<_>, Vec<_>) = all.into_iter().partition(|(is_given, ..)| *is_given);
+    let in_order = given.into_iter().chain(read);
+    Ok(in_order
+        .map(|(_, names, presented)| (names, presented))
+        .collect())
+}
+
+/// Reads a certificate and its key, each from a file that a setting names.
+fn pair(
+    certificate: (&'static str, &Path),
+    key: (&'static str, &Path),
+) -> Result<Presented, TlsError> {
     let presented = Presented {
-        path: path.to_owned(),
-        chain_pem: read(path).map_err(TlsError::of(CERTIFICATE))?,
-        key_path: key_path.to_owned(),
-        key_pem: read(key_path).map_err(TlsError::of(KEY))?,
+        path: certificate.1.to_owned(),
+        chain_pem: read(certificate.1).map_err(TlsError::of(certificate.0))?,
+        key_path: key.1.to_owned(),
+        key_pem: read(key.1).map_err(TlsError::of(key.0))?,
+        setting: Some(certificate.0),
     };
     // Only building the TLS key shows whether certificate and key are usable together.
     server_config::certified_key(&presented).map_err(|error| {
-        let setting = match error.path == key_path {
-            true => KEY,
-            false => CERTIFICATE,
+        let setting = match error.path == key.1 {
+            true => key.0,
+            false => certificate.0,
         };
         TlsError::of(setting)(error)
     })?;
@@ -294,16 +390,17 @@ fn given_certificate(config: &Config) -> Result<Presented, TlsError> {
 
 /// Refuses an expired certificate on a reload, so that it does not replace the one in use. At the
 /// start an expired certificate is served, because the clock may be wrong and there is no other.
-fn refuse_ended(config: &Config, presented: &Presented) -> Result<(), TlsError> {
+fn refuse_ended(presented: &Presented) -> Result<(), TlsError> {
     let end = metrics::end_of(&presented.chain_pem);
-    match end.filter(|end| *end < clock::now().as_second()) {
-        Some(end) if config.tls_cert_file.is_set() => {
+    match (
+        end.filter(|end| *end < clock::now().as_second()),
+        presented.setting,
+    ) {
+        (Some(end), Some(setting)) => {
             let end = jiff::Timestamp::from_second(end).unwrap_or_default();
             let problem = format!("its first certificate expired at {end}; renew it");
-            Err(TlsError::of(CERTIFICATE)(TlsError::new(
-                &presented.path,
-                problem,
-            )))
+            let error = TlsError::new(&presented.path, problem);
+            Err(TlsError::of(setting)(error))
         }
         _ => Ok(()),
     }

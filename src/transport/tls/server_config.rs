@@ -7,14 +7,16 @@ use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::sign::CertifiedKey;
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, ServerConfig,
     SignatureScheme,
 };
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::{Loaded, Presented, TlsError, faults};
+use super::by_name::ByName;
+use super::{Loaded, Presented, TlsError, faults, suites};
+use crate::config::Config;
 use crate::x509;
 
 /// HTTP/2 as ALPN names it.
@@ -44,18 +46,26 @@ pub(super) fn certified_key(presented: &Presented) -> Result<CertifiedKey, TlsEr
 
 /// Builds the configuration for loaded files. It does not accept session tickets of an earlier
 /// configuration, so that every client shows its certificate again when authorities change.
-pub(super) fn build(loaded: &Loaded) -> Result<Arc<ServerConfig>, TlsError> {
+pub(super) fn build(config: &Config, loaded: &Loaded) -> Result<Arc<ServerConfig>, TlsError> {
     let path = &loaded.presented.path;
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = suites::provider(config);
     let authorities = [&*loaded.client_authorities, &loaded.proxy_authorities].concat();
     let clients = AnyClient::new(&provider, &authorities);
-    let presented = Arc::new(SingleCertAndKey::from(certified_key(&loaded.presented)?));
+    let others = loaded.named.iter().map(|(names, presented)| {
+        let certificate = certified_key(presented)?;
+        Ok((names.clone(), certificate))
+    });
+    let others = others.collect::<Result<Vec<_>, TlsError>>()?;
+    let presented = Arc::new(ByName::new(certified_key(&loaded.presented)?, others));
     let mut server = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(suites::versions(config))
         .map_err(|error| TlsError::new(path, error))?
         .with_client_cert_verifier(Arc::new(clients))
         .with_cert_resolver(presented);
-    server.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
+    server.alpn_protocols = match config.disable_http2_serving.0 {
+        true => vec![ALPN_HTTP1.to_vec()],
+        false => vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()],
+    };
     // A returning client brings its session along in a ticket, so the server stores none.
     server.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
     server.ticketer = aws_lc_rs::Ticketer::new().map_err(|error| TlsError::new(path, error))?;

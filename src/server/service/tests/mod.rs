@@ -6,6 +6,7 @@
 mod other_storages;
 
 use std::future::ready;
+use std::time::Duration;
 
 use actors::dispatcher::Caller;
 use actors::dispatcher::DispatcherConfig;
@@ -24,9 +25,10 @@ use crate::auth::{
     StaticTokens, Token,
 };
 use crate::config::AccessLogMode;
-use crate::server::api_server::{ApiServerConfig, Process};
+use crate::server::api_server::{ApiServerConfig, Process, Timeouts};
 use crate::server::features::Features;
 use crate::server::filters::in_flight::InFlightLimits;
+use crate::server::filters::response_headers::ResponseHeaders;
 use crate::server::health::Health;
 use crate::server::large_requests::LargeRequests;
 use crate::server::testing::{Stored, run, stored, stored_without_cache_of};
@@ -81,6 +83,11 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         audit: None,
         unknown_paths: None,
         features: Features::of(|_| true),
+        timeouts: Timeouts {
+            request: Duration::from_secs(60),
+            watch_seconds: 1800,
+        },
+        response_headers: ResponseHeaders::default(),
         process: Process {
             started: crate::clock::now(),
             flags: Arc::new([("a".to_owned(), "b".to_owned())]),
