@@ -176,6 +176,12 @@ impl Config {
             ("max-requests-inflight", reads, 1, usize::MAX),
             ("max-mutating-requests-inflight", writes, 1, usize::MAX),
             ("lease-reuse-duration-seconds", reuse, 0, 86_400),
+            (
+                "audit-log-truncate-max-event-size",
+                self.audit_log_truncate_max_event_size,
+                1,
+                usize::MAX,
+            ),
             ("http-threads", self.http_threads, 0, THREADS_MAX),
             ("data-threads", self.data_threads, 0, THREADS_MAX),
         ];

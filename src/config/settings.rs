@@ -847,5 +847,15 @@ settings! {
         /// Days that earlier files of the audit log are kept; 0 for ever.
         /// [default: 0]
         audit_log_maxage: u64 ["DAYS"] = 0;
+
+        /// Whether audit events of more than audit-log-truncate-max-event-size lose their bodies.
+        /// Those that are too long without them, too, are dropped and counted as lost.
+        /// [default: false]
+        audit_log_truncate_enabled: Switch ["BOOL"]
+            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+
+        /// The most bytes of an audit event, if audit-log-truncate-enabled is set.
+        /// [default: 102400]
+        audit_log_truncate_max_event_size: usize ["BYTES"] = 102_400;
     }
 }

@@ -191,7 +191,7 @@ mod tests {
             ("--controllers --no sub", ""),
             ("--config sub --only-here 1", "--only-here "),
             (
-                "--secure-port --no --event-ttl=",
+                "--secure-port --no --event-ttl",
                 "InvalidValue;--no ;InvalidValue",
             ),
             ("-- --no", ""),

@@ -162,16 +162,34 @@ impl Event {
         1024 + self.facts.uri.len() + body(request) + body(self.response.as_ref())
     }
 
+    /// Serializes the event as a line of at most this many bytes, and its newline. A longer event
+    /// loses its bodies. Returns `None` for one that is too long even without them.
+    pub(super) fn line_within(&self, most: usize) -> Option<Vec<u8>> {
+        let line = self.line();
+        let is_short = |line: &Vec<u8>| line.len() <= most.saturating_add(1);
+        if is_short(&line) || self.facts.decided.level < Level::Request {
+            return Some(line).filter(is_short);
+        }
+        Some(self.line_with(false)).filter(is_short)
+    }
+
     /// Serializes the event as a line, with its newline.
     pub(super) fn line(&self) -> Vec<u8> {
+        self.line_with(true)
+    }
+
+    fn line_with(&self, has_bodies: bool) -> Vec<u8> {
         let facts = &*self.facts;
         let level = facts.decided.level;
         let names = self.names();
         let object_ref = object_ref(&facts.info, &names);
-        let (request_object, is_too_long) = self.request_object();
+        let (request_object, is_too_long) = match has_bodies {
+            true => self.request_object(),
+            false => (None, true),
+        };
         let response = self.response.as_ref().and_then(Body::parsed::<Value>);
         let response_status = self.code.map(|code| status(code, response.as_ref()));
-        let response = response.filter(|_| level >= Level::RequestResponse);
+        let response = response.filter(|_| has_bodies && level >= Level::RequestResponse);
         let response_object = response.map(|object| match facts.decided.omits_managed_fields {
             true => without_managed_fields(object),
             false => object,
@@ -411,6 +429,37 @@ pub(super) mod tests {
 
     fn parsed(event: &Event) -> Value {
         serde_json::from_slice(&event.line()).unwrap()
+    }
+
+    #[test]
+    fn long_events_lose_their_bodies_or_are_dropped() {
+        let path = "/api/v1/namespaces/d/configmaps";
+        let long = format!(
+            r#"{{"metadata":{{"name":"a"}},"data":{{"k":"{}"}}}}"#,
+            "v".repeat(5000)
+        );
+        let of_level = |level| Event {
+            request: Some(sent(
+                long.as_bytes(),
+                "application/json",
+                core::configmaps(),
+            ))
+            .filter(|_| level >= Level::Request),
+            response: body(&long).filter(|_| level >= Level::Request),
+            ..event(facts(Method::POST, path, level))
+        };
+        let whole = of_level(Level::RequestResponse);
+        let exactly = whole.line().len() - 1;
+        assert_eq!(whole.line_within(exactly), Some(whole.line()));
+        let short = whole.line_within(exactly - 1).unwrap();
+        let short: Value = serde_json::from_slice(&short).unwrap();
+        assert_eq!(short["annotations"]["audit.k8s.io/truncated"], "true");
+        assert_eq!(
+            (&short["requestObject"], &short["responseObject"]),
+            (&Value::Null, &Value::Null)
+        );
+        assert_eq!(whole.line_within(100), None);
+        assert_eq!(of_level(Level::Metadata).line_within(100), None);
     }
 
     #[test]

@@ -51,25 +51,30 @@ struct Waiting {
 }
 
 impl EventLog {
-    /// Opens the log and starts the thread.
+    /// Opens the log and starts the thread. Events of more bytes lose their bodies.
     ///
     /// # Errors
     /// The file cannot be opened, or the thread cannot be started.
-    pub(super) fn open(path: &Path, limits: RollingLimits) -> io::Result<EventLog> {
+    pub(super) fn open(
+        path: &Path,
+        limits: RollingLimits,
+        event_bytes: usize,
+    ) -> io::Result<EventLog> {
         let sink: Sink = if path.as_os_str() == "-" {
             Box::new(|lines| io::stdout().lock().write_all(lines))
         } else {
             let mut file = RollingLog::open(path, limits)?;
             Box::new(move |lines| file.append(lines))
         };
-        EventLog::start(sink)
+        EventLog::start(sink, event_bytes)
     }
 
-    fn start(sink: Sink) -> io::Result<EventLog> {
+    fn start(sink: Sink, event_bytes: usize) -> io::Result<EventLog> {
         let (sender, receiver) = bounded(EVENTS_MAX);
         let waiting = Arc::<Waiting>::default();
         let writer = Writer {
             sink,
+            event_bytes,
             waiting: Arc::clone(&waiting),
             reported: None,
         };
@@ -116,6 +121,7 @@ impl Waiting {
 
 struct Writer {
     sink: Sink,
+    event_bytes: usize,
     waiting: Arc<Waiting>,
     /// When lost events were last reported.
     reported: Option<Instant>,
@@ -144,8 +150,14 @@ impl Writer {
         let mut next = Some(first);
         while let Some(event) = next {
             // Bodies may nest deeply.
-            lines.append(&mut deep::retry_with_room(|| event.line()));
-            count += 1;
+            let line = deep::retry_with_room(|| event.line_within(self.event_bytes));
+            match line {
+                Some(mut line) => {
+                    lines.append(&mut line);
+                    count += 1;
+                }
+                None => self.waiting.lose(1),
+            }
             self.waiting
                 .bytes
                 .fetch_sub(event.bytes(), Ordering::Relaxed);
@@ -189,10 +201,13 @@ mod tests {
     fn nobody_waits_for_a_sink_that_is_stuck_and_what_is_lost_is_counted() {
         let (go_on, wait) = mpsc::channel::<()>();
         let (written, lines) = mpsc::channel();
-        let log = EventLog::start(Box::new(move |text| {
-            let _ = wait.recv();
-            written.send(text.len()).map_err(io::Error::other)
-        }));
+        let log = EventLog::start(
+            Box::new(move |text| {
+                let _ = wait.recv();
+                written.send(text.len()).map_err(io::Error::other)
+            }),
+            usize::MAX,
+        );
         let log = log.unwrap();
         for _ in 0..2 * EVENTS_MAX {
             log.add(event_of("/api/v1/nodes/a"));
@@ -208,7 +223,7 @@ mod tests {
 
     #[test]
     fn events_that_can_not_be_written_are_lost_and_counted() {
-        let log = EventLog::start(Box::new(|_| Err(io::Error::other("no space"))));
+        let log = EventLog::start(Box::new(|_| Err(io::Error::other("no space"))), usize::MAX);
         let log = log.unwrap();
         log.add(event_of("/api/v1/nodes/a"));
         let begun = Instant::now();

@@ -70,7 +70,12 @@ impl Audit {
             count: config.audit_log_maxbackup,
             age: std::time::Duration::from_secs(config.audit_log_maxage.saturating_mul(86_400)),
         };
-        let log = EventLog::open(path, limits).map_err(|error| no_log(path, &error))?;
+        let event_bytes = match config.audit_log_truncate_enabled.0 {
+            true => config.audit_log_truncate_max_event_size,
+            false => usize::MAX,
+        };
+        let log =
+            EventLog::open(path, limits, event_bytes).map_err(|error| no_log(path, &error))?;
         let level = |level: Level| counter!("apiserver_audit_level_total", "level" => level.name());
         Ok(Some(Arc::new(Audit {
             policy,
