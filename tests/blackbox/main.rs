@@ -59,6 +59,7 @@ mod http_edges;
 mod identity;
 mod informers;
 mod kill;
+mod kube_apiserver_flags;
 mod kube_rs;
 mod kube_rs_controller;
 mod kube_rs_kinds;
