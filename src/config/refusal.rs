@@ -124,7 +124,7 @@ impl ConfigError {
         definition: &clap::Command,
     ) -> Option<ConfigError> {
         let argument = context(error, ContextKind::InvalidArg);
-        let flag = argument.split([' ', '=']).next().unwrap_or_default();
+        let flag = name_of(&argument);
         let is_of_flags = match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => return None,
             ErrorKind::UnknownArgument | ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
@@ -163,17 +163,22 @@ fn line_of(error: &clap::Error) -> String {
         return message(error);
     }
     let argument = context(error, ContextKind::InvalidArg);
-    let flag = argument.split([' ', '=']).next().unwrap_or_default();
+    let flag = name_of(&argument);
     told(&Unknown {
         flag: flag.to_owned(),
         meant: None,
     })
 }
 
+/// The flag in clap's description of an argument, such as `--flag <VALUE>` or `--flag[=<VALUE>]`.
+fn name_of(argument: &str) -> &str {
+    argument.split([' ', '=', '[']).next().unwrap_or_default()
+}
+
 /// The message of clap in one line.
 fn message(error: &clap::Error) -> String {
     let argument = context(error, ContextKind::InvalidArg);
-    let flag = argument.split([' ', '=']).next().unwrap_or_default();
+    let flag = name_of(&argument);
     let value = context(error, ContextKind::InvalidValue);
     let problem = match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {

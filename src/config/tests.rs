@@ -89,6 +89,10 @@ fn a_refused_flag_is_named_with_its_value_in_one_line() {
             "--storage-backend=etcd2: etcd2 is no longer supported as a storage backend; use etcd3",
         ),
         (
+            "--watch-cache=maybe",
+            "--watch-cache=maybe: neither true nor false",
+        ),
+        (
             "--max-connections=many",
             "--max-connections=many: not a number of connections, nor auto",
         ),
