@@ -170,7 +170,7 @@ impl Config {
                 1,
                 usize::MAX,
             ),
-            ("http2-max-streams-per-connection", streams, 1, 1_000_000),
+            ("http2-max-streams-per-connection", streams, 0, 1_000_000),
             ("max-watches", self.max_watches, 1, usize::MAX),
             ("max-definitions", self.max_definitions, 1, usize::MAX),
             ("max-requests-inflight", reads, 1, usize::MAX),

@@ -714,7 +714,8 @@ settings! {
         max_unauthenticated_connections: usize ["COUNT"] = 8192;
 
         /// Requests and watches open at a time on one HTTP/2 connection. Clients put all their
-        /// watches on one connection and wait silently when it is full, so this is generous.
+        /// watches on one connection and wait silently when it is full, so this is generous. 0 is
+        /// the default.
         /// [default: 1000]
         http2_max_streams_per_connection: u32 ["COUNT"] = 1000;
 

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use tracing::level_filters::{LevelFilter, STATIC_MAX_LEVEL};
 
+use crate::api::text::go_duration;
+
 /// A number of bytes: `1GiB`, `64Mi`, `500MB`, `4096`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteSize(pub u64);
@@ -86,6 +88,15 @@ impl Period {
     }
 }
 
+impl Period {
+    /// The milliseconds of a duration in Go's notation, such as `1.5h`.
+    fn as_go_reads(text: &str) -> Option<u64> {
+        let nanos = u64::try_from(go_duration::parse(text).ok()?).ok()?;
+        let milliseconds = nanos / 1_000_000;
+        (milliseconds * 1_000_000 == nanos).then_some(milliseconds)
+    }
+}
+
 impl FromStr for Period {
     type Err = String;
 
@@ -93,7 +104,7 @@ impl FromStr for Period {
         let milliseconds = match text {
             "0" => Some(0),
             "" => None,
-            text => Period::milliseconds(text),
+            text => Period::milliseconds(text).or_else(|| Period::as_go_reads(text)),
         };
         milliseconds
             .map(|milliseconds| Period(Duration::from_millis(milliseconds)))

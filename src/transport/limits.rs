@@ -60,7 +60,10 @@ impl Limits {
             handshake_timeout: config.handshake_timeout.0,
             header_timeout: config.header_timeout.0,
             idle_timeout: config.idle_timeout.0,
-            streams: config.http2_max_streams_per_connection,
+            streams: match config.http2_max_streams_per_connection {
+                0 => Config::default().http2_max_streams_per_connection,
+                streams => streams,
+            },
             unauthenticated_streams: 16,
             held_bytes: 8 << 20,
             unauthenticated_held_bytes: 64 << 10,

@@ -39,7 +39,7 @@ pub(super) fn versions(config: &Config) -> &'static [&'static SupportedProtocolV
 }
 
 /// Whether a list allows a suite. One without suites of TLS 1.3 says nothing about that version
-/// (D-118).
+/// (D-119).
 fn is_allowed(suite: SupportedCipherSuite, CipherSuites(allowed): &CipherSuites) -> bool {
     let is_of_tls13 = suite.tls13().is_some();
     let number = u16::from(suite.suite());

@@ -109,7 +109,7 @@ const NOT_YET: &str = "kubelet-client-certificate, kubelet-client-key, \
     kubelet-preferred-address-types, proxy-client-cert-file, proxy-client-key-file";
 
 #[tokio::test]
-async fn kubeadms_and_kinds_lines_start_the_daemon() {
+async fn kubeadms_and_kinds_lines_start_the_daemon_d_118() {
     let pki = Pki::new();
     let making = tokio::task::spawn_blocking(move || (etcd(&pki), pki));
     let (cluster, pki) = making.await.unwrap();
@@ -124,7 +124,7 @@ async fn kubeadms_and_kinds_lines_start_the_daemon() {
 }
 
 #[tokio::test]
-async fn k3ss_line_starts_the_daemon() {
+async fn k3ss_line_starts_the_daemon_d_118() {
     let pki = Pki::new();
     pki.write("egress.yaml", DIRECT);
     let making = tokio::task::spawn_blocking(move || {

@@ -103,7 +103,7 @@ fn lines(arguments: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn what_must_not_be_neglected_is_refused_with_advice() {
+fn what_must_not_be_neglected_is_refused_with_advice_d_118() {
     let all: Vec<String> = REFUSED.iter().map(|(flag, _)| (*flag).to_owned()).collect();
     let wanted: Vec<String> = REFUSED
         .iter()

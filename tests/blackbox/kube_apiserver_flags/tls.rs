@@ -122,7 +122,7 @@ fn tls13(suite: u16) -> Offer {
 }
 
 #[tokio::test]
-async fn only_the_suites_of_the_list_are_used_d_118() {
+async fn only_the_suites_of_the_list_are_used_d_119() {
     let daemon = Daemon::with(&[
         "--tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
         "--tls-cipher-suites=TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",
