@@ -75,7 +75,7 @@ macro_rules! settings {
                 )]
                 pub $name: Option<$type>,
             )+)+
-            /// The flags of kube-apiserver that are no settings.
+            /// The flags of kube-apiserver that are not settings.
             #[arg(skip)]
             pub apiserver_flags: GivenFlags,
         }
@@ -84,7 +84,7 @@ macro_rules! settings {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Config {
             $($( $(#[doc = $doc])+ pub $name: $type, )+)+
-            /// The flags of kube-apiserver that are no settings.
+            /// The flags of kube-apiserver that are not settings.
             pub apiserver_flags: GivenFlags,
         }
 

@@ -18,7 +18,7 @@ use crate::config::{
 };
 use crate::controllers::{ClientAuthentication, Protections, Provisions, Setup, SystemConfigMaps};
 use crate::registry::Registry;
-use crate::server::api_server::{Process, Timeouts};
+use crate::server::api_server::{HttpRules, Process, Timeouts};
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::filters::response_headers::ResponseHeaders;
 use crate::storage::factory::Engines;
@@ -189,19 +189,17 @@ pub(super) fn in_flight_limits(config: &Config) -> InFlightLimits {
     }
 }
 
-/// Returns how long requests last.
-pub(super) fn timeouts(config: &Config) -> Timeouts {
-    Timeouts {
-        request: config.request_timeout.0,
-        watch_seconds: config.min_request_timeout,
-    }
-}
-
-/// Returns the headers of all responses.
-pub(super) fn response_headers(config: &Config) -> ResponseHeaders {
+/// Returns the time limits of requests and the headers of responses.
+pub(super) fn http_rules(config: &Config) -> HttpRules {
     let directives = &config.strict_transport_security_directives.0;
     let origins = &config.cors_allowed_origins.0;
-    ResponseHeaders::new(directives, origins, config.goaway_chance.value())
+    HttpRules {
+        timeouts: Timeouts {
+            request: config.request_timeout.0,
+            watch_seconds: config.min_request_timeout,
+        },
+        response_headers: ResponseHeaders::new(directives, origins, config.goaway_chance.value()),
+    }
 }
 
 /// Returns the content of `/statusz` and `/flagz`, without names and passwords in URLs.

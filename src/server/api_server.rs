@@ -63,6 +63,15 @@ pub struct Timeouts {
     pub watch_seconds: u64,
 }
 
+/// What holds for all requests.
+#[derive(Debug)]
+pub struct HttpRules {
+    /// How long requests last.
+    pub timeouts: Timeouts,
+    /// Headers of all responses.
+    pub response_headers: ResponseHeaders,
+}
+
 /// The parts that the services of all threads share.
 pub struct ApiServer {
     /// The resources that are served.
@@ -139,10 +148,8 @@ pub struct ApiServerConfig {
     pub unknown_paths: Option<Arc<dyn Completeness>>,
     /// The features that feature gates turn on or off.
     pub features: Features,
-    /// How long requests last.
-    pub timeouts: Timeouts,
-    /// Headers of all responses.
-    pub response_headers: ResponseHeaders,
+    /// What holds for all requests.
+    pub http: HttpRules,
     /// The start time and flags that `/statusz` and `/flagz` show.
     pub process: Process,
     /// The requests that get a line in the log.
@@ -202,8 +209,8 @@ impl ApiServer {
             audit: parts.audit,
             unknown_paths: parts.unknown_paths,
             features: parts.features,
-            timeouts: parts.timeouts,
-            response_headers: parts.response_headers,
+            timeouts: parts.http.timeouts,
+            response_headers: parts.http.response_headers,
             process: parts.process,
             access_log: AccessLog::new(parts.access_log),
             bodies: BodyBudget::default(),

@@ -31,7 +31,7 @@ pub(super) struct ApiserverFlag {
     pub(super) fate: Fate,
 }
 
-/// What becomes of the value of a flag.
+/// The treatment of the value of a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It has its meaning in kube-apiserver, for this reason.

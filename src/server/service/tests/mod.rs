@@ -25,7 +25,7 @@ use crate::auth::{
     StaticTokens, Token,
 };
 use crate::config::AccessLogMode;
-use crate::server::api_server::{ApiServerConfig, Process, Timeouts};
+use crate::server::api_server::{ApiServerConfig, HttpRules, Process, Timeouts};
 use crate::server::features::Features;
 use crate::server::filters::in_flight::InFlightLimits;
 use crate::server::filters::response_headers::ResponseHeaders;
@@ -83,11 +83,13 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         audit: None,
         unknown_paths: None,
         features: Features::of(|_| true),
-        timeouts: Timeouts {
-            request: Duration::from_secs(60),
-            watch_seconds: 1800,
+        http: HttpRules {
+            timeouts: Timeouts {
+                request: Duration::from_secs(60),
+                watch_seconds: 1800,
+            },
+            response_headers: ResponseHeaders::default(),
         },
-        response_headers: ResponseHeaders::default(),
         process: Process {
             started: crate::clock::now(),
             flags: Arc::new([("a".to_owned(), "b".to_owned())]),
