@@ -63,7 +63,7 @@ pub struct Timeouts {
     pub watch_seconds: u64,
 }
 
-/// What holds for all requests.
+/// The rules for all requests.
 #[derive(Debug)]
 pub struct HttpRules {
     /// How long requests last.
@@ -148,7 +148,7 @@ pub struct ApiServerConfig {
     pub unknown_paths: Option<Arc<dyn Completeness>>,
     /// The features that feature gates turn on or off.
     pub features: Features,
-    /// What holds for all requests.
+    /// The rules for all requests.
     pub http: HttpRules,
     /// The start time and flags that `/statusz` and `/flagz` show.
     pub process: Process,
