@@ -1,4 +1,5 @@
-//! Programs of the same user on this machine may ask for the data directory, pages in a browser not.
+//! Programs of the same user on this machine may ask for the data directory, and no page in a
+//! browser.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
