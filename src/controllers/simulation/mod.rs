@@ -177,10 +177,7 @@ impl SimulationController {
     /// Reads all news. Returns false when the daemon stops.
     fn read(&mut self) -> bool {
         for place in 0..self.followed.len() {
-            loop {
-                let Some((kind, cache, follower)) = self.followed.get_mut(place) else {
-                    break;
-                };
+            while let Some((kind, cache, follower)) = self.followed.get_mut(place) {
                 let kind = *kind;
                 match follower.read() {
                     CacheNews::Nothing | CacheNews::Filling => break,
