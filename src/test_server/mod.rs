@@ -1,8 +1,8 @@
 //! `taffrail test`: a throwaway server for tests.
 //!
 //! This folder owns the life of such a server: its folder, the objects it is loaded with, the line
-//! that says where it is, and the command that it runs. The daemon is the usual one, with a store in
-//! memory. This folder must not know how the daemon works inside: it loads objects as a client.
+//! that says where it is, and the command that it runs. The daemon is the usual one, with a store
+//! in memory. This folder must not know how the daemon works inside: it loads objects as a client.
 //!
 //! Faults that a test asks for (delays, conflicts, ends of watches) belong between the connections
 //! and the registry, in the service of the HTTP threads. They are not built yet.
