@@ -10,7 +10,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::unknown::{self, Fault, Unknown};
 
 /// Flags that kube-apiserver has or had, and what to use instead.
-const OF_KUBE_APISERVER: [(&str, &str); 2] = [
+const OF_KUBE_APISERVER: [(&str, &str); 3] = [
+    ("--port", "--secure-port is the port of HTTPS"),
     (
         "--etcd-quorum-read",
         "kube-apiserver removed it, and all reads of etcd have a quorum: leave it out",

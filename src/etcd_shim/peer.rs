@@ -1,4 +1,4 @@
-//! The data directory may be asked for by programs of the same user on this machine, and by no page in a
+//! Programs of the same user on this machine may ask for the data directory, and no page in a
 //! browser.
 
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! Folders for one run of a program, which are removed at its end.
 //!
-//! A folder is locked while its program lives. So a later run recognises those that a killed one has
-//! left, and removes them.
+//! A folder is locked while its program lives. So a later run recognises those that a killed one
+//! has left, and removes them.
 
 use std::fs::{DirBuilder, File};
 use std::io;

@@ -115,7 +115,9 @@ fn placed(given: Settings) -> Result<(Settings, Option<ThrowawayFolder>), String
             drop(sweep.spawn(|| remove_leftovers(PREFIX)));
             let folder = ThrowawayFolder::make(PREFIX);
             let folder = folder.map_err(|error| format!("no folder for its files: {error}"))?;
-            let data_dir = Some(FilePath::from(&*folder.path().to_string_lossy()));
+            let data_dir = Some(FilePath::from(
+                &*folder.path().join("data").to_string_lossy(),
+            ));
             Ok((Settings { data_dir, ..given }, Some(folder)))
         }
     }

@@ -99,7 +99,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the parts of a cluster that are simulated, for tests. The default is none.
+    /// Sets the parts of a cluster that are simulated, for tests. By default nothing is.
     pub fn simulation(mut self, simulation: Simulation) -> ServerBuilder {
         self.simulation = simulation;
         self

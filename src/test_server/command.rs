@@ -77,8 +77,8 @@ impl RunningCommand {
         Ok(RunningCommand { child, ends })
     }
 
-    /// Passes signals on until the command ends, and returns its code. When the parent has died, the
-    /// command gets SIGTERM.
+    /// Passes signals on until the command ends, and returns its code. When the parent has died,
+    /// the command gets SIGTERM.
     pub(super) async fn ended(
         mut self,
         signals: &mut Signals,

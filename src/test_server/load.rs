@@ -72,7 +72,7 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, String> {
     files.into_iter().map(manifest).collect()
 }
 
-/// Adds the manifests of a folder. Folders behind links are left out, because links may make
+/// Adds the manifests of a folder. Links to folders are not followed, because they may make
 /// circles.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
     let fault = |error: std::io::Error| format!("--load: {}: {error}", folder.display());

@@ -1,8 +1,8 @@
 //! `taffrail test`: a throwaway server for tests.
 //!
 //! This folder owns the life of such a server: its folder, the objects it is loaded with, the line
-//! that says where it is, and the command that it runs. The daemon is the usual one, with a store in
-//! memory. This folder must not know how the daemon works inside: it loads objects as a client.
+//! that says where it is, and the command that it runs. The daemon is the usual one, with a store
+//! in memory. This folder must not know how the daemon works inside: it loads objects as a client.
 //!
 //! Faults that a test asks for (delays, conflicts, ends of watches) belong between the connections
 //! and the registry, in the service of the HTTP threads. They are not built yet.
@@ -73,7 +73,7 @@ pub async fn run(
     let server = tokio::select! {
         server = starting => server?,
         () = &mut death => return ended(folder, ExitCode::SUCCESS),
-        _ = signals.to_stop() => return ended(folder, ExitCode::SUCCESS),
+        _ = signals.stopping() => return ended(folder, ExitCode::SUCCESS),
     };
     // Another run may have been killed. The search may take a while in a full folder.
     let sweep = std::thread::Builder::new().name("leftovers".to_owned());
@@ -83,7 +83,7 @@ pub async fn run(
             server.announce(&data);
             tokio::select! {
                 () = &mut death => ExitCode::SUCCESS,
-                _ = signals.to_stop() => ExitCode::SUCCESS,
+                _ = signals.stopping() => ExitCode::SUCCESS,
                 () = server.daemon.ended() => ExitCode::FAILURE,
             }
         }
@@ -101,7 +101,7 @@ pub async fn run(
     tokio::select! {
         () = server.daemon.stop() => ended(folder, code),
         // A second signal, or a test that does not wait.
-        _ = signals.to_stop() => ended(folder, code),
+        _ = signals.stopping() => ended(folder, code),
     }
 }
 

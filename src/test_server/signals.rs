@@ -44,7 +44,7 @@ impl Signals {
     }
 
     /// Waits for a signal to stop. The terminal of a test is its own, so SIGHUP stops, too.
-    pub(super) async fn to_stop(&mut self) -> Number {
+    pub(super) async fn stopping(&mut self) -> Number {
         loop {
             let number = self.next().await;
             if number != Number::USR1 && number != Number::USR2 {

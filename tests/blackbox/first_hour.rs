@@ -146,7 +146,14 @@ async fn a_token_can_be_had_as_installed() {
 #[tokio::test]
 async fn all_unknown_flags_are_named_at_once_with_those_that_are_meant() {
     let said = fails(
-        &["--no-such=1", "--secure-prot=1", "--port", "2", "--v=4"],
+        &[
+            "--no-such=1",
+            "--secure-prot=1",
+            "--port",
+            "2",
+            "--v=4",
+            "--vv=4",
+        ],
         2,
     )
     .await;
@@ -154,8 +161,8 @@ async fn all_unknown_flags_are_named_at_once_with_those_that_are_meant() {
         said,
         "taffrail: --no-such is unknown; see taffrail --help\n\
          --secure-prot is unknown; did you mean --secure-port?\n\
-         --port is unknown; did you mean --secure-port?\n\
-         --v is unknown; --log-level=debug logs more\n"
+         --port is unknown; --secure-port is the port of HTTPS\n\
+         --vv is unknown; did you mean --v?\n"
     );
     let said = fails(&["get", "cm", "--namespce=a", "--att=5"], 2).await;
     assert!(said.contains("did you mean --namespace?"), "{said}");

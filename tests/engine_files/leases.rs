@@ -133,6 +133,81 @@ async fn leases_are_as_they_were_after_a_restart_and_time_without_a_daemon_count
     assert!(names(&engine).await.is_empty());
 }
 
+/// A lease that is renewed lives as long again from then on, and after a restart, too.
+#[tokio::test]
+async fn a_renewed_lease_lives_on_and_a_dead_one_is_not_revived() {
+    let directory = tempfile::tempdir().unwrap();
+    let clocks = Clocks::new();
+    let engine = clocks.open(directory.path());
+    let (kept, lost) = (lease(&engine, 60).await, lease(&engine, 60).await);
+    attach(&engine, "kept", kept).await.unwrap();
+    attach(&engine, "lost", lost).await.unwrap();
+    clocks.pass(50);
+    let renewed = engine.renew(kept).await.unwrap();
+    assert_eq!((renewed.id, renewed.ttl), (kept, Duration::from_secs(60)));
+    let held = engine.leases().await.unwrap();
+    let remaining = held
+        .iter()
+        .map(|held| (held.lease.id, held.remaining.as_secs()));
+    assert_eq!(remaining.collect::<Vec<_>>(), [(kept, 60), (lost, 10)]);
+    clocks.pass(10);
+    let gone = engine.renew(lost).await;
+    assert_eq!(
+        gone,
+        Err(EngineError::LeaseNotFound(lost)),
+        "its time is over"
+    );
+    assert_eq!(engine.leases().await.unwrap().len(), 1);
+    let never = engine.renew(LeaseId(4711)).await;
+    assert_eq!(never, Err(EngineError::LeaseNotFound(LeaseId(4711))));
+    assert_eq!(expire(&engine).await, 1);
+    engine.close().await;
+    clocks.pass(49);
+    let engine = clocks.open(directory.path());
+    assert_eq!(
+        (expire(&engine).await, names(&engine).await),
+        (0, vec!["kept".to_owned()])
+    );
+    clocks.pass(1);
+    assert_eq!(expire(&engine).await, 1);
+}
+
+/// A store that begins at a revision is as one whose events up to there were compacted.
+#[tokio::test]
+async fn a_store_may_begin_at_a_revision_and_be_unsynced() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = || EmbeddedOptions {
+        begins_at: Revision(1),
+        syncs: false,
+        ..Clocks::new().options(directory.path())
+    };
+    let engine = EmbeddedEngine::open(options()).unwrap();
+    let everything = Prefix::new("");
+    let position = engine.current(&everything).await.unwrap();
+    assert_eq!(
+        (position.revision, engine.compacted()),
+        (Revision(1), Revision(1))
+    );
+    let first = attach(&engine, "a", LeaseId(0)).await.unwrap();
+    assert_eq!(first, Revision(2));
+    engine.close().await;
+    // A later start gives it no other one, synced or not.
+    for syncs in [true, false] {
+        let engine = EmbeddedEngine::open(EmbeddedOptions {
+            begins_at: Revision(100),
+            syncs,
+            ..options()
+        });
+        let engine = engine.unwrap();
+        assert_eq!(names(&engine).await, ["a"]);
+        let position = engine.current(&everything).await.unwrap();
+        assert_eq!(position.revision, Revision(2));
+        let purged = engine.purge().await;
+        assert!(purged.is_ok(), "{purged:?}");
+        engine.close().await;
+    }
+}
+
 #[tokio::test]
 async fn a_clock_set_back_over_a_restart_revives_nothing() {
     let directory = tempfile::tempdir().unwrap();

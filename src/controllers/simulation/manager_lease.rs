@@ -1,8 +1,8 @@
-//! Pure. The lease of kube-controller-manager. While one holds it, it does the work of the simulated
-//! controllers.
+//! Pure. The lease of kube-controller-manager. While one holds it, it does the work of the
+//! simulated controllers.
 //!
-//! The clocks of two machines are not compared: a manager is gone when its lease was not renewed for
-//! as long as it lasts.
+//! The clocks of two machines are not compared: a manager is gone when its lease was not renewed
+//! for as long as it lasts.
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 //! and controllers of workloads.
 //!
 //! One task follows the caches and decides about one object at a time by pure functions, which
-//! return the writes that are missing. What it has written it knows at once. It keeps nothing that
+//! return the writes that are missing. It knows its own writes at once. It keeps nothing that
 //! the caches can't show again, except which nodes it was asked to make.
 
 mod manager_lease;
@@ -177,10 +177,7 @@ impl SimulationController {
     /// Reads all news. Returns false when the daemon stops.
     fn read(&mut self) -> bool {
         for place in 0..self.followed.len() {
-            loop {
-                let Some((kind, cache, follower)) = self.followed.get_mut(place) else {
-                    break;
-                };
+            while let Some((kind, cache, follower)) = self.followed.get_mut(place) {
                 let kind = *kind;
                 match follower.read() {
                     CacheNews::Nothing | CacheNews::Filling => break,

@@ -144,7 +144,8 @@ impl Condition {
     }
 }
 
-/// The conditions of an object with these set. The time of a transition stays while the status does.
+/// The conditions of an object with these set. The time of a transition stays while the status
+/// does.
 pub(super) fn with_conditions(object: &Object, set: &[Condition], now: Timestamp) -> Value {
     let mut all: Vec<Value> = object.items(&["status", "conditions"]).to_vec();
     for one in set {

@@ -20,7 +20,7 @@ const RUNTIME: &str = "taffrail://";
 const NETWORK: u32 = u32::from_be_bytes([10, 244, 0, 0]);
 const ADDRESSES: u32 = 0xffff;
 
-/// What pods get one after another.
+/// The nodes and addresses that pods get one after another.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     node: usize,

@@ -7,9 +7,9 @@ use std::time::Duration;
 use actors::engine::{DataEngine, Feed, Prefix, Revision};
 use etcd_client::proto::{PbWatchRequest, PbWatchResponse};
 use futures_util::future::{BoxFuture, FutureExt, OptionFuture};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
-use tonic::{Status, Streaming};
+use tonic::Streaming;
 
 use super::follower::{Begun, Follower, Queue};
 use super::request::{self, Wanted, WatchRequest};

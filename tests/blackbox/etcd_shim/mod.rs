@@ -84,8 +84,8 @@ impl Etcd {
     fn resident(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("RssAnon:"));
-        let words = line.unwrap().split_whitespace();
-        words.skip(1).next().unwrap().parse().unwrap()
+        let mut words = line.unwrap().split_whitespace();
+        words.nth(1).unwrap().parse().unwrap()
     }
 
     fn signal(&self, signal: Signal) {

@@ -34,7 +34,7 @@ const TOLERATED: [(&str, &str); 6] = [
 pub(super) fn plan(objects: &Objects, set: &Object, now: Timestamp) -> Plan {
     let found = dependents(objects, Kind::DaemonSet, set, Kind::Pod);
     if !found.steps.is_empty() {
-        // Who has which pods is known only afterwards.
+        // The pods are known only afterwards.
         return Plan::of(found.steps);
     }
     let mut plan = Plan::default();

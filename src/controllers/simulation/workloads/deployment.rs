@@ -22,7 +22,7 @@ const OWN_ANNOTATIONS: [&str; 2] = [REVISION, "kubectl.kubernetes.io/last-applie
 pub(super) fn plan(objects: &Objects, deployment: &Object, now: Timestamp) -> Plan {
     let found = dependents(objects, Kind::Deployment, deployment, Kind::ReplicaSet);
     if !found.steps.is_empty() {
-        // Which ReplicaSets there are is known only afterwards.
+        // The ReplicaSets are known only afterwards.
         return Plan::of(found.steps);
     }
     let mut plan = Plan::default();

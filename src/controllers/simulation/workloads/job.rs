@@ -40,7 +40,7 @@ pub(super) fn plan(objects: &Objects, job: &Object, now: Timestamp) -> Plan {
     }
     let found = dependents(objects, Kind::Job, job, Kind::Pod);
     if !found.steps.is_empty() {
-        // Who has which pods is known only afterwards.
+        // The pods are known only afterwards.
         return Plan::of(found.steps);
     }
     let pods = Pods::of(job, found.owned);

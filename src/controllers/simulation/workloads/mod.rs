@@ -67,8 +67,8 @@ fn dependents(objects: &Objects, kind: Kind, of: &Object, dependent: Kind) -> De
     Dependents { owned: kept, steps }
 }
 
-/// Whether a pod has been Ready for `minReadySeconds` of its workload. If it will be, the plan looks
-/// again then.
+/// Whether a pod has been Ready for `minReadySeconds` of its workload. If it will be, the plan
+/// looks again then.
 fn is_available(workload: &Object, pod: &Object, plan: &mut Plan, now: Timestamp) -> bool {
     let seconds = number(workload, &["spec", "minReadySeconds"]);
     if !is_ready(pod) || seconds == 0 {

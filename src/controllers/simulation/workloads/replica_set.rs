@@ -18,7 +18,7 @@ const AT_A_TIME: usize = 100;
 pub(super) fn plan(objects: &Objects, set: &Object, now: Timestamp) -> Plan {
     let found = dependents(objects, Kind::ReplicaSet, set, Kind::Pod);
     if !found.steps.is_empty() {
-        // Who has which pods is known only afterwards.
+        // The pods are known only afterwards.
         return Plan::of(found.steps);
     }
     let mut plan = Plan::default();

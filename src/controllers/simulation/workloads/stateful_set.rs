@@ -17,7 +17,7 @@ use crate::controllers::simulation::plan::{
 pub(super) fn plan(objects: &Objects, set: &Object, now: Timestamp) -> Plan {
     let found = dependents(objects, Kind::StatefulSet, set, Kind::Pod);
     if !found.steps.is_empty() {
-        // Who has which pods is known only afterwards.
+        // The pods are known only afterwards.
         return Plan::of(found.steps);
     }
     let mut plan = Plan::default();
