@@ -110,6 +110,8 @@ pub struct Process {
     pub parent: Option<Parent>,
     /// How long after their deletion namespaces are emptied, at least.
     pub namespace_grace: Duration,
+    /// Whether requests on open connections are served until it has stopped.
+    pub serves_to_the_end: bool,
 }
 
 impl Default for Process {
@@ -118,6 +120,7 @@ impl Default for Process {
             announces: true,
             parent: None,
             namespace_grace: Duration::ZERO,
+            serves_to_the_end: false,
         }
     }
 }
@@ -198,6 +201,7 @@ pub async fn run(
         notifies_service_manager: true,
         simulation: Simulation::default(),
         namespace_grace: process.namespace_grace,
+        serves_to_the_end: process.serves_to_the_end,
     };
     let daemon = Daemon::start(config, host).await?;
     open_files.log();

@@ -107,6 +107,9 @@ pub struct Host {
     pub simulation: Simulation,
     /// How long after their deletion namespaces are emptied, at least.
     pub namespace_grace: Duration,
+    /// Whether requests on open connections are served until the daemon has stopped. Otherwise they
+    /// are refused once it begins to stop.
+    pub serves_to_the_end: bool,
 }
 
 /// The running daemon.
@@ -157,6 +160,9 @@ impl Daemon {
         let registry = assemble(&config, planned, &actor_system, &authorization, hooks);
         add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
+        if host.serves_to_the_end {
+            health.serve_to_the_end();
+        }
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         let setup = setup.simulating(host.simulation);
         let setup = setup.with_namespace_grace(host.namespace_grace);

@@ -60,6 +60,8 @@ pub fn main(started: Instant) -> ExitCode {
                 // after its deletion, as controller-runtime's tests do, and so has the time for
                 // it that kube-controller-manager leaves.
                 namespace_grace: NAMESPACE_DELETION_GRACE,
+                // A refusal with Retry-After would keep clients of a stopped test waiting.
+                serves_to_the_end: true,
             };
             let code = start(NAME, run(config, started, process));
             drop(folder);

@@ -145,6 +145,7 @@ impl ServerBuilder {
             notifies_service_manager: false,
             simulation: self.simulation,
             namespace_grace: Duration::ZERO,
+            serves_to_the_end: false,
         };
         let (thread, facts) = ServerThread::start(config, host, temporary).await?;
         Ok(Server {

@@ -119,6 +119,8 @@ pub struct Health {
     is_shutting_down: AtomicBool,
     /// Whether the shutdown was announced, so that load balancers send clients elsewhere.
     is_announced: AtomicBool,
+    /// Whether requests on open connections are served during the shutdown too.
+    serves_to_the_end: AtomicBool,
 }
 
 /// The result of a check.
@@ -193,6 +195,16 @@ impl Health {
     /// Whether the daemon is shutting down.
     pub fn is_shutting_down(&self) -> bool {
         self.is_shutting_down.load(Ordering::Relaxed)
+    }
+
+    /// Lets requests on open connections be served during the shutdown too.
+    pub fn serve_to_the_end(&self) {
+        self.serves_to_the_end.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether requests are refused, because the daemon is shutting down.
+    pub fn refuses_requests(&self) -> bool {
+        self.is_shutting_down() && !self.serves_to_the_end.load(Ordering::Relaxed)
     }
 
     /// Runs all checks and sets their gauges.

@@ -139,6 +139,7 @@ async fn start(
             workloads: options.workloads,
         },
         namespace_grace: Duration::ZERO,
+        serves_to_the_end: false,
     };
     let daemon = Daemon::start(config, host).await?;
     let access = read_kubeconfig(data.as_path())?;

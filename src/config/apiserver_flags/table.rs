@@ -107,7 +107,7 @@ pub(in crate::config) const FLAGS: &[ApiserverFlag] = &[
         Refused(&[], "no signer is called; give the key with service-account-signing-key-file")),
     flag("show-hidden-metrics-for-version", Words(&["", "1.35"]), "", METRICS),
     flag("shutdown-send-retry-after", Bool, "false",
-        NoEffect("open connections get 429 with Retry-After anyway; new ones are refused")),
+        NoEffect("taffrail answers 429 with Retry-After, kube-apiserver serves open connections")),
     flag("shutdown-watch-termination-grace-period", Duration, "0s",
         NoEffect("watches end with a bookmark at once, so clients can resume")),
     flag("tracing-config-file", Text, "",

@@ -204,7 +204,7 @@ impl Service {
         running: &mut Running<'_>,
     ) -> Result<Answer, Refused> {
         let server = &self.thread.server;
-        if server.health.is_shutting_down() && !is_served_to_the_end(info) {
+        if server.health.refuses_requests() && !is_served_to_the_end(info) {
             return Err(shutting_down(parts).into());
         }
         let allowed = Allowed::of(info, &query, server.timeouts.request)?;

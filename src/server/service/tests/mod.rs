@@ -431,6 +431,18 @@ fn once_the_shutdown_has_begun_only_probes_are_answered_1_2() {
     });
 }
 
+/// As kube-apiserver does without --shutdown-send-retry-after.
+#[test]
+fn open_connections_can_be_served_during_the_shutdown_1_2() {
+    run(async {
+        let service = service().await;
+        service.thread.server.health.serve_to_the_end();
+        service.thread.server.health.begin_shutdown();
+        assert_eq!(call(&service, "GET", CMS, "").await.code, 200);
+        assert_eq!(call(&service, "GET", "/readyz", "").await.code, 500);
+    });
+}
+
 #[test]
 fn a_handler_that_panics_is_answered_500_1_2() {
     let answered = std::panic::catch_unwind(|| panic!("on purpose"));
