@@ -142,9 +142,7 @@ impl Daemon {
     /// part that was started.
     pub async fn start(config: Config, host: Host) -> Result<Daemon, StartError> {
         let (series, started) = (host.series, host.started);
-        let service_manager = ServiceManager {
-            is_notified: host.notifies_service_manager,
-        };
+        let service_manager = ServiceManager::new(host.notifies_service_manager);
         let opened = Opened::open(&config, host.users)?;
         let (encryption, factory, sharing) = (opened.encryption, opened.factory, opened.sharing);
         let (listener, stores) = (opened.listener, opened.stores);
@@ -160,9 +158,7 @@ impl Daemon {
         let registry = assemble(&config, planned, &actor_system, &authorization, hooks);
         add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
-        if host.serves_to_the_end {
-            health.serve_to_the_end();
-        }
+        health.set_serves_to_the_end(host.serves_to_the_end);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         let setup = setup.simulating(host.simulation);
         let setup = setup.with_namespace_grace(host.namespace_grace);

@@ -12,10 +12,15 @@ use sd_notify::NotifyState;
 /// program, so it has none.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServiceManager {
-    pub(super) is_notified: bool,
+    is_notified: bool,
 }
 
 impl ServiceManager {
+    /// The service manager of a daemon that notifies it, or does not.
+    pub(super) fn new(is_notified: bool) -> ServiceManager {
+        ServiceManager { is_notified }
+    }
+
     /// The caches are filled.
     pub(super) fn ready(self) {
         self.notify(&[NotifyState::Ready]);

@@ -197,9 +197,9 @@ impl Health {
         self.is_shutting_down.load(Ordering::Relaxed)
     }
 
-    /// Lets requests on open connections be served during the shutdown too.
-    pub fn serve_to_the_end(&self) {
-        self.serves_to_the_end.store(true, Ordering::Relaxed);
+    /// Decides whether requests on open connections are served during the shutdown too.
+    pub fn set_serves_to_the_end(&self, serves: bool) {
+        self.serves_to_the_end.store(serves, Ordering::Relaxed);
     }
 
     /// Whether requests are refused, because the daemon is shutting down.

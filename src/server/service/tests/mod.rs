@@ -436,7 +436,7 @@ fn once_the_shutdown_has_begun_only_probes_are_answered_1_2() {
 fn open_connections_can_be_served_during_the_shutdown_1_2() {
     run(async {
         let service = service().await;
-        service.thread.server.health.serve_to_the_end();
+        service.thread.server.health.set_serves_to_the_end(true);
         service.thread.server.health.begin_shutdown();
         assert_eq!(call(&service, "GET", CMS, "").await.code, 200);
         assert_eq!(call(&service, "GET", "/readyz", "").await.code, 500);
