@@ -120,13 +120,16 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The same setup with these parts of a cluster simulated.
-    pub fn simulating(self, simulation: Simulation) -> Setup {
-        Setup { simulation, ..self }
+    /// The same setup with these parts of a cluster simulated, in which namespaces are emptied at
+    /// least this long after their deletion.
+    pub fn in_host(self, simulation: Simulation, grace: Duration) -> Setup {
+        Setup {
+            simulation,
+            ..self.with_namespace_grace(grace)
+        }
     }
 
-    /// The same setup, in which namespaces are emptied at least this long after their deletion.
-    pub fn with_namespace_grace(self, grace: Duration) -> Setup {
+    fn with_namespace_grace(self, grace: Duration) -> Setup {
         Setup {
             namespace_grace: self.namespace_grace.max(grace),
             ..self

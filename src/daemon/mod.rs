@@ -160,8 +160,7 @@ impl Daemon {
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
         health.set_serves_to_the_end(host.serves_to_the_end);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
-        let setup = setup.simulating(host.simulation);
-        let setup = setup.with_namespace_grace(host.namespace_grace);
+        let setup = setup.in_host(host.simulation, host.namespace_grace);
         describe_metrics(&config);
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
