@@ -7,7 +7,7 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use actors::engine::Engine;
 use futures_util::future::OptionFuture;
@@ -19,7 +19,7 @@ use crate::cli::{self, Action, EXIT_REFUSED};
 use crate::clock;
 use crate::config::Config;
 use crate::controllers::Simulation;
-use crate::daemon::{self, Daemon, Host, StartError};
+use crate::daemon::{self, Conduct, Daemon, Host, StartError};
 use crate::etcd_shim;
 use crate::kube_apiserver;
 use crate::parent::Parent;
@@ -108,10 +108,8 @@ pub struct Process {
     pub announces: bool,
     /// The process with which it ends.
     pub parent: Option<Parent>,
-    /// How long after their deletion namespaces are emptied, at least.
-    pub namespace_grace: Duration,
-    /// Whether requests on open connections are served until it has stopped.
-    pub serves_to_the_end: bool,
+    /// Where the daemon behaves as another program does.
+    pub conduct: Conduct,
 }
 
 impl Default for Process {
@@ -119,8 +117,7 @@ impl Default for Process {
         Process {
             announces: true,
             parent: None,
-            namespace_grace: Duration::ZERO,
-            serves_to_the_end: false,
+            conduct: Conduct::default(),
         }
     }
 }
@@ -200,8 +197,7 @@ pub async fn run(
         users: Vec::new(),
         notifies_service_manager: true,
         simulation: Simulation::default(),
-        namespace_grace: process.namespace_grace,
-        serves_to_the_end: process.serves_to_the_end,
+        conduct: process.conduct,
     };
     let daemon = Daemon::start(config, host).await?;
     open_files.log();

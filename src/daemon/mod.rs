@@ -105,6 +105,13 @@ pub struct Host {
     pub notifies_service_manager: bool,
     /// The parts of a cluster that are simulated.
     pub simulation: Simulation,
+    /// Where the daemon behaves as another program does.
+    pub conduct: Conduct,
+}
+
+/// Behaviour that differs with the program in whose place the daemon runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Conduct {
     /// How long after their deletion namespaces are emptied, at least.
     pub namespace_grace: Duration,
     /// Whether requests on open connections are served until the daemon has stopped. Otherwise they
@@ -158,9 +165,9 @@ impl Daemon {
         let registry = assemble(&config, planned, &actor_system, &authorization, hooks);
         add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog);
-        health.set_serves_to_the_end(host.serves_to_the_end);
+        health.set_serves_to_the_end(host.conduct.serves_to_the_end);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
-        let setup = setup.in_host(host.simulation, host.namespace_grace);
+        let setup = setup.in_host(host.simulation, host.conduct.namespace_grace);
         describe_metrics(&config);
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);

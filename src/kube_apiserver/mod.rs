@@ -23,6 +23,7 @@ use crate::config::{
     BindAddress, Config, FilePath, MetricsAddress, Settings, StorageBackend, Switch,
 };
 use crate::controllers::NAMESPACE_DELETION_GRACE;
+use crate::daemon::Conduct;
 use crate::files::{ThrowawayFolder, remove_leftovers};
 use crate::parent::Parent;
 use crate::program::{Process, run, start};
@@ -56,12 +57,14 @@ pub fn main(started: Instant) -> ExitCode {
             let process = Process {
                 announces: false,
                 parent,
-                // A client of kube-apiserver may remove the finalizer of a namespace itself right
-                // after its deletion, as controller-runtime's tests do, and so has the time for
-                // it that kube-controller-manager leaves.
-                namespace_grace: NAMESPACE_DELETION_GRACE,
-                // A refusal with Retry-After would keep clients of a stopped test waiting.
-                serves_to_the_end: true,
+                conduct: Conduct {
+                    // A client may remove the finalizer of a namespace itself right after its
+                    // deletion, as controller-runtime's tests do. It has the time for that which
+                    // kube-controller-manager leaves.
+                    namespace_grace: NAMESPACE_DELETION_GRACE,
+                    // A refusal with Retry-After would keep clients of a stopped test waiting.
+                    serves_to_the_end: true,
+                },
             };
             let code = start(NAME, run(config, started, process));
             drop(folder);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use tempfile::TempDir;
 
@@ -14,7 +14,7 @@ use crate::api::user_info::UserInfo;
 use crate::auth::{Token, read_token};
 use crate::config::Config;
 use crate::controllers::Simulation;
-use crate::daemon::Host;
+use crate::daemon::{Conduct, Host};
 use crate::{clock, process_limits, telemetry};
 
 /// The place where a server keeps its objects.
@@ -144,8 +144,7 @@ impl ServerBuilder {
             users,
             notifies_service_manager: false,
             simulation: self.simulation,
-            namespace_grace: Duration::ZERO,
-            serves_to_the_end: false,
+            conduct: Conduct::default(),
         };
         let (thread, facts) = ServerThread::start(config, host, temporary).await?;
         Ok(Server {

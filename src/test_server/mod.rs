@@ -23,7 +23,7 @@ use crate::auth::{AdminAccess, read_kubeconfig};
 use crate::cli::test_server::TestOptions;
 use crate::config::{Config, FilePath};
 use crate::controllers::Simulation;
-use crate::daemon::{Daemon, Host};
+use crate::daemon::{Conduct, Daemon, Host};
 use crate::files::{ThrowawayFolder, remove_leftovers};
 use crate::parent::Parent;
 use crate::telemetry;
@@ -138,8 +138,11 @@ async fn start(
             pods_run: options.pods_run,
             workloads: options.workloads,
         },
-        namespace_grace: Duration::ZERO,
-        serves_to_the_end: false,
+        conduct: Conduct {
+            // A refusal with Retry-After would keep clients of a stopped test waiting.
+            serves_to_the_end: true,
+            ..Conduct::default()
+        },
     };
     let daemon = Daemon::start(config, host).await?;
     let access = read_kubeconfig(data.as_path())?;
