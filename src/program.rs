@@ -43,7 +43,7 @@ pub fn main() -> ExitCode {
         return etcd_shim::main();
     }
     if kube_apiserver::is_named(&called) {
-        return kube_apiserver::main(started);
+        return serve_as_kube_apiserver(started);
     }
     let action = cli::parse();
     if !matches!(
@@ -102,7 +102,23 @@ fn opened(store: Result<Arc<dyn Engine>, StartError>) -> Result<Arc<dyn Engine>,
     store.map_err(|error| error.to_string())
 }
 
-/// What a process that serves is to those around it.
+/// Serves in the place of kube-apiserver, until stopped or until the parent has died.
+fn serve_as_kube_apiserver(started: Instant) -> ExitCode {
+    // Before anything else, because a parent that dies before this is not known.
+    let parent = Parent::of_now();
+    let placed = match kube_apiserver::prepare() {
+        Ok(placed) => placed,
+        Err(code) => return code,
+    };
+    let process = Process {
+        announces: false,
+        parent,
+        conduct: placed.conduct,
+    };
+    start(kube_apiserver::NAME, run(placed.config, started, process))
+}
+
+/// The relation of a process that serves to those around it.
 pub struct Process {
     /// Whether it prints its [`Announcement`](cli::Announcement).
     pub announces: bool,

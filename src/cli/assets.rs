@@ -1,8 +1,8 @@
 //! `taffrail test assets`: a folder for envtest with this program in the places of kube-apiserver
 //! and etcd, and an archive of it.
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,6 +11,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::complaint::failed;
+use crate::files::{create_archive, open_program, place_program};
 
 /// The programs whose places this one takes.
 const PLACES: [&str; 2] = ["kube-apiserver", "etcd"];
@@ -48,7 +49,7 @@ fn make(options: &AssetsOptions) -> Result<(), String> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
     for name in PLACES {
         let place = folder.join(name);
-        take(&program, &place, options.replace)
+        place_program(&program, &place, options.replace)
             .map_err(|error| format!("{}: {error}", place.display()))?;
     }
     let kubectl = folder.join(KUBECTL);
@@ -69,56 +70,6 @@ fn make(options: &AssetsOptions) -> Result<(), String> {
     Ok(())
 }
 
-/// Puts the program into a place, as a second name of the same file or as a copy.
-fn take(program: &Path, place: &Path, replaces: bool) -> io::Result<()> {
-    match fs::symlink_metadata(place) {
-        Ok(_) if is_same(program, place)? => return Ok(()),
-        Ok(_) if !replaces => {
-            return Err(io::Error::other(
-                "another program is there; choose another folder, or replace it with --replace",
-            ));
-        }
-        Ok(_) | Err(_) => {}
-    }
-    // Made under another name first, so that a program which runs from there is not disturbed.
-    let mut unfinished = place.as_os_str().to_owned();
-    unfinished.push(format!(".{}", std::process::id()));
-    let unfinished = PathBuf::from(unfinished);
-    let made = match fs::hard_link(program, &unfinished) {
-        Ok(()) => Ok(()),
-        // Another file system, or one without links.
-        Err(_) => fs::copy(program, &unfinished).map(drop),
-    };
-    made.and_then(|()| fs::rename(&unfinished, place))
-        .inspect_err(|_| {
-            // What was begun is of no use to anybody.
-            let _ = fs::remove_file(&unfinished);
-        })
-}
-
-/// Whether two files have the same bytes.
-fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
-    let (mut one, mut other) = (File::open(one)?, File::open(other)?);
-    if one.metadata()?.len() != other.metadata()?.len() {
-        return Ok(false);
-    }
-    let (mut left, mut right) = (vec![0; 1 << 16], vec![0; 1 << 16]);
-    loop {
-        let bytes = one.read(&mut left)?;
-        let (left, right) = (left.get(..bytes), right.get_mut(..bytes));
-        let (Some(left), Some(right)) = (left, right) else {
-            return Ok(false);
-        };
-        if left.is_empty() {
-            return Ok(true);
-        }
-        other.read_exact(right)?;
-        if left != right {
-            return Ok(false);
-        }
-    }
-}
-
 /// Looks a program up in PATH.
 fn found(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
@@ -129,10 +80,10 @@ fn found(name: &str) -> Option<PathBuf> {
 
 /// Writes the archive: setup-envtest takes whole files, and no links.
 fn pack(program: &Path, archive: &Path) -> io::Result<()> {
-    let packed = GzEncoder::new(File::create(archive)?, Compression::default());
+    let packed = GzEncoder::new(create_archive(archive)?, Compression::default());
     let mut tar = tar::Builder::new(packed);
     for name in PLACES {
-        let mut file = File::open(program)?;
+        let mut file = open_program(program)?;
         let mut header = tar::Header::new_gnu();
         header.set_size(file.metadata()?.len());
         header.set_mode(0o755);
@@ -148,30 +99,15 @@ fn pack(program: &Path, archive: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::io::Read;
+
     use super::*;
 
     fn file(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
         let path = folder.join(name);
         fs::write(&path, bytes).unwrap();
         path
-    }
-
-    #[test]
-    fn a_place_is_taken_once_and_other_programs_stay() {
-        let folder = tempfile::tempdir().unwrap();
-        let program = file(folder.path(), "taffrail", &[7; 100_000]);
-        let place = folder.path().join("etcd");
-        for _ in 0..2 {
-            take(&program, &place, false).unwrap();
-            assert!(is_same(&program, &place).unwrap());
-        }
-        let other = file(folder.path(), "kube-apiserver", &[8; 100_000]);
-        let refused = take(&program, &other, false).unwrap_err().to_string();
-        assert!(refused.contains("--replace"), "{refused}");
-        assert_eq!(fs::read(&other).unwrap(), [8; 100_000]);
-        take(&program, &other, true).unwrap();
-        assert!(is_same(&program, &other).unwrap());
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
     }
 
     #[test]

@@ -40,7 +40,7 @@ struct Arguments {
     settings: Settings,
 }
 
-/// What a command line asks for.
+/// The action that a command line asks for.
 #[derive(Debug)]
 pub enum CommandLine {
     /// Serve with these settings over the defaults.

@@ -461,8 +461,8 @@ settings! {
         /// [default: 64MiB]
         disk_reserve_bytes: ByteSize ["SIZE"] = ByteSize(64 << 20);
 
-        /// Skip syncs of the embedded store to the disk. The death of the process loses nothing, but
-        /// after a power cut the store may lack writes, or be damaged. For tests.
+        /// Skip syncs of the embedded store to the disk. The death of the process loses nothing,
+        /// but after a power cut the store may lack writes, or be damaged. For tests.
         /// [default: false]
         unsafe_no_fsync: Switch ["BOOL"]
             {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);

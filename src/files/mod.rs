@@ -19,6 +19,7 @@ mod directory;
 pub mod given;
 mod new_file;
 pub mod own;
+mod programs;
 mod rolling;
 mod throwaway;
 
@@ -32,6 +33,7 @@ use zeroize::Zeroizing;
 
 pub use directory::PrivateDirectory;
 pub use new_file::NewFile;
+pub use programs::{create_archive, open_program, place_program};
 pub use rolling::{RollingLimits, RollingLog};
 pub use throwaway::{ThrowawayFolder, remove_leftovers};
 

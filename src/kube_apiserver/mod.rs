@@ -15,7 +15,6 @@ use std::ffi::OsStr;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use crate::cli::kube_apiserver::{CommandLine, parse};
 use crate::cli::{EXIT_REFUSED, complain};
@@ -25,12 +24,10 @@ use crate::config::{
 use crate::controllers::NAMESPACE_DELETION_GRACE;
 use crate::daemon::Conduct;
 use crate::files::{ThrowawayFolder, remove_leftovers};
-use crate::parent::Parent;
-use crate::program::{Process, run, start};
 use store_of_shim::{Found, find};
 
 /// The name by which the program is called.
-const NAME: &str = "kube-apiserver";
+pub const NAME: &str = "kube-apiserver";
 
 /// The beginning of the names of its folders.
 const PREFIX: &str = "kube-apiserver-";
@@ -40,39 +37,46 @@ pub fn is_named(program: &OsStr) -> bool {
     Path::new(program).file_name() == Some(OsStr::new(NAME))
 }
 
-/// Runs until it is stopped or its parent has died.
-pub fn main(started: Instant) -> ExitCode {
-    // Before anything else, because a parent that dies before this is not known.
-    let parent = Parent::of_now();
+/// A daemon in the place of kube-apiserver, which can be started.
+pub struct Placed {
+    /// Its configuration.
+    pub config: Config,
+    /// How it differs from `taffrail`.
+    pub conduct: Conduct,
+    /// The folder of a daemon whose objects are in an etcd: it has its tokens and its lock. It is
+    /// removed when this is dropped.
+    pub folder: Option<ThrowawayFolder>,
+}
+
+/// Reads the command line of the process, and finds the data.
+///
+/// # Errors
+/// The exit code, if the command line was answered or refused.
+pub fn prepare() -> Result<Placed, ExitCode> {
     let settings = match parse() {
         CommandLine::Serve(settings) => *settings,
-        CommandLine::Done(code) => return code,
+        CommandLine::Done(code) => return Err(code),
     };
     let placed = placed(settings).and_then(|(settings, folder)| {
         let config = Config::load(settings, None).map_err(|refusal| refusal.to_string())?;
         Ok((config, folder))
     });
     match placed {
-        Ok((config, folder)) => {
-            let process = Process {
-                announces: false,
-                parent,
-                conduct: Conduct {
-                    // A client may remove the finalizer of a namespace itself right after its
-                    // deletion, as controller-runtime's tests do. It has the time for that which
-                    // kube-controller-manager leaves.
-                    namespace_grace: NAMESPACE_DELETION_GRACE,
-                    // A refusal with Retry-After would keep clients of a stopped test waiting.
-                    serves_to_the_end: true,
-                },
-            };
-            let code = start(NAME, run(config, started, process));
-            drop(folder);
-            code
-        }
+        Ok((config, folder)) => Ok(Placed {
+            config,
+            folder,
+            conduct: Conduct {
+                // A client may remove the finalizer of a namespace itself right after its
+                // deletion, as controller-runtime's tests do. It has the time for that which
+                // kube-controller-manager leaves.
+                namespace_grace: NAMESPACE_DELETION_GRACE,
+                // A refusal with Retry-After would keep clients of a stopped test waiting.
+                serves_to_the_end: true,
+            },
+        }),
         Err(problem) => {
             complain(NAME, &problem);
-            ExitCode::from(EXIT_REFUSED)
+            Err(ExitCode::from(EXIT_REFUSED))
         }
     }
 }
@@ -87,8 +91,7 @@ fn defaults() -> Settings {
     }
 }
 
-/// Decides where the data are. The second value is the folder of a daemon whose objects are in an
-/// etcd: it has its tokens and locks, and is removed when this is dropped.
+/// Decides where the data are. The second value is the folder in [`Placed`].
 ///
 /// # Errors
 /// One line about a store that can't be used.

@@ -1,5 +1,5 @@
-//! Asks the program at `--etcd-servers` whether it is Taffrail in the place of etcd, which lends its
-//! data directory. Anything else that answers is an etcd.
+//! Asks the program at `--etcd-servers` whether it is Taffrail in the place of etcd, which lends
+//! its data directory. Anything else that answers is an etcd.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -62,7 +62,7 @@ struct Holder {
     pid: u32,
 }
 
-/// Finds the store behind these URLs.
+/// Finds the store at these URLs.
 ///
 /// # Errors
 /// One line, if another process has the directory.

@@ -156,6 +156,11 @@ const DAEMON: Table = &[
     ),
     // Values of flags are in the notations of Go and Kubernetes.
     ("config", &["files", "api::quantity", "api::text"]),
+    // It makes settings of a command line.
+    (
+        "kube_apiserver",
+        &["cli", "config", "controllers", "daemon", "files"],
+    ),
     // It runs a daemon, and talks to it as a client.
     (
         "test_server",
