@@ -10,13 +10,11 @@ use super::{Action, Arguments, EXIT_REFUSED, complain, refuse};
 use crate::config::{Config, ConfigError, StorageBackend};
 
 /// Settings whose defaults differ from those of a daemon: names and values as in a file.
-const DEFAULTS: [(&str, &str); 5] = [
+const DEFAULTS: [(&str, &str); 4] = [
     ("storage-backend", "memory"),
     ("secure-port", "0"),
     ("metrics-bind-address", ""),
     ("log-level", "warn"),
-    // A test that has ended waits for nobody.
-    ("shutdown-timeout", "1s"),
 ];
 
 /// The options of the command.

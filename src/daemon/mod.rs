@@ -117,11 +117,19 @@ pub struct Conduct {
     /// Whether requests on open connections are served until the daemon has stopped. Otherwise they
     /// are refused once it begins to stop.
     pub serves_to_the_end: bool,
+    /// Whether the daemon stops without waiting for its clients: requests and watches have
+    /// [`AT_ONCE`] to end, and their connections are cut then.
+    pub stops_at_once: bool,
 }
+
+/// The time that the clients of a daemon have if it stops at once. Watches are sent their end within
+/// it, unless there are thousands of connections.
+const AT_ONCE: Duration = Duration::from_millis(4);
 
 /// The running daemon.
 pub struct Daemon {
     config: Config,
+    stops_at_once: bool,
     engines: Engines,
     actor_system: ActorSystem,
     resources: Resources,
@@ -230,6 +238,7 @@ impl Daemon {
             .map_err(StartError::HttpThreads)?;
         Ok(Daemon {
             config,
+            stops_at_once: host.conduct.stops_at_once,
             engines,
             actor_system,
             resources,
@@ -331,10 +340,13 @@ impl Daemon {
         self.health.begin_shutdown();
         let within = self.config.shutdown_timeout.0;
         let deadline = Instant::now() + within;
-        let drain = within.saturating_sub(REST_OF_STOP.min(within / 4));
+        let drain = match self.stops_at_once {
+            true => AT_ONCE,
+            false => within.saturating_sub(REST_OF_STOP.min(within / 4)),
+        };
         // Leave the endpoints while requests still run, so that new clients go to another daemon.
         let (cut, ()) = tokio::join!(self.running.drain(drain), self.service.leave());
-        if cut > 0 {
+        if cut > 0 && !self.stops_at_once {
             tracing::warn!(
                 connections = cut,
                 "connections were cut at the end of the drain"

@@ -57,9 +57,12 @@ pub fn prepare() -> Result<Placed, ExitCode> {
         CommandLine::Serve(settings) => *settings,
         CommandLine::Done(code) => return Err(code),
     };
-    let placed = placed(settings).and_then(|(settings, folder)| {
-        let config = Config::load(settings, None).map_err(|refusal| refusal.to_string())?;
-        Ok((config, folder))
+    let load = |settings| Config::load(settings, None).map_err(|refusal| refusal.to_string());
+    let settings = settings.over(defaults());
+    // Faults are reported before anything is waited for.
+    let placed = load(settings.clone()).and_then(|_| {
+        let (settings, folder) = placed(settings)?;
+        Ok((load(settings)?, folder))
     });
     match placed {
         Ok((config, folder)) => Ok(Placed {
@@ -72,6 +75,8 @@ pub fn prepare() -> Result<Placed, ExitCode> {
                 namespace_grace: NAMESPACE_DELETION_GRACE,
                 // A refusal with Retry-After would keep clients of a stopped test waiting.
                 serves_to_the_end: true,
+                // Clients of a test may still watch, and read nothing any more.
+                stops_at_once: true,
             },
         }),
         Err(problem) => {
@@ -96,13 +101,20 @@ fn defaults() -> Settings {
 /// # Errors
 /// One line about a store that can't be used.
 fn placed(given: Settings) -> Result<(Settings, Option<ThrowawayFolder>), String> {
-    let given = given.over(defaults());
     let servers = given.etcd_servers.clone().unwrap_or_default().0;
-    let is_open = given.etcd_cafile.is_none() && given.etcd_certfile.is_none();
-    let found = match given.data_dir.is_some() || given.storage_backend.is_some() || !is_open {
-        // Both were decided by the command line. A shim does not speak TLS.
-        true => Found::Etcd,
-        false => find(&servers)?,
+    let has_own_data = given.data_dir.is_some();
+    let found = match given.storage_backend.unwrap_or(StorageBackend::Unset) {
+        StorageBackend::Memory => Found::Etcd,
+        StorageBackend::Embedded if has_own_data => Found::Etcd,
+        StorageBackend::Embedded => {
+            return Err("--storage-backend=embedded: say where with --data-dir".to_owned());
+        }
+        StorageBackend::Etcd3 | StorageBackend::Unset if servers.is_empty() && !has_own_data => {
+            // The objects would be in a temporary folder.
+            return Err("--etcd-servers must be specified".to_owned());
+        }
+        StorageBackend::Etcd3 | StorageBackend::Unset if has_own_data => Found::Etcd,
+        StorageBackend::Etcd3 | StorageBackend::Unset => find(&servers)?,
     };
     match found {
         Found::Lent { directory, syncs } => {

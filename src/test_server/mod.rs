@@ -141,6 +141,7 @@ async fn start(
         conduct: Conduct {
             // A refusal with Retry-After would keep clients of a stopped test waiting.
             serves_to_the_end: true,
+            stops_at_once: true,
             ..Conduct::default()
         },
     };

@@ -4,16 +4,13 @@
 //! addresses of clients.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::harness::not_run::not_run;
+use crate::harness::own_network::{in_own_network, ip};
 use crate::harness::{CONFIGMAPS, Call, Client, Daemon, Target, body, configmap};
 
-/// Set in the network of its own.
-const INSIDE: &str = "TAFFRAIL_TEST_NETWORK";
 const NAME: &str =
     "vanished::clients_that_vanish_are_gone_within_two_minutes_and_full_windows_stay";
 
@@ -26,35 +23,9 @@ fn client_address(last: u8) -> IpAddr {
     Ipv4Addr::new(127, 0, 7, last).into()
 }
 
-fn ip(arguments: &[&str]) {
-    let done = Command::new("ip").args(arguments).output();
-    let done = done.expect("the program ip, of the package iproute2");
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "ip {arguments:?}: {said}");
-}
-
 #[test]
 fn clients_that_vanish_are_gone_within_two_minutes_and_full_windows_stay() {
-    if std::env::var_os(INSIDE).is_some() {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        return runtime.block_on(inside());
-    }
-    if std::env::var("TAFFRAIL_NETWORKS").is_ok_and(|networks| networks == "none") {
-        not_run("network of a test's own");
-        return;
-    }
-    let program = std::env::current_exe().unwrap();
-    let run = Command::new("unshare")
-        .args(["--map-root-user", "--net", "--"])
-        .arg(program)
-        .args(["--exact", NAME, "--nocapture"])
-        .env(INSIDE, "1")
-        .output()
-        .expect("the program unshare, of the package util-linux");
-    let stdout = String::from_utf8_lossy(&run.stdout);
-    let stderr = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "{stdout}\n{stderr}");
-    assert!(stdout.contains("1 passed"), "{stdout}\n{stderr}");
+    in_own_network(NAME, inside());
 }
 
 /// Opens a watch and reads no byte of it beyond the headers.
@@ -78,7 +49,6 @@ async fn write(client: &Client, number: u64) {
 }
 
 async fn inside() {
-    ip(&["link", "set", "lo", "up"]);
     let daemon = Daemon::start().await;
     let client = daemon.client();
     let big = body("big", "0");

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use control_plane::Envtest;
 
 use crate::harness::daemon::taffrail;
+use crate::harness::own_network::in_own_network;
 use crate::harness::{CONFIGMAPS, Call, Client, configmap};
 use crate::servers::etcd;
 use crate::servers::programs::named;
@@ -347,6 +348,17 @@ fn is_zombie(pid: Pid) -> bool {
     stat.is_ok_and(|stat| stat.contains(") Z "))
 }
 
+/// Neither a network nor a host name that means an address is needed.
+#[test]
+fn programs_are_ready_without_network_and_host_name() {
+    let name = "envtest::programs_are_ready_without_network_and_host_name";
+    in_own_network(name, async {
+        rustix::system::sethostname(b"nowhere.invalid").unwrap();
+        let envtest = Envtest::new().start().await;
+        until_default(&envtest.client()).await;
+    });
+}
+
 /// Help and versions end with 0, and unknown flags with 2, a line each.
 #[test]
 fn help_and_versions_are_those_of_the_programs() {
@@ -401,6 +413,19 @@ fn help_and_versions_are_those_of_the_programs() {
         complaint.contains("did you mean --etcd-servers?"),
         "{complaint}"
     );
+    // Nothing is waited for, and no object is kept in a folder that will be removed.
+    for (flags, text) in [
+        (&["--secure-port=0"][..], "--etcd-servers must be specified"),
+        (&["--storage-backend=embedded"], "--data-dir"),
+        (
+            &["--etcd-servers=http://127.0.0.1:1", "--secure-port=x"],
+            "--secure-port=x",
+        ),
+    ] {
+        let (code, _, complaint) = run("kube-apiserver", flags);
+        assert_eq!((code, complaint.lines().count()), (2, 1), "{complaint}");
+        assert!(complaint.contains(text), "{complaint}");
+    }
     let (code, version, _) = run("etcd", &["--version"]);
     assert!(
         code == 0 && version.starts_with("etcd Version: 3."),

@@ -15,6 +15,7 @@ pub mod kubelet;
 #[allow(clippy::duplicate_mod)]
 #[path = "../../servers/not_run.rs"]
 pub mod not_run;
+pub mod own_network;
 pub mod streams;
 pub mod webhook;
 
