@@ -155,7 +155,12 @@ pub fn start(
     // The log is not open yet, so the message is printed below instead.
     set_hook(Box::new(|_| {}));
     let served = catch_unwind(AssertUnwindSafe(|| {
-        actix::System::new().block_on(report(name, run))
+        let system = actix::System::new();
+        let code = system.block_on(report(name, run));
+        // Everything was stopped and closed. Freeing each task and connection that is left would
+        // only delay the end of the process.
+        std::mem::forget(system);
+        code
     }));
     served.unwrap_or_else(|panic| {
         let why = panic.downcast_ref::<String>().map(String::as_str);
@@ -167,8 +172,8 @@ pub fn start(
     })
 }
 
-/// Seeds the random generator on a thread of its own. That takes 30 ms of measuring the processor,
-/// meanwhile the store is opened. Without the thread the first use does it.
+/// Seeds the random generator on a thread of its own, while the store is opened. A build without the
+/// environment of `.cargo/config.toml` measures the processor for that, for 30 ms.
 fn seed_random() {
     let seed = || {
         let provider = rustls::crypto::aws_lc_rs::default_provider();

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actors::engine::{
-    DataEngine, Engine, EngineError, Health, LeaseEngine, MaintenanceEngine, Prefix, Revision,
+    DataEngine, Engine, EngineError, Event, Health, HistoryRequest, LeaseEngine, MaintenanceEngine,
+    Prefix, Revision,
 };
 use etcd_client::proto::PbResponseHeader;
+use parking_lot::Mutex;
 use tokio::sync::{Notify, OnceCell};
 use tonic::Status;
 
@@ -20,7 +22,7 @@ use super::turns::Turns;
 use crate::storage::embedded::{EmbeddedEngine, EmbeddedOptions, OpenError};
 
 /// An empty etcd is at this revision.
-const FIRST_REVISION: Revision = Revision(1);
+pub(super) const BEGINS_AT: Revision = Revision(1);
 
 /// The term of a member that has always been alone.
 pub(super) const TERM: u64 = 2;
@@ -82,6 +84,8 @@ pub(super) struct Store {
     granted: Notify,
     /// Something was compacted.
     compacted: Notify,
+    /// The event of the newest compacted revision, if it was compacted here.
+    edge: Mutex<Option<Event>>,
 }
 
 impl SharedStore {
@@ -135,7 +139,7 @@ impl SharedStore {
         let settings = &self.settings;
         let options = EmbeddedOptions {
             syncs: settings.syncs,
-            begins_at: FIRST_REVISION,
+            begins_at: BEGINS_AT,
             edition: Some(FOREIGN_EDITION),
             value_bytes_max: settings.request_bytes_max,
             key_bytes_max: KEY_BYTES_MAX,
@@ -183,6 +187,7 @@ impl Store {
             cluster: high ^ low,
             granted: Notify::new(),
             compacted: Notify::new(),
+            edge: Mutex::default(),
         }
     }
 
@@ -215,9 +220,31 @@ impl Store {
         self.granted.notify_one();
     }
 
-    /// Has compacted records removed.
-    pub(super) fn compacted(&self) {
+    /// Compacts history up to a revision. Its event is kept for watches that begin with it, as etcd
+    /// keeps it. Records are removed later.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub(super) async fn compact(&self, up_to: Revision) -> Result<(), EngineError> {
+        let request = HistoryRequest {
+            prefix: Prefix::new([]),
+            after: Revision(up_to.0.saturating_sub(1)),
+            until: up_to,
+            bytes_max: 1,
+        };
+        let edge = self.engine.history(request).await?.events.pop();
+        self.engine.compact(up_to).await?;
+        *self.edge.lock() = edge;
         self.compacted.notify_one();
+        Ok(())
+    }
+
+    /// The event of the newest compacted revision, if it is this one and was compacted here.
+    pub(super) fn edge(&self, compacted: Revision) -> Option<Event> {
+        let edge = self.edge.lock();
+        edge.as_ref()
+            .filter(|event| event.revision == compacted)
+            .cloned()
     }
 
     /// Ends leases when they run out. It returns when the store is closed.

@@ -104,8 +104,7 @@ impl PbKvService for KvService {
         if up_to <= store.engine.compacted() {
             return Err(status::compacted());
         }
-        store.engine.compact(up_to).await.map_err(status::of)?;
-        store.compacted();
+        store.compact(up_to).await.map_err(status::of)?;
         let mut more = request.physical;
         while more {
             more = store.engine.maintain(false).await.map_err(status::of)?.more;

@@ -11,7 +11,7 @@ use tonic::Status;
 
 use super::request::Wanted;
 use crate::etcd_shim::kv::{event, key_value, read};
-use crate::etcd_shim::store::{Counted, Store, number};
+use crate::etcd_shim::store::{BEGINS_AT, Counted, Store, number};
 
 /// Bytes of events after which a message is full.
 const MESSAGE_BYTES: usize = 256 << 10;
@@ -24,7 +24,7 @@ pub(super) enum Begun {
     /// It follows a feed.
     Follows {
         feed: Box<dyn Feed>,
-        /// The compacted revision whose event comes first, if the state has it.
+        /// The compacted revision whose event comes first.
         first: Option<Revision>,
     },
     /// The engine has no such feed.
@@ -160,22 +160,36 @@ impl Follower {
         }
     }
 
-    /// Delivers the event of the newest compacted revision, if the state still has its value.
+    /// Delivers the event of the newest compacted revision. Its value before is compacted.
     async fn deliver_compacted(&self, revision: Revision) -> Result<(), End> {
-        let at = At::Revision(revision);
-        let found = read(&self.store, &self.wanted.range, at, 0).await;
-        // If it was compacted further meanwhile, the feed reports it.
-        let items = found.map(|found| found.items).unwrap_or_default();
-        let Some(item) = items.iter().find(|item| item.revision == revision) else {
-            return Ok(());
-        };
-        let event = PbEvent {
-            kv: Some(key_value(item)),
-            ..PbEvent::default()
+        let made = match self.store.edge(revision) {
+            Some(edge) if self.wanted.includes(&edge) => event(&edge, None),
+            Some(_) => return Ok(()),
+            // Another process has compacted the store. It kept the event only if its value is
+            // still in the state.
+            None => {
+                let at = At::Revision(revision);
+                let found = read(&self.store, &self.wanted.range, at, 0).await;
+                // If it was compacted further meanwhile, the feed reports it.
+                let items = found.map(|found| found.items).unwrap_or_default();
+                match items.iter().find(|item| item.revision == revision) {
+                    Some(item) => PbEvent {
+                        kv: Some(key_value(item)),
+                        ..PbEvent::default()
+                    },
+                    None if revision <= BEGINS_AT => return Ok(()),
+                    None => {
+                        return Err(End::of(EngineError::Compacted {
+                            requested: Revision(revision.0.saturating_sub(1)),
+                            compacted: revision,
+                        }));
+                    }
+                }
+            }
         };
         self.send(PbWatchResponse {
             header: self.store.header(revision),
-            events: vec![event],
+            events: vec![made],
             ..PbWatchResponse::default()
         })
         .await

@@ -172,7 +172,7 @@ impl WatchStream {
         let compacted = self.store.engine.compacted();
         let prefix = wanted.range.directory();
         // The newest compacted revision itself can still be watched from, as in etcd. The event of
-        // it is not in the log any more, but its value is in the state.
+        // it is not in the log any more.
         let is_edge = after.next() == compacted && compacted > Revision::ZERO;
         let from = if is_edge { compacted } else { after };
         let feed: Result<Box<dyn Feed>, _> = self.store.engine.feed(prefix, from).await;
