@@ -172,8 +172,8 @@ pub fn start(
     })
 }
 
-/// Seeds the random generator on a thread of its own, while the store is opened. A build without the
-/// environment of `.cargo/config.toml` measures the processor for that, for 30 ms.
+/// Seeds the random generator on a thread of its own, while the store is opened. A build without
+/// the environment of `.cargo/config.toml` measures the processor for that, for 30 ms.
 fn seed_random() {
     let seed = || {
         let provider = rustls::crypto::aws_lc_rs::default_provider();

@@ -800,7 +800,7 @@ settings! {
         cors_allowed_origins: Texts ["REGEXES"] = Texts::default();
 
         /// Directives of the header Strict-Transport-Security, separated by commas:
-        /// max-age=SECONDS, includeSubDomains, preload. Unset, there is no such header.
+        /// max-age=SECONDS, includeSubDomains, preload. Unset, the header is not sent.
         /// [default: none]
         strict_transport_security_directives: Texts ["DIRECTIVES"] = Texts::default();
     }

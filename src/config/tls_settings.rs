@@ -188,7 +188,7 @@ pub struct SniCertificate {
     pub certificate: FilePath,
     /// The file of its private key.
     pub key: FilePath,
-    /// The names, which may begin with `*`. If there are none, they are those of the certificate.
+    /// The names, which may begin with `*`. Empty means those of the certificate.
     pub names: Vec<String>,
 }
 

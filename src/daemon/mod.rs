@@ -122,14 +122,14 @@ pub struct Conduct {
     pub stops_at_once: bool,
 }
 
-/// The time that the clients of a daemon have if it stops at once. Watches are sent their end within
-/// it, unless there are thousands of connections.
+/// The time that the clients of a daemon have if it stops at once. Watches are sent their end
+/// within it, unless there are hundreds of connections.
 const AT_ONCE: Duration = Duration::from_millis(4);
 
 /// The running daemon.
 pub struct Daemon {
     config: Config,
-    stops_at_once: bool,
+    conduct: Conduct,
     engines: Engines,
     actor_system: ActorSystem,
     resources: Resources,
@@ -156,7 +156,7 @@ impl Daemon {
     /// [`StartError`]. The caller must then stop the actix system, which ends the threads of every
     /// part that was started.
     pub async fn start(config: Config, host: Host) -> Result<Daemon, StartError> {
-        let (series, started) = (host.series, host.started);
+        let (series, started, conduct) = (host.series, host.started, host.conduct);
         let service_manager = ServiceManager::new(host.notifies_service_manager);
         let opened = Opened::open(&config, host.users)?;
         let (encryption, factory, sharing) = (opened.encryption, opened.factory, opened.sharing);
@@ -172,10 +172,9 @@ impl Daemon {
         let planned = Planned::new(&plans, &unserved, opened.plugin_settings);
         let registry = assemble(&config, planned, &actor_system, &authorization, hooks);
         add_others(&registry, &config, &credentials, &stores, &authorization);
-        let health = readiness::health(&stores, &config, &actor_system, &watchdog);
-        health.set_serves_to_the_end(host.conduct.serves_to_the_end);
+        let health = readiness::health(&stores, &config, &actor_system, &watchdog, conduct);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
-        let setup = setup.in_host(host.simulation, host.conduct.namespace_grace);
+        let setup = setup.in_host(host.simulation, conduct.namespace_grace);
         describe_metrics(&config);
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
@@ -238,7 +237,7 @@ impl Daemon {
             .map_err(StartError::HttpThreads)?;
         Ok(Daemon {
             config,
-            stops_at_once: host.conduct.stops_at_once,
+            conduct,
             engines,
             actor_system,
             resources,
@@ -340,13 +339,13 @@ impl Daemon {
         self.health.begin_shutdown();
         let within = self.config.shutdown_timeout.0;
         let deadline = Instant::now() + within;
-        let drain = match self.stops_at_once {
+        let drain = match self.conduct.stops_at_once {
             true => AT_ONCE,
             false => within.saturating_sub(REST_OF_STOP.min(within / 4)),
         };
         // Leave the endpoints while requests still run, so that new clients go to another daemon.
         let (cut, ()) = tokio::join!(self.running.drain(drain), self.service.leave());
-        if cut > 0 && !self.stops_at_once {
+        if cut > 0 && !self.conduct.stops_at_once {
             tracing::warn!(
                 connections = cut,
                 "connections were cut at the end of the drain"

@@ -6,6 +6,7 @@ use std::time::Instant;
 use actors::supervisor::ActorSystem;
 use actors::watchdog::Watchdog;
 
+use super::Conduct;
 use super::encryption;
 use super::service_manager::ServiceManager;
 use super::stores::OpenEngines;
@@ -55,11 +56,13 @@ pub(super) fn health(
     config: &Config,
     actor_system: &ActorSystem,
     watchdog: &Watchdog,
+    conduct: Conduct,
 ) -> Arc<Health> {
     let (actors, parts) = (actor_system.clone(), watchdog.clone());
     let health = Health::new(checks(stores, config))
         .waiting_for(&STEPS)
         .telling(move || parts_report(&actors, &parts));
+    health.set_serves_to_the_end(conduct.serves_to_the_end);
     Arc::new(health)
 }
 

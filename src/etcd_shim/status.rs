@@ -35,7 +35,7 @@ pub(super) fn future_revision() -> Status {
     Status::out_of_range("etcdserver: mvcc: required revision is a future revision")
 }
 
-/// There is no such lease.
+/// The lease is unknown.
 pub(super) fn lease_not_found() -> Status {
     Status::not_found("etcdserver: requested lease not found")
 }
@@ -85,7 +85,7 @@ pub(super) fn duplicate_key() -> Status {
     Status::invalid_argument("etcdserver: duplicate key given in txn request")
 }
 
-/// There is no such service here.
+/// The service is unknown here.
 pub(super) fn not_offered(what: &str) -> Status {
     Status::unimplemented(format!(
         "taffrail in the place of etcd does not offer {what}"

@@ -84,10 +84,12 @@ impl Drop for ThrowawayFolder {
     }
 }
 
-/// Removes the folders of this user that programs with this prefix have left. Those that can't be
-/// removed stay.
-pub fn remove_leftovers(prefix: &str) {
-    remove_leftovers_in(&parent(), prefix);
+/// Removes the folders of this user that killed programs with this prefix have left, on a thread of
+/// its own: the search may take a while in a full folder. Those that can't be removed stay.
+pub fn remove_leftovers(prefix: &'static str) {
+    let sweep = std::thread::Builder::new().name("leftovers".to_owned());
+    // Without the thread the next run removes them.
+    drop(sweep.spawn(move || remove_leftovers_in(&parent(), prefix)));
 }
 
 fn remove_leftovers_in(parent: &Path, prefix: &str) {

@@ -130,9 +130,7 @@ fn placed(given: Settings) -> Result<(Settings, Option<ThrowawayFolder>), String
         }
         Found::Etcd if given.data_dir.is_some() => Ok((given, None)),
         Found::Etcd => {
-            // Another run may have been killed. The search may take a while in a full folder.
-            let sweep = std::thread::Builder::new().name("leftovers".to_owned());
-            drop(sweep.spawn(|| remove_leftovers(PREFIX)));
+            remove_leftovers(PREFIX);
             let folder = ThrowawayFolder::make(PREFIX);
             let folder = folder.map_err(|error| format!("no folder for its files: {error}"))?;
             let data_dir = Some(FilePath::from(

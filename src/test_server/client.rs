@@ -70,7 +70,7 @@ impl Client {
     /// Sends a request and reads the JSON of its answer.
     ///
     /// # Errors
-    /// [`Refusal`], with code 0 if there is no answer.
+    /// [`Refusal`], with code 0 if the server did not answer.
     pub(super) async fn call(
         &self,
         method: Method,

@@ -75,9 +75,7 @@ pub async fn run(
         () = &mut death => return ended(folder, ExitCode::SUCCESS),
         _ = signals.stopping() => return ended(folder, ExitCode::SUCCESS),
     };
-    // Another run may have been killed. The search may take a while in a full folder.
-    let sweep = std::thread::Builder::new().name("leftovers".to_owned());
-    drop(sweep.spawn(|| remove_leftovers(PREFIX)));
+    remove_leftovers(PREFIX);
     let code = match options.command.is_empty() {
         true => {
             server.announce(&data);

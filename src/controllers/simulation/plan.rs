@@ -190,7 +190,7 @@ pub(super) fn holds(object: &Object, kind: &str) -> bool {
     condition(object, kind).and_then(|one| one.get("status")) == Some(&"True".into())
 }
 
-/// The number at a path, 0 if there is none.
+/// The number at a path, 0 if it is absent.
 pub(super) fn number(object: &Object, path: &[&str]) -> i64 {
     object.at(path).and_then(Value::as_i64).unwrap_or_default()
 }

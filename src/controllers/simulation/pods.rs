@@ -63,7 +63,7 @@ pub(super) fn plan(objects: &Objects, pod: &Object, turns: &mut Turns, now: Time
     }
 }
 
-/// Binds a pod to the next node that it fits, and makes a node if there is none at all.
+/// Binds a pod to the next node that it fits, and makes a node where the cluster has none.
 fn bound(objects: &Objects, pod: &Object, turns: &mut Turns, now: Timestamp) -> Plan {
     let is_gated = !pod.items(&["spec", "schedulingGates"]).is_empty();
     let scheduler = pod.text(&["spec", "schedulerName"]);

@@ -21,7 +21,7 @@ const DELETED_TOGETHER: usize = 256;
 /// The change of a put to a key with this value.
 ///
 /// # Errors
-/// If a value or a lease should stay, and there is none.
+/// If a value or a lease should stay, and the key is absent.
 pub(super) fn change(request: PbPutRequest, current: Option<&KeyValue>) -> Result<Change, Status> {
     if (request.ignore_value || request.ignore_lease) && current.is_none() {
         return Err(status::key_not_found());

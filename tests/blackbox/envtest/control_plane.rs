@@ -159,7 +159,7 @@ impl Envtest {
         command
     }
 
-    /// A command of one of the programs, in an empty folder. What it says goes to a file.
+    /// A command of one of the programs, in an empty folder. Its outputs go to a file.
     pub fn command(&self, name: &str) -> Command {
         let mut command = Command::new(self.programs.join(name));
         let said = self.folder.path().join(name).with_extension("log");

@@ -124,7 +124,7 @@ async fn an_idle_watch_reports_progress_at_the_interval() {
     }
 }
 
-/// What other clients compact ends a watch that lags, and says from where it can go on.
+/// A compaction by another client ends a watch that lags, and says from where it can go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watch_that_begins_before_a_compaction_is_canceled() {
     let etcd = Etcd::start(&[]);

@@ -1,5 +1,5 @@
-//! Command lines of kube-apiserver 1.36 start the daemon (D-118, D-119). What the flags do is
-//! tested in the files of this folder, and that none is forgotten in `src/config/apiserver_flags`.
+//! Command lines of kube-apiserver 1.36 start the daemon (D-118, D-119). The files of this
+//! folder test the effects of the flags, and `src/config/apiserver_flags` tests that all are known.
 
 mod command_lines;
 mod http;
