@@ -115,10 +115,10 @@ pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     replace(path, contents, true)
 }
 
-/// As [`write`], but a power cut may lose both files.
+/// As [`write()`], but a power cut may lose both files.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_unsynced(path: &Path, contents: &[u8]) -> io::Result<()> {
     replace(path, contents, false)
 }
