@@ -7,15 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::{Action, Arguments, EXIT_REFUSED, complain, refuse};
-use crate::config::{Config, ConfigError, StorageBackend};
-
-/// Settings whose defaults differ from those of a daemon: names and values as in a file.
-const DEFAULTS: [(&str, &str); 4] = [
-    ("storage-backend", "memory"),
-    ("secure-port", "0"),
-    ("metrics-bind-address", ""),
-    ("log-level", "warn"),
-];
+use crate::config::{Config, ConfigError, StorageBackend, TEST_SERVER_DEFAULTS};
 
 /// The options of the command.
 #[derive(Args, Clone, Debug)]
@@ -62,6 +54,6 @@ pub(super) fn action(arguments: Arguments, options: TestOptions) -> Action {
 }
 
 fn configured(arguments: Arguments) -> Result<Config, ConfigError> {
-    let defaults = DEFAULTS.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let defaults = TEST_SERVER_DEFAULTS.map(|(name, value)| (name.to_owned(), value.to_owned()));
     Config::load_with(arguments.settings, arguments.config.as_deref(), defaults)
 }

@@ -22,6 +22,7 @@ pub mod resources;
 mod service_manager;
 mod service_network;
 mod sharing;
+pub mod snapshots;
 mod start_error;
 mod stores;
 mod token_issuers;
@@ -83,6 +84,7 @@ pub use factory::{storage_factory, storage_warnings};
 use opened::Opened;
 use resources::Resources;
 use service_manager::ServiceManager;
+use snapshots::Snapshots;
 pub use start_error::StartError;
 use stores::{Measured, OpenEngines};
 pub use stores::{open_etcd, open_existing};
@@ -120,6 +122,21 @@ pub struct Conduct {
     /// Whether the daemon stops without waiting for its clients: requests and watches have
     /// [`AT_ONCE`] to end, and their connections are cut then.
     pub stops_at_once: bool,
+    /// Whether the daemon is the server of a test: clients may reset its store.
+    pub is_test_server: bool,
+}
+
+impl Conduct {
+    /// The conduct of a server for tests.
+    pub fn of_test_server() -> Conduct {
+        Conduct {
+            // A refusal with Retry-After would keep clients of a stopped test waiting.
+            serves_to_the_end: true,
+            stops_at_once: true,
+            is_test_server: true,
+            ..Conduct::default()
+        }
+    }
 }
 
 /// The time that the clients of a daemon have if it stops at once. Watches are sent their end
@@ -137,7 +154,8 @@ pub struct Daemon {
     encryption: Encryption,
     credentials: Arc<Credentials>,
     audit: Option<Arc<Audit>>,
-    controllers: Controllers,
+    controllers: Arc<Controllers>,
+    snapshots: Option<Snapshots>,
     custom_resources: Option<CustomResources>,
     service: KubernetesServiceController,
     running: Running,
@@ -204,7 +222,14 @@ impl Daemon {
             &series,
         );
         let custom_resources = custom::start(&resources, &health);
-        let controllers = Controllers::start(setup, sharing);
+        let controllers = Arc::new(Controllers::start(setup, sharing));
+        let memory = stores.memory.clone().filter(|_| conduct.is_test_server);
+        let snapshots = memory.map(|engine| {
+            let (snapshots, task) =
+                Snapshots::start(engine, actor_system.clone(), Arc::clone(&controllers));
+            background.push(task);
+            snapshots
+        });
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
             authorizer: authorization.all,
             registry,
@@ -246,6 +271,7 @@ impl Daemon {
             credentials,
             audit,
             controllers,
+            snapshots,
             custom_resources,
             service,
             running,
@@ -311,6 +337,11 @@ impl Daemon {
     /// Returns the handle that adds and removes resources.
     pub fn resources(&self) -> &Resources {
         &self.resources
+    }
+
+    /// Returns the handle that resets the store, on a test server with a store in memory.
+    pub fn snapshots(&self) -> Option<&Snapshots> {
+        self.snapshots.as_ref()
     }
 
     /// Reloads changed files, and logs what has changed.

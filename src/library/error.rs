@@ -42,6 +42,18 @@ pub enum ServerError {
     /// The recorder of metrics can't be set up.
     #[error(transparent)]
     Metrics(#[from] TelemetryError),
+    /// A manifest can't be loaded: the file, the document and the fault.
+    #[error("{0}")]
+    Load(String),
+    /// The simulated nodes are not Ready.
+    #[error("the simulated nodes are not ready: {0}")]
+    Nodes(String),
+    /// The server is not one for tests.
+    #[error("the server is not one for tests; start it by ServerBuilder::for_tests")]
+    NotForTests,
+    /// The snapshot is of another server.
+    #[error("the snapshot is of another server; a server can only be reset to its own")]
+    OtherServer,
     /// A temporary data directory can't be created.
     #[error("a temporary data directory can't be created: {0}")]
     Directory(std::io::Error),

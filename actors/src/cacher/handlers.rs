@@ -5,7 +5,10 @@ use std::sync::Arc;
 use actix::{ActorContext, Context, Handler};
 
 use super::Cacher;
-use super::messages::{Apply, FillFailed, Outdated, Replace, ResumePoint, Stop, WhereToResume};
+use super::messages::{
+    Apply, FillFailed, Outdated, Replace, Reset, ResumePoint, Stop, WhereToResume,
+};
+use super::watch_cache::WatchEnd;
 use crate::snapshot::Snapshot;
 #[cfg(any(test, feature = "testing"))]
 use crate::testing::failpoints;
@@ -36,7 +39,8 @@ impl Handler<Replace> for Cacher {
         #[cfg(any(test, feature = "testing"))]
         failpoints::hit_keys(|key| message.content.get(key).is_some());
         let before = self.content.replace(message.content);
-        let (generation, published) = self.watch_cache.replace(self.content.snapshot());
+        let (generation, published) = self.watch_cache
+            .replace(self.content.snapshot(), WatchEnd::Silent);
         free_off_thread((before, published));
         self.generation = Some(generation);
         self.metrics.replaced(&self.content.snapshot());
@@ -46,6 +50,24 @@ impl Handler<Replace> for Cacher {
             "cache filled"
         );
         generation
+    }
+}
+
+impl Handler<Reset> for Cacher {
+    type Result = Result<u64, Outdated>;
+
+    fn handle(&mut self, message: Reset, _: &mut Context<Cacher>) -> Result<u64, Outdated> {
+        let _turn = self.exit.pulse().turn();
+        if self.generation != Some(message.generation) {
+            return Err(Outdated);
+        }
+        self.content.apply(message.updates, message.revision);
+        let snapshot = self.content.snapshot();
+        self.metrics.replaced(&snapshot);
+        let (generation, before) = self.watch_cache.replace(snapshot, WatchEnd::Expired);
+        free_off_thread((Snapshot::default(), before));
+        self.generation = Some(generation);
+        Ok(generation)
     }
 }
 

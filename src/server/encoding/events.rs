@@ -114,4 +114,8 @@ impl Projection for JsonEvents {
     fn error(&self, message: &str) -> Bytes {
         error_frame(&Status::internal(message))
     }
+
+    fn expired(&self, reached: Revision, oldest: Revision) -> Bytes {
+        error_frame(&Status::expired_watch(reached, oldest))
+    }
 }

@@ -406,6 +406,10 @@ impl Projection for Counting {
     fn error(&self, message: &str) -> Bytes {
         Lines.error(message)
     }
+
+    fn expired(&self, reached: Revision, oldest: Revision) -> Bytes {
+        Lines.expired(reached, oldest)
+    }
 }
 
 #[test]
