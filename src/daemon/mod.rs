@@ -67,6 +67,7 @@ use crate::server::health::{self, Health};
 use crate::server::issuer_discovery::IssuerDiscovery;
 use crate::server::large_requests::LargeRequests;
 use crate::server::service::{MetricsService, Service};
+use crate::server::test_controls::TestControls;
 use crate::server::version;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::{self as at_rest, Encryption};
@@ -107,6 +108,8 @@ pub struct Host {
     pub simulation: Simulation,
     /// Where the daemon behaves as another program does.
     pub conduct: Conduct,
+    /// Whether the daemon serves tests, which may inject faults and move its clock.
+    pub for_tests: bool,
 }
 
 /// Behaviour that differs with the program in whose place the daemon runs.
@@ -157,6 +160,7 @@ impl Daemon {
     /// part that was started.
     pub async fn start(config: Config, host: Host) -> Result<Daemon, StartError> {
         let (series, started, conduct) = (host.series, host.started, host.conduct);
+        let test = host.for_tests.then(Arc::<TestControls>::default);
         let service_manager = ServiceManager::new(host.notifies_service_manager);
         let opened = Opened::open(&config, host.users)?;
         let (encryption, factory, sharing) = (opened.encryption, opened.factory, opened.sharing);
@@ -217,6 +221,7 @@ impl Daemon {
             issuer: issuer(&config, &credentials, address),
             unknown_paths: custom::gate(custom_resources.as_ref()),
             audit: audit.clone(),
+            test,
             features: Features::of(|gate| config.feature_gates.is_on(gate)),
             http: options::http_rules(&config),
             process: options::process(&config, started),

@@ -47,6 +47,7 @@ pub struct ServerBuilder {
     settings: Vec<(String, String)>,
     users: Vec<(Option<Token>, UserInfo)>,
     simulation: Simulation,
+    for_tests: bool,
 }
 
 impl ServerBuilder {
@@ -56,6 +57,7 @@ impl ServerBuilder {
             settings: Vec::new(),
             users: Vec::new(),
             simulation: Simulation::default(),
+            for_tests: false,
         };
         builder
             .setting("secure-port", "0")
@@ -105,6 +107,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Has the server serve tests: they may inject faults into its answers and move its clock
+    /// forward, by the paths below `/taffrail/v1/test`. By default they can't.
+    pub fn for_tests(mut self) -> ServerBuilder {
+        self.for_tests = true;
+        self
+    }
+
     /// Sets one of the settings that `taffrail config` lists, by its name and the text of its
     /// value. A later value replaces an earlier one.
     pub fn setting(mut self, name: &str, value: impl Into<String>) -> ServerBuilder {
@@ -145,6 +154,7 @@ impl ServerBuilder {
             notifies_service_manager: false,
             simulation: self.simulation,
             conduct: Conduct::default(),
+            for_tests: self.for_tests,
         };
         let (thread, facts) = ServerThread::start(config, host, temporary).await?;
         Ok(Server {

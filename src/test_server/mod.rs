@@ -142,6 +142,7 @@ async fn start(
             stops_at_once: true,
             ..Conduct::default()
         },
+        for_tests: true,
     };
     let daemon = Daemon::start(config, host).await?;
     let access = read_kubeconfig(data.as_path())?;
