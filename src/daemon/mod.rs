@@ -22,7 +22,7 @@ pub mod resources;
 mod service_manager;
 mod service_network;
 mod sharing;
-pub mod snapshots;
+mod snapshots;
 mod start_error;
 mod stores;
 mod token_issuers;
@@ -68,6 +68,7 @@ use crate::server::health::{self, Health};
 use crate::server::issuer_discovery::IssuerDiscovery;
 use crate::server::large_requests::LargeRequests;
 use crate::server::service::{MetricsService, Service};
+use crate::server::test_controls::TestControls;
 use crate::server::version;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::{self as at_rest, Encryption};
@@ -84,7 +85,6 @@ pub use factory::{storage_factory, storage_warnings};
 use opened::Opened;
 use resources::Resources;
 use service_manager::ServiceManager;
-use snapshots::Snapshots;
 pub use start_error::StartError;
 use stores::{Measured, OpenEngines};
 pub use stores::{open_etcd, open_existing};
@@ -109,6 +109,8 @@ pub struct Host {
     pub simulation: Simulation,
     /// Where the daemon behaves as another program does.
     pub conduct: Conduct,
+    /// Whether the daemon serves tests, which may inject faults and move its clock.
+    pub for_tests: bool,
 }
 
 /// Behaviour that differs with the program in whose place the daemon runs.
@@ -122,8 +124,6 @@ pub struct Conduct {
     /// Whether the daemon stops without waiting for its clients: requests and watches have
     /// [`AT_ONCE`] to end, and their connections are cut then.
     pub stops_at_once: bool,
-    /// Whether the daemon is the server of a test: clients may reset its store.
-    pub is_test_server: bool,
 }
 
 impl Conduct {
@@ -133,7 +133,6 @@ impl Conduct {
             // A refusal with Retry-After would keep clients of a stopped test waiting.
             serves_to_the_end: true,
             stops_at_once: true,
-            is_test_server: true,
             ..Conduct::default()
         }
     }
@@ -155,7 +154,7 @@ pub struct Daemon {
     credentials: Arc<Credentials>,
     audit: Option<Arc<Audit>>,
     controllers: Arc<Controllers>,
-    snapshots: Option<Snapshots>,
+    test: Option<Arc<TestControls>>,
     custom_resources: Option<CustomResources>,
     service: KubernetesServiceController,
     running: Running,
@@ -223,12 +222,11 @@ impl Daemon {
         );
         let custom_resources = custom::start(&resources, &health);
         let controllers = Arc::new(Controllers::start(setup, sharing));
-        let memory = stores.memory.clone().filter(|_| conduct.is_test_server);
-        let snapshots = memory.map(|engine| {
-            let (snapshots, task) =
-                Snapshots::start(engine, actor_system.clone(), Arc::clone(&controllers));
-            background.push(task);
-            snapshots
+        let test = host.for_tests.then(|| {
+            let (snapshots, resetting) =
+                snapshots::of(&stores, &actor_system, Arc::clone(&controllers)).unzip();
+            background.extend(resetting);
+            Arc::new(TestControls { snapshots })
         });
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
             authorizer: authorization.all,
@@ -242,6 +240,7 @@ impl Daemon {
             issuer: issuer(&config, &credentials, address),
             unknown_paths: custom::gate(custom_resources.as_ref()),
             audit: audit.clone(),
+            test: test.clone(),
             features: Features::of(|gate| config.feature_gates.is_on(gate)),
             http: options::http_rules(&config),
             process: options::process(&config, started),
@@ -271,7 +270,7 @@ impl Daemon {
             credentials,
             audit,
             controllers,
-            snapshots,
+            test,
             custom_resources,
             service,
             running,
@@ -339,9 +338,9 @@ impl Daemon {
         &self.resources
     }
 
-    /// Returns the handle that resets the store, on a test server with a store in memory.
-    pub fn snapshots(&self) -> Option<&Snapshots> {
-        self.snapshots.as_ref()
+    /// Returns the parts that a test may change, on a server for tests.
+    pub fn test_controls(&self) -> Option<&Arc<TestControls>> {
+        self.test.as_ref()
     }
 
     /// Reloads changed files, and logs what has changed.

@@ -50,6 +50,7 @@ pub struct ServerBuilder {
     users: Vec<(Option<Token>, UserInfo)>,
     simulation: Simulation,
     conduct: Conduct,
+    for_tests: bool,
 }
 
 impl ServerBuilder {
@@ -60,6 +61,7 @@ impl ServerBuilder {
             users: Vec::new(),
             simulation: Simulation::default(),
             conduct: Conduct::default(),
+            for_tests: false,
         };
         builder
             .setting("secure-port", "0")
@@ -104,8 +106,11 @@ impl ServerBuilder {
     }
 
     /// Makes this a server for tests, as `taffrail test` starts one: it keeps its objects in memory,
-    /// has few threads, stops without waiting for its clients, and can be reset to snapshots.
+    /// has few threads, and stops without waiting for its clients. The test may reset it to
+    /// snapshots, inject faults into its answers and move its clock forward, also by the paths
+    /// below `/taffrail/v1/test`.
     pub fn for_tests(mut self) -> ServerBuilder {
+        self.for_tests = true;
         self.conduct = Conduct::of_test_server();
         let defaults = TEST_SERVER_DEFAULTS.into_iter();
         defaults.fold(self, |builder, (name, value)| builder.setting(name, value))
@@ -156,6 +161,7 @@ impl ServerBuilder {
             notifies_service_manager: false,
             simulation: self.simulation,
             conduct: self.conduct,
+            for_tests: self.for_tests,
         };
         let (thread, facts) = ServerThread::start(config, host, temporary).await?;
         remove_leftovers(TEMPORARY);

@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 use actors::engine::MemorySnapshot;
 
 use crate::auth::{AdminAccess, Token};
-use crate::daemon::snapshots::Snapshots;
+use crate::server::test_controls::Snapshots;
 use crate::telemetry::Series;
 use crate::test_server;
 
@@ -159,7 +159,9 @@ impl Server {
     }
 
     fn snapshots(&self) -> Result<&Snapshots, ServerError> {
-        self.facts.snapshots.as_ref().ok_or(ServerError::NotForTests)
+        let test = self.facts.test.as_ref();
+        let snapshots = test.and_then(|test| test.snapshots.as_deref());
+        snapshots.ok_or(ServerError::NotForTests)
     }
 
     /// The address and the credentials of the admin, for requests of the server's own.

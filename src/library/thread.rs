@@ -4,6 +4,7 @@ use std::any::Any;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,9 +17,9 @@ use tokio::time::MissedTickBehavior;
 use super::ServerError;
 use crate::config::Config;
 use crate::daemon::resources::Resources;
-use crate::daemon::snapshots::Snapshots;
 use crate::daemon::{Daemon, Host};
 use crate::files::ThrowawayFolder;
+use crate::server::test_controls::TestControls;
 
 /// The interval at which a starting server looks whether it is ready.
 const READINESS_INTERVAL: Duration = Duration::from_millis(5);
@@ -32,8 +33,8 @@ pub(super) struct Facts {
     pub(super) metrics_address: Option<SocketAddr>,
     pub(super) kubeconfig: PathBuf,
     pub(super) trust_pem: String,
-    /// The handle that resets the store of a server for tests.
-    pub(super) snapshots: Option<Snapshots>,
+    /// The parts that a test may change, of a server for tests.
+    pub(super) test: Option<Arc<TestControls>>,
 }
 
 /// Work on the resources of a server, which runs on its thread, so that it is measured there.
@@ -197,7 +198,7 @@ async fn serve(config: Config, host: Host, requests: Requests) -> Result<(), Ser
         metrics_address: announcement.metrics,
         kubeconfig: announcement.kubeconfig,
         trust_pem: daemon.trust_pem(),
-        snapshots: daemon.snapshots().cloned(),
+        test: daemon.test_controls().cloned(),
     };
     let mut outcome = Ok(());
     // A program that no longer waits for the start has dropped the server.

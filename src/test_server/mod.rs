@@ -137,6 +137,7 @@ async fn start(
             workloads: options.workloads,
         },
         conduct: Conduct::of_test_server(),
+        for_tests: true,
     };
     let daemon = Daemon::start(config, host).await?;
     let access = read_kubeconfig(data.as_path())?;

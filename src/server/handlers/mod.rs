@@ -26,6 +26,7 @@ mod patch;
 mod rewrite;
 mod rotate_token;
 mod service_paths;
+mod test_server;
 mod update;
 mod watch;
 mod zpages;
@@ -50,6 +51,7 @@ pub use openapi::{openapi_v2, openapi_v3, openapi_v3_index};
 pub use rewrite::rewrite;
 pub use rotate_token::rotate_token;
 pub use service_paths::{index, metrics, slis, version};
+pub use test_server::test_server;
 pub use zpages::{flagz, statusz};
 
 type Answered = Result<Answer, Box<Status>>;

@@ -498,6 +498,7 @@ fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabel
         Route::Revision => labels.at("/taffrail/v1/revision"),
         Route::Backup => labels.at("/taffrail/v1/backup"),
         Route::RotateToken => labels.at("/taffrail/v1/token/rotate"),
+        Route::Test(_) => labels.at("/taffrail/v1/test"),
         Route::IssuerConfiguration => labels.at("/.well-known/openid-configuration"),
         Route::IssuerKeys => labels.at("/openid/v1/jwks"),
     }
@@ -549,6 +550,10 @@ async fn handle(
         Route::Revision => handlers::revision(scope).await?,
         Route::Backup => handlers::backup(scope)?,
         Route::RotateToken => handlers::rotate_token(scope).await?,
+        Route::Test(asked) => {
+            let controls = server.test.as_ref().ok_or(Miss::Page)?;
+            handlers::test_server(scope, controls, asked, body).await?
+        }
     })
 }
 
