@@ -8,7 +8,6 @@ use super::Cacher;
 use super::messages::{
     Apply, FillFailed, Outdated, Replace, Reset, ResumePoint, Stop, WhereToResume,
 };
-use super::watch_cache::WatchEnd;
 use crate::snapshot::Snapshot;
 #[cfg(any(test, feature = "testing"))]
 use crate::testing::failpoints;
@@ -39,8 +38,7 @@ impl Handler<Replace> for Cacher {
         #[cfg(any(test, feature = "testing"))]
         failpoints::hit_keys(|key| message.content.get(key).is_some());
         let before = self.content.replace(message.content);
-        let (generation, published) = self.watch_cache
-            .replace(self.content.snapshot(), WatchEnd::Silent);
+        let (generation, published) = self.watch_cache.replace(self.content.snapshot());
         free_off_thread((before, published));
         self.generation = Some(generation);
         self.metrics.replaced(&self.content.snapshot());
@@ -64,7 +62,7 @@ impl Handler<Reset> for Cacher {
         self.content.apply(message.updates, message.revision);
         let snapshot = self.content.snapshot();
         self.metrics.replaced(&snapshot);
-        let (generation, before) = self.watch_cache.replace(snapshot, WatchEnd::Expired);
+        let (generation, before) = self.watch_cache.reset(snapshot);
         free_off_thread((Snapshot::default(), before));
         self.generation = Some(generation);
         Ok(generation)

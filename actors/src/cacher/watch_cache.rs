@@ -69,15 +69,6 @@ pub(crate) struct PendingEvents {
     pub(crate) newest: Revision,
 }
 
-/// How the watchers of a generation end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WatchEnd {
-    /// Without an error. Clients resume, and learn then whether they can (WA-37).
-    Silent,
-    /// With an ERROR event of a Status 410: the store was reset, and nobody can resume.
-    Expired,
-}
-
 /// The beginning of a ring that older events can be put before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RingBeginning {
@@ -372,19 +363,30 @@ impl WatchCache {
         before
     }
 
-    /// Begins a new generation with this snapshot. The watchers of the old one end.
+    /// Begins a new generation with this snapshot. The watchers of the old one end without an error,
+    /// and learn whether they can go on when they resume (WA-37).
     ///
     /// Returns the generation, and the last snapshot, which may take long to free.
-    pub(crate) fn replace(
+    pub(crate) fn replace(&self, snapshot: Snapshot) -> (u64, Option<Arc<Snapshot>>) {
+        self.begin_generation(snapshot, false)
+    }
+
+    /// As [`WatchCache::replace`], after the store was reset. The watchers end with an ERROR event
+    /// of a Status 410, because none can resume.
+    pub(crate) fn reset(&self, snapshot: Snapshot) -> (u64, Option<Arc<Snapshot>>) {
+        self.begin_generation(snapshot, true)
+    }
+
+    fn begin_generation(
         &self,
         snapshot: Snapshot,
-        end: WatchEnd,
+        is_reset: bool,
     ) -> (u64, Option<Arc<Snapshot>>) {
         let revision = snapshot.revision;
         let (generation, dropped, due_signals) = {
             let mut buffer = self.buffer.write();
             buffer.generation = buffer.generation.saturating_add(1);
-            if end == WatchEnd::Expired {
+            if is_reset {
                 buffer.reset_generation = buffer.generation;
             }
             let dropped = buffer.ring.reset(revision);

@@ -121,3 +121,6 @@ fn mutation(key: Key, change: Change, prepared: Prepared) -> Mutation {
         prepared,
     }
 }
+
+#[cfg(test)]
+mod tests;
