@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_rt::task::JoinHandle;
 use actors::engine::{EngineError, MemoryEngine, MemorySnapshot, Revision};
 use actors::supervisor::ActorSystem;
-use actix_rt::task::JoinHandle;
 use tokio::sync::mpsc;
 
 use super::stores::OpenEngines;

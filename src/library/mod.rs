@@ -114,7 +114,9 @@ impl Server {
         let (access, nodes) = (self.access()?, self.nodes);
         let ready = async move { test_server::nodes_ready(&access, nodes).await };
         let ready = self.thread.work().run(|_| ready).await;
-        ready.ok_or_else(ServerError::gone)?.map_err(ServerError::Nodes)
+        ready
+            .ok_or_else(ServerError::gone)?
+            .map_err(ServerError::Nodes)
     }
 
     /// Applies manifests as `taffrail test --load` does: each path is a file, or a folder whose
@@ -127,7 +129,9 @@ impl Server {
         let (access, paths) = (self.access()?, paths.to_vec());
         let loading = async move { test_server::load(&access, &paths).await };
         let loaded = self.thread.work().run(|_| loading).await;
-        loaded.ok_or_else(ServerError::gone)?.map_err(ServerError::Load)
+        loaded
+            .ok_or_else(ServerError::gone)?
+            .map_err(ServerError::Load)
     }
 
     /// Takes a snapshot of all objects of a server for tests ([`ServerBuilder::for_tests`]).
@@ -155,7 +159,9 @@ impl Server {
             return Err(ServerError::OtherServer);
         }
         let reset = snapshots.reset(snapshot.content.clone()).await;
-        reset.map(|revision| revision.0).map_err(|_| ServerError::gone())
+        reset
+            .map(|revision| revision.0)
+            .map_err(|_| ServerError::gone())
     }
 
     fn snapshots(&self) -> Result<&Snapshots, ServerError> {

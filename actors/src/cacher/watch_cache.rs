@@ -377,11 +377,7 @@ impl WatchCache {
         self.begin_generation(snapshot, true)
     }
 
-    fn begin_generation(
-        &self,
-        snapshot: Snapshot,
-        is_reset: bool,
-    ) -> (u64, Option<Arc<Snapshot>>) {
+    fn begin_generation(&self, snapshot: Snapshot, is_reset: bool) -> (u64, Option<Arc<Snapshot>>) {
         let revision = snapshot.revision;
         let (generation, dropped, due_signals) = {
             let mut buffer = self.buffer.write();

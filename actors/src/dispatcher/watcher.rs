@@ -241,7 +241,10 @@ impl Registration {
     /// Ends the stream, with an ERROR event first if the store was reset.
     fn end(&mut self) -> Attempt {
         let mut resource = self.resource.borrow_mut();
-        let ending = resource.members.get(self.number).map(|member| (member.ending, member.after.max(member.start)));
+        let ending = resource
+            .members
+            .get(self.number)
+            .map(|member| (member.ending, member.after.max(member.start)));
         let Some((Ending::Expired(oldest), reached)) = ending else {
             return Attempt::End;
         };

@@ -207,7 +207,8 @@ impl Follower {
                 }
                 Ok(FeedItem::Reset { revision, .. }) => {
                     let projection = &self.interest.projection;
-                    self.ready.push_back(projection.expired(self.after, revision));
+                    self.ready
+                        .push_back(projection.expired(self.after, revision));
                     self.feed = None;
                     continue;
                 }

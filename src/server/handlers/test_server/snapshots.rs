@@ -73,7 +73,8 @@ fn number(name: &str) -> Option<u64> {
 }
 
 fn unknown(name: &str) -> Status {
-    let message = format!("snapshot {name:?} is not kept; GET /taffrail/v1/test/snapshots lists them");
+    let message =
+        format!("snapshot {name:?} is not kept; GET /taffrail/v1/test/snapshots lists them");
     Status::failure(404, StatusReason::NOT_FOUND, message)
 }
 

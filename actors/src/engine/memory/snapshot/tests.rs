@@ -115,7 +115,10 @@ fn a_reset_restores_the_content_in_events_after_all_others() {
 
     // Nothing before the reset can be read or followed, and feeds go on after it.
     let early = now(engine.get(key("kept"), At::Revision(deleted.revision)));
-    assert!(matches!(early, Err(EngineError::Compacted { .. })), "{early:?}");
+    assert!(
+        matches!(early, Err(EngineError::Compacted { .. })),
+        "{early:?}"
+    );
     let request = HistoryRequest {
         prefix: Prefix::new("/r/"),
         after: newest,
@@ -123,7 +126,10 @@ fn a_reset_restores_the_content_in_events_after_all_others() {
         bytes_max: 1000,
     };
     let history = now(engine.history(request));
-    assert!(matches!(history, Err(EngineError::Compacted { .. })), "{history:?}");
+    assert!(
+        matches!(history, Err(EngineError::Compacted { .. })),
+        "{history:?}"
+    );
     assert!(now(engine.feed(Prefix::new("/r/"), newest)).is_err());
     let next = put(&engine, "kept", "3");
     match feed.next().now_or_never() {
@@ -146,7 +152,16 @@ fn a_writer_from_before_a_reset_is_refused() {
         prepared: Prepared::default(),
     };
     let outcome = now(engine.commit(late)).unwrap();
-    assert!(matches!(outcome, Outcome::Refused { current: Some(_), .. }), "{outcome:?}");
+    assert!(
+        matches!(
+            outcome,
+            Outcome::Refused {
+                current: Some(_),
+                ..
+            }
+        ),
+        "{outcome:?}"
+    );
 }
 
 #[test]
