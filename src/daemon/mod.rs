@@ -50,7 +50,7 @@ use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend, running_plugins};
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{self, Controllers, Simulation};
-use crate::custom_resources::CustomResources;
+use crate::custom_resources::{CustomResources, DeletionPause};
 use crate::kinds::validation::pods::security::NO_PRIVILEGED_CONTAINERS;
 use crate::registry::component_statuses::ComponentStatusStore;
 use crate::registry::deletion::Collector;
@@ -85,6 +85,7 @@ pub use factory::{storage_factory, storage_warnings};
 use opened::Opened;
 use resources::Resources;
 use service_manager::ServiceManager;
+use snapshots::Writers;
 pub use start_error::StartError;
 use stores::{Measured, OpenEngines};
 pub use stores::{open_etcd, open_existing};
@@ -220,11 +221,16 @@ impl Daemon {
             &encryption,
             &series,
         );
-        let custom_resources = custom::start(&resources, &health);
+        let pause = DeletionPause::default();
+        let custom_resources = custom::start(&resources, &health, pause.clone());
         let controllers = Arc::new(Controllers::start(setup, sharing));
+        let writers = Writers {
+            controllers: Arc::clone(&controllers),
+            pause,
+        };
         let test = host.for_tests.then(|| {
-            let (snapshots, resetting) =
-                snapshots::of(&stores, &actor_system, Arc::clone(&controllers)).unzip();
+            let snapshots = snapshots::of(&stores, &actor_system, writers);
+            let (snapshots, resetting) = snapshots.unzip();
             background.extend(resetting);
             Arc::new(TestControls { snapshots })
         });

@@ -13,20 +13,27 @@ use tokio::sync::mpsc;
 
 use super::stores::OpenEngines;
 use crate::controllers::Controllers;
+use crate::custom_resources::DeletionPause;
 use crate::server::test_controls::{Reset, Snapshots};
 
 /// How long a reset waits for a cache. A cache that takes longer is filled later.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The parts of the daemon that write by themselves.
+pub(super) struct Writers {
+    pub(super) controllers: Arc<Controllers>,
+    pub(super) pause: DeletionPause,
+}
+
 /// Snapshots of the daemon's own store, if that is in memory, and the task that resets it.
 pub(super) fn of(
     stores: &OpenEngines,
     actor_system: &ActorSystem,
-    controllers: Arc<Controllers>,
+    writers: Writers,
 ) -> Option<(Arc<Snapshots>, JoinHandle<()>)> {
     let engine = stores.memory.clone()?;
     let (snapshots, requests) = Snapshots::new(engine.clone());
-    let resetting = carry_out(requests, engine, actor_system.clone(), controllers);
+    let resetting = carry_out(requests, engine, actor_system.clone(), writers);
     Some((Arc::new(snapshots), actix_rt::spawn(resetting)))
 }
 
@@ -35,11 +42,12 @@ async fn carry_out(
     mut requests: mpsc::Receiver<Reset>,
     engine: Arc<MemoryEngine>,
     actor_system: ActorSystem,
-    controllers: Arc<Controllers>,
+    writers: Writers,
 ) {
     while let Some(Reset { snapshot, done }) = requests.recv().await {
         let resetting = reset(&engine, &snapshot, &actor_system);
-        let outcome = controllers.pause(resetting).await;
+        let paused = writers.pause.during(resetting);
+        let outcome = writers.controllers.pause(paused).await;
         // The client may not wait any longer.
         let _ = done.send(outcome);
     }
