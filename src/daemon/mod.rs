@@ -46,6 +46,7 @@ use crate::auth::Token;
 use crate::auth::authorization_config::AuthorizerType;
 use crate::build_info;
 use crate::cli::Announcement;
+use crate::clock;
 use crate::config::{Config, StorageBackend, running_plugins};
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{self, Controllers, Simulation};
@@ -67,7 +68,8 @@ use crate::server::health::{self, Health};
 use crate::server::issuer_discovery::IssuerDiscovery;
 use crate::server::large_requests::LargeRequests;
 use crate::server::service::{MetricsService, Service};
-use crate::server::test_controls::TestControls;
+pub use crate::server::test_controls::{AdvanceError, FaultPlan};
+use crate::server::test_controls::{TestClock, TestControls};
 use crate::server::version;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::{self as at_rest, Encryption};
@@ -147,6 +149,8 @@ pub struct Daemon {
     metrics_address: Option<std::net::SocketAddr>,
     background: Vec<JoinHandle<()>>,
     service_manager: ServiceManager,
+    /// The parts that a test may change, if the daemon serves tests.
+    test: Option<Arc<TestControls>>,
     /// Holds the lock of the data directory while the daemon lives, unless the engine does.
     _directory: Option<Directory>,
 }
@@ -160,7 +164,8 @@ impl Daemon {
     /// part that was started.
     pub async fn start(config: Config, host: Host) -> Result<Daemon, StartError> {
         let (series, started, conduct) = (host.series, host.started, host.conduct);
-        let test = host.for_tests.then(Arc::<TestControls>::default);
+        // Before any other thread is started, because those inherit the clock.
+        let own_clock = host.for_tests.then(clock::own);
         let service_manager = ServiceManager::new(host.notifies_service_manager);
         let opened = Opened::open(&config, host.users)?;
         let (encryption, factory, sharing) = (opened.encryption, opened.factory, opened.sharing);
@@ -170,6 +175,10 @@ impl Daemon {
         let plans = storage_plans(&factory, &engines, &encryption, &series)?;
         let actors = options::actor_system_config(&config, &engines, &series, &watchdog);
         let actor_system = ActorSystem::start(actors, cached(&plans, &config))?;
+        let test = own_clock.map(|clock| {
+            let clock = TestClock::new(clock, actor_system.clone());
+            Arc::new(TestControls::new(clock))
+        });
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
         let hooks = hooks::of(&config, &actor_system, address, &opened.egress);
         let authorization = Authorization::new(&config, &actor_system, &plans, opened.egress)?;
@@ -221,7 +230,7 @@ impl Daemon {
             issuer: issuer(&config, &credentials, address),
             unknown_paths: custom::gate(custom_resources.as_ref()),
             audit: audit.clone(),
-            test,
+            test: test.clone(),
             features: Features::of(|gate| config.feature_gates.is_on(gate)),
             http: options::http_rules(&config),
             process: options::process(&config, started),
@@ -257,6 +266,7 @@ impl Daemon {
             metrics_address,
             background,
             service_manager,
+            test,
             _directory: opened.directory,
         })
     }
@@ -311,6 +321,18 @@ impl Daemon {
     /// The certificates that clients must trust, in PEM.
     pub fn trust_pem(&self) -> String {
         self.credentials.trust_pem()
+    }
+
+    /// Replaces the faults that requests meet, if the daemon serves tests.
+    pub fn set_faults(&self, plan: FaultPlan) {
+        if let Some(test) = &self.test {
+            test.faults.set(plan);
+        }
+    }
+
+    /// The clock of the daemon, if the daemon serves tests.
+    pub fn test_clock(&self) -> Option<TestClock> {
+        self.test.as_ref().map(|test| test.clock.clone())
     }
 
     /// Returns the handle that adds and removes resources.

@@ -30,6 +30,7 @@ mod thread;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::auth::Token;
 use crate::telemetry::Series;
@@ -98,6 +99,25 @@ impl Server {
     /// [`ServerError::Ended`]: the server ended by itself before.
     pub async fn ready(&self) -> Result<(), ServerError> {
         self.thread.ready().await
+    }
+
+    /// Moves the clock of a server for tests forward ([`ServerBuilder::for_tests`]), at least by a
+    /// microsecond. Events and tokens expire, old history is compacted, and the objects that are
+    /// written from now on have later times. What has expired is gone when this returns. The future
+    /// may be polled by any executor.
+    ///
+    /// # Errors
+    /// [`ServerError::NotForTests`], [`ServerError::Advance`] and [`ServerError::Ended`].
+    pub async fn advance(&self, by: Duration) -> Result<(), ServerError> {
+        let work = self.thread.work();
+        let advanced = work.run(move |daemon| {
+            let clock = daemon.test_clock();
+            async move {
+                let clock = clock.ok_or(ServerError::NotForTests)?;
+                Ok(clock.advance(by).await?)
+            }
+        });
+        advanced.await.unwrap_or_else(|| Err(ServerError::gone()))
     }
 
     /// Stops in order: listeners, requests and watches, controllers, actors, and the store. The

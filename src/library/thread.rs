@@ -15,8 +15,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::ServerError;
+use crate::clock;
 use crate::config::Config;
-use crate::daemon::resources::Resources;
 use crate::daemon::{Daemon, Host};
 
 /// The interval at which a starting server looks whether it is ready.
@@ -33,11 +33,35 @@ pub(super) struct Facts {
     pub(super) trust_pem: String,
 }
 
-/// Work on the resources of a server, which runs on its thread, so that it is measured there.
-pub(super) type Work = Box<dyn FnOnce(Resources) -> LocalBoxFuture<'static, ()> + Send>;
+/// Work on a server, which runs on its thread, so that it is measured there.
+type Work = Box<dyn FnOnce(&Daemon) -> LocalBoxFuture<'static, ()> + Send>;
 
 /// The channel to the thread of a server.
-pub(super) type WorkSender = mpsc::Sender<Work>;
+#[derive(Clone)]
+pub(super) struct WorkSender(mpsc::Sender<Work>);
+
+impl WorkSender {
+    /// Runs work on the thread of the server, or returns `None` if the server has ended.
+    pub(super) async fn run<T, F>(
+        &self,
+        work: impl FnOnce(&Daemon) -> F + Send + 'static,
+    ) -> Option<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let work: Work = Box::new(move |daemon| {
+            let working = work(daemon);
+            Box::pin(async move {
+                // The program may not wait for the outcome.
+                let _ = answer.send(working.await);
+            })
+        });
+        self.0.send(work).await.ok()?;
+        answered.await.ok()
+    }
+}
 
 /// The handle of a server's thread. Dropping it stops the server in the background.
 pub(super) struct ServerThread {
@@ -74,13 +98,17 @@ impl ServerThread {
         };
         let thread = threads::spawn("taffrail", move || {
             threads::record_into(recorder);
+            if host.for_tests {
+                // All threads of the server inherit it.
+                clock::own();
+            }
             let run = run(config, host, requests);
             let removed = temporary.map_or(Ok(()), TempDir::close);
             // The program may not wait for the end.
             let _ = end.send(run.and(removed.map_err(ServerError::Removal)));
         });
         let thread = ServerThread {
-            work,
+            work: WorkSender(work),
             stop,
             ready,
             ended,
@@ -188,7 +216,7 @@ async fn serve(config: Config, host: Host, requests: Requests) -> Result<(), Ser
                 }
                 _ = &mut stopping => break,
                 Some(work) = works.recv() => {
-                    actix_rt::spawn(work(daemon.resources().clone()));
+                    actix_rt::spawn(work(&daemon));
                 }
                 _ = ticks.tick(), if is_starting => {
                     if daemon.has_started() && daemon.is_ready() {

@@ -3,6 +3,28 @@
 //! A daemon has them only if its [`Host`](crate::daemon::Host) says that it serves tests. The paths
 //! below `/taffrail/v1/test` change them; [`super::handlers`] reads the requests.
 
+mod clock;
+pub(in crate::server) mod faults;
+
+use std::sync::Arc;
+
+pub use clock::{AdvanceError, TestClock};
+pub use faults::{FaultPlan, Faults};
+
 /// The parts that a test may change.
-#[derive(Debug, Default)]
-pub struct TestControls {}
+pub struct TestControls {
+    /// The faults that requests meet.
+    pub faults: Arc<Faults>,
+    /// The clock of the server.
+    pub clock: TestClock,
+}
+
+impl TestControls {
+    /// Has no faults, and a clock that shows the machine's time.
+    pub fn new(clock: TestClock) -> TestControls {
+        TestControls {
+            faults: Arc::default(),
+            clock,
+        }
+    }
+}

@@ -1,8 +1,12 @@
 //! The paths below `/taffrail/v1/test`, which only a server for tests has.
 //!
-//! [`test_server`] is the one place that knows the paths. A new one needs a line in [`PATHS`] and an
-//! arm there.
+//! [`test_server`] is the one place that knows the paths. A new one needs a line in [`PATHS`], a file
+//! of this folder, and an arm in the function.
 
+mod clock;
+mod faults;
+
+use bytes::Bytes;
 use http::Method;
 
 use super::Answered;
@@ -14,22 +18,36 @@ use crate::server::test_controls::TestControls;
 use crate::transport::RequestBody;
 
 /// The paths, for the list of all paths.
-pub(super) const PATHS: [&str; 0] = [];
+pub(super) const PATHS: [&str; 2] = ["/taffrail/v1/test/clock", "/taffrail/v1/test/faults"];
+
+/// The longest body of a request about the server.
+const DOCUMENT_BYTES_MAX: usize = 64 * 1024;
 
 /// Answers a request for a path below `/taffrail/v1/test`.
 ///
 /// # Errors
 /// 405 for a method that the path does not have, and the refusals of the path.
 pub async fn test_server(
-    _scope: &RequestScope<'_>,
-    _controls: &TestControls,
+    scope: &RequestScope<'_>,
+    controls: &TestControls,
     asked: TestPath,
-    _body: RequestBody,
+    body: RequestBody,
 ) -> Answered {
-    let TestPath { method, path } = asked;
-    match (path.as_str(), method) {
-        // The next path goes here, with one arm for its methods and one for all others.
-        ("", Method::GET) => Err(Box::new(Status::method_not_allowed_route())),
+    match (asked.path.as_str(), asked.method) {
+        ("clock", Method::GET) => clock::get(scope, &controls.clock),
+        ("clock", Method::POST) => clock::post(scope, &controls.clock, body).await,
+        ("faults", Method::GET) => faults::get(scope, &controls.faults),
+        ("faults", Method::PUT) => faults::put(scope, &controls.faults, body).await,
+        ("clock" | "faults", _) => Err(Box::new(Status::method_not_allowed_route())),
         _ => Ok(respond::page_not_found()),
+    }
+}
+
+/// Reads a short body.
+async fn document(scope: &RequestScope<'_>, body: RequestBody) -> Result<Bytes, Box<Status>> {
+    let body = scope.collected(body).await?;
+    match body.len() > DOCUMENT_BYTES_MAX {
+        true => Err(Box::new(Status::request_too_large(DOCUMENT_BYTES_MAX))),
+        false => Ok(body),
     }
 }
