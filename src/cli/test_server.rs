@@ -1,13 +1,15 @@
 //! The flags of `taffrail test`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 
 use super::{Action, Arguments, EXIT_REFUSED, complain, refuse};
 use crate::config::{Config, ConfigError, StorageBackend, TEST_SERVER_DEFAULTS};
+use crate::daemon::FaultPlan;
+use crate::files::given;
 
 /// The options of the command.
 #[derive(Args, Clone, Debug)]
@@ -32,9 +34,30 @@ pub struct TestOptions {
     /// no kube-controller-manager holds its lease.
     #[arg(long)]
     pub workloads: bool,
+    /// Faults that requests meet once the server is ready and loaded: a file in JSON or YAML, or
+    /// the JSON itself. It is the document of /taffrail/v1/test/faults, which can replace them.
+    #[arg(long, value_name = "FILE|JSON", value_parser = fault_plan)]
+    pub faults: Option<FaultPlan>,
+    /// Seed of the faults, to repeat a run whose seed was logged. Replaces that of --faults.
+    #[arg(long, value_name = "NUMBER", requires = "faults")]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=FaultPlan::SEED_MAX))]
+    pub fault_seed: Option<u64>,
     /// Command to run with KUBECONFIG set. The server ends with it.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// The longest file of faults.
+const FAULTS_BYTES_MAX: u64 = 64 * 1024;
+
+/// Reads the value of `--faults`.
+fn fault_plan(value: &str) -> Result<FaultPlan, String> {
+    if value.trim_start().starts_with('{') {
+        return FaultPlan::read(value.as_bytes());
+    }
+    let read = given::read(Path::new(value), FAULTS_BYTES_MAX);
+    let read = read.map_err(|error| format!("the file can't be read: {error}"))?;
+    FaultPlan::read(&read.bytes)
 }
 
 /// The action for these arguments, if they can be understood.

@@ -47,6 +47,7 @@ use crate::auth::Token;
 use crate::auth::authorization_config::AuthorizerType;
 use crate::build_info;
 use crate::cli::Announcement;
+use crate::clock;
 use crate::config::{Config, StorageBackend, running_plugins};
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{self, Controllers, Simulation};
@@ -68,7 +69,8 @@ use crate::server::health::{self, Health};
 use crate::server::issuer_discovery::IssuerDiscovery;
 use crate::server::large_requests::LargeRequests;
 use crate::server::service::{MetricsService, Service};
-use crate::server::test_controls::TestControls;
+pub use crate::server::test_controls::{AdvanceError, FaultPlan};
+use crate::server::test_controls::{TestClock, TestControls};
 use crate::server::version;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::{self as at_rest, Encryption};
@@ -155,13 +157,14 @@ pub struct Daemon {
     credentials: Arc<Credentials>,
     audit: Option<Arc<Audit>>,
     controllers: Arc<Controllers>,
-    test: Option<Arc<TestControls>>,
     custom_resources: Option<CustomResources>,
     service: KubernetesServiceController,
     running: Running,
     metrics_address: Option<std::net::SocketAddr>,
     background: Vec<JoinHandle<()>>,
     service_manager: ServiceManager,
+    /// The parts that a test may change, if the daemon serves tests.
+    test: Option<Arc<TestControls>>,
     /// Holds the lock of the data directory while the daemon lives, unless the engine does.
     _directory: Option<Directory>,
 }
@@ -175,6 +178,8 @@ impl Daemon {
     /// part that was started.
     pub async fn start(config: Config, host: Host) -> Result<Daemon, StartError> {
         let (series, started, conduct) = (host.series, host.started, host.conduct);
+        // Before any other thread is started, because those inherit the clock.
+        let own_clock = host.for_tests.then(clock::own);
         let service_manager = ServiceManager::new(host.notifies_service_manager);
         let opened = Opened::open(&config, host.users)?;
         let (encryption, factory, sharing) = (opened.encryption, opened.factory, opened.sharing);
@@ -224,15 +229,16 @@ impl Daemon {
         let pause = DeletionPause::default();
         let custom_resources = custom::start(&resources, &health, pause.clone());
         let controllers = Arc::new(Controllers::start(setup, sharing));
-        let writers = Writers {
-            controllers: Arc::clone(&controllers),
-            pause,
-        };
-        let test = host.for_tests.then(|| {
+        let test = own_clock.map(|clock| {
+            let writers = Writers {
+                controllers: Arc::clone(&controllers),
+                pause,
+            };
+            let clock = TestClock::new(clock, actor_system.clone());
             let snapshots = snapshots::of(&stores, &actor_system, writers);
             let (snapshots, resetting) = snapshots.unzip();
             background.extend(resetting);
-            Arc::new(TestControls { snapshots })
+            Arc::new(TestControls::new(clock, snapshots))
         });
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
             authorizer: authorization.all,
@@ -276,13 +282,13 @@ impl Daemon {
             credentials,
             audit,
             controllers,
-            test,
             custom_resources,
             service,
             running,
             metrics_address,
             background,
             service_manager,
+            test,
             _directory: opened.directory,
         })
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::auth::AdminError;
 use crate::clock::ClockError;
 use crate::config::ConfigError;
-use crate::daemon::StartError;
+use crate::daemon::{AdvanceError, StartError};
 use crate::process_limits::TooLow;
 use crate::telemetry::TelemetryError;
 
@@ -63,6 +63,12 @@ pub enum ServerError {
     /// The system refuses a thread, or what a thread needs.
     #[error("the thread of the server can't be started: {0}")]
     Thread(std::io::Error),
+    /// The document of faults is wrong: the place and the fault.
+    #[error("{0}")]
+    Faults(String),
+    /// The clock of the server can't be moved so far, or the server can't follow it.
+    #[error(transparent)]
+    Advance(#[from] AdvanceError),
     /// The server ended by itself: its thread panicked with this message, or an actor could not be
     /// restarted any more.
     #[error("the server ended by itself: {0}")]

@@ -30,11 +30,12 @@ mod thread;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use actors::engine::MemorySnapshot;
 
 use crate::auth::{AdminAccess, Token};
-use crate::server::test_controls::Snapshots;
+use crate::server::test_controls::{FaultPlan, Snapshots, TestControls};
 use crate::telemetry::Series;
 use crate::test_server;
 
@@ -165,9 +166,13 @@ impl Server {
     }
 
     fn snapshots(&self) -> Result<&Snapshots, ServerError> {
-        let test = self.facts.test.as_ref();
-        let snapshots = test.and_then(|test| test.snapshots.as_deref());
+        let snapshots = self.test()?.snapshots.as_deref();
         snapshots.ok_or(ServerError::NotForTests)
+    }
+
+    fn test(&self) -> Result<&TestControls, ServerError> {
+        let test = self.facts.test.as_deref();
+        test.ok_or(ServerError::NotForTests)
     }
 
     /// The address and the credentials of the admin, for requests of the server's own.
@@ -177,6 +182,31 @@ impl Server {
             trust_pem: self.facts.trust_pem.clone(),
             token: self.admin_token.clone().ok_or_else(ServerError::gone)?,
         })
+    }
+
+    /// Moves the clock of a server for tests forward ([`ServerBuilder::for_tests`]), at least by a
+    /// microsecond. Events and tokens expire, old history is compacted, and the objects that are
+    /// written from now on have later times. What has expired is gone when this returns. The future
+    /// may be polled by any executor.
+    ///
+    /// # Errors
+    /// [`ServerError::NotForTests`], [`ServerError::Advance`] and [`ServerError::Ended`].
+    pub async fn advance(&self, by: Duration) -> Result<(), ServerError> {
+        let clock = self.test()?.clock.clone();
+        let advancing = async move { clock.advance(by).await };
+        let advanced = self.thread.work().run(|_| advancing).await;
+        Ok(advanced.ok_or_else(ServerError::gone)??)
+    }
+
+    /// Replaces the faults that requests to a server for tests meet, by a document as of
+    /// `/taffrail/v1/test/faults`. `{}` ends all faults.
+    ///
+    /// # Errors
+    /// [`ServerError::NotForTests`], [`ServerError::Faults`]
+    pub fn set_faults(&self, document: &str) -> Result<(), ServerError> {
+        let plan = FaultPlan::read(document.as_bytes()).map_err(ServerError::Faults)?;
+        self.test()?.faults.set(plan);
+        Ok(())
     }
 
     /// Stops in order: listeners, requests and watches, controllers, actors, and the store. The

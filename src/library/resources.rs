@@ -2,7 +2,7 @@
 
 use super::thread::{ServerThread, WorkSender};
 use crate::api::resource::ResourceDefinition;
-use crate::daemon::resources::ResourceError;
+use crate::daemon::resources::{ResourceError, Resources};
 
 /// Adds and removes resources while a server runs. The work is done on the threads of the server.
 /// The futures may be polled by any executor; dropping one does not undo what it has begun. Clones
@@ -36,8 +36,7 @@ impl ServerResources {
         definitions: impl IntoIterator<Item = ResourceDefinition>,
     ) -> Result<(), ResourceError> {
         let definitions: Vec<ResourceDefinition> = definitions.into_iter().collect();
-        self.work
-            .run(|resources| async move { resources.add_all(definitions).await })
+        self.run(|resources| async move { resources.add_all(definitions).await })
             .await
             .unwrap_or(Err(ResourceError::Stopped))
     }
@@ -53,16 +52,24 @@ impl ServerResources {
         plural: &str,
     ) -> Result<(), ResourceError> {
         let [group, version, plural] = [group, version, plural].map(str::to_owned);
-        self.work
-            .run(|resources| async move { resources.remove(&group, &version, &plural).await })
+        self.run(|resources| async move { resources.remove(&group, &version, &plural).await })
             .await
             .unwrap_or(Err(ResourceError::Stopped))
     }
 
     /// The number of changes of the served resources so far, or `None` if the server has ended.
     pub async fn generation(&self) -> Option<u64> {
-        self.work
-            .run(|resources| async move { resources.generation() })
+        self.run(|resources| async move { resources.generation() })
             .await
+    }
+
+    /// Runs work on the thread of the server, or returns `None` if the server has ended.
+    async fn run<T, F>(&self, work: impl FnOnce(Resources) -> F + Send + 'static) -> Option<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + 'static,
+    {
+        let working = self.work.run(|daemon| work(daemon.resources().clone()));
+        working.await
     }
 }

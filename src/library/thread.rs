@@ -15,8 +15,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::ServerError;
+use crate::clock;
 use crate::config::Config;
-use crate::daemon::resources::Resources;
 use crate::daemon::{Daemon, Host};
 use crate::files::ThrowawayFolder;
 use crate::server::test_controls::TestControls;
@@ -37,8 +37,8 @@ pub(super) struct Facts {
     pub(super) test: Option<Arc<TestControls>>,
 }
 
-/// Work on the resources of a server, which runs on its thread, so that it is measured there.
-type Work = Box<dyn FnOnce(Resources) -> LocalBoxFuture<'static, ()> + Send>;
+/// Work on a server, which runs on its thread, so that it is measured there.
+type Work = Box<dyn FnOnce(&Daemon) -> LocalBoxFuture<'static, ()> + Send>;
 
 /// The channel to the thread of a server.
 #[derive(Clone)]
@@ -48,15 +48,15 @@ impl WorkSender {
     /// Runs work on the thread of the server, or returns `None` if the server has ended.
     pub(super) async fn run<T, F>(
         &self,
-        work: impl FnOnce(Resources) -> F + Send + 'static,
+        work: impl FnOnce(&Daemon) -> F + Send + 'static,
     ) -> Option<T>
     where
         T: Send + 'static,
         F: Future<Output = T> + 'static,
     {
         let (answer, answered) = oneshot::channel();
-        let work: Work = Box::new(move |resources| {
-            let working = work(resources);
+        let work: Work = Box::new(move |daemon| {
+            let working = work(daemon);
             Box::pin(async move {
                 // The program may not wait for the outcome.
                 let _ = answer.send(working.await);
@@ -102,6 +102,10 @@ impl ServerThread {
         };
         let thread = threads::spawn("taffrail", move || {
             threads::record_into(recorder);
+            if host.for_tests {
+                // All threads of the server inherit it.
+                clock::own();
+            }
             let run = run(config, host, requests);
             let removed = temporary.map_or(Ok(()), ThrowawayFolder::remove);
             // The program may not wait for the end.
@@ -217,7 +221,7 @@ async fn serve(config: Config, host: Host, requests: Requests) -> Result<(), Ser
                 }
                 _ = &mut stopping => break,
                 Some(work) = works.recv() => {
-                    actix_rt::spawn(work(daemon.resources().clone()));
+                    actix_rt::spawn(work(&daemon));
                 }
                 _ = ticks.tick(), if is_starting => {
                     if daemon.has_started() && daemon.is_ready() {

@@ -3,9 +3,6 @@
 //! This folder owns the life of such a server: its folder, the objects it is loaded with, the line
 //! that says where it is, and the command that it runs. The daemon is the usual one, with a store
 //! in memory. This folder must not know how the daemon works inside: it loads objects as a client.
-//!
-//! Faults that a test asks for (delays, conflicts, ends of watches) belong between the connections
-//! and the registry, in the service of the HTTP threads. They are not built yet.
 
 mod client;
 mod command;
@@ -148,6 +145,12 @@ async fn start(
     let client = Client::new(&access)?;
     load::load(&client, manifests).await?;
     client.nodes_ready(options.nodes).await?;
+    if let Some(mut plan) = options.faults.clone() {
+        plan.seed = options.fault_seed.or(plan.seed);
+        if let Some(test) = daemon.test_controls() {
+            test.faults.set(plan);
+        }
+    }
     Ok(TestServer { daemon, access })
 }
 

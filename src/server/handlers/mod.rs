@@ -41,6 +41,7 @@ use super::respond::Answer;
 use super::routes::Target;
 use crate::api::resource::Verb;
 use crate::api::status::Status;
+use crate::registry::store::WatchRefusal;
 use crate::transport::RequestBody;
 
 pub use backup::backup;
@@ -65,6 +66,13 @@ pub async fn resource(scope: &RequestScope<'_>, target: Target, body: RequestBod
         scope.context.warnings.add(warning);
         mark_deprecated(target.storage.resource());
         scope.context.annotate(DEPRECATED, || "true".to_owned());
+    }
+    if let Some(test) = &scope.server.test
+        && target.verb != Verb::Watch
+    {
+        Box::pin(test.faults.meet(scope, &target))
+            .await
+            .map_err(WatchRefusal::into_status)?;
     }
     match target.verb {
         Verb::Connect => connect::connect(scope, &target).await,

@@ -129,6 +129,9 @@ impl HttpService for Service {
     }
 
     fn drain(&self) {
+        if let Some(test) = &self.thread.server.test {
+            test.faults.end_delays();
+        }
         self.thread.dispatcher.drain();
     }
 
@@ -374,7 +377,7 @@ impl Service {
         self.thread.requests.authenticated(name, began.elapsed());
         let known = authenticated.as_ref().ok();
         if let Some(ends) = known.and_then(|known| known.ends) {
-            let left = ends - clock::now().as_second();
+            let left = ends - clock::of_machine().as_second();
             self.thread.requests.certificate(left);
         }
         let known = authenticated.map_err(|refused| {

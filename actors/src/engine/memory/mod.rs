@@ -16,6 +16,8 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use parking_lot::Mutex;
 
+use crate::clock;
+
 use super::local::{LogReader, Positions, Tail};
 use super::{
     At, DataEngine, Engine, EngineError, EngineStats, Event, Expiry, Export, Feed, GetResponse,
@@ -50,9 +52,9 @@ struct MemoryStore {
 }
 
 impl MemoryEngine {
-    /// An empty store on the system's clock.
+    /// An empty store on the clock of its server.
     pub fn new() -> Arc<MemoryEngine> {
-        MemoryEngine::with_clock(Arc::new(SystemTime::now))
+        MemoryEngine::with_clock(Arc::new(clock::now))
     }
 
     /// An empty store on this clock.
