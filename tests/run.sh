@@ -3,11 +3,11 @@
 #   tests/run.sh                     what a change must pass
 #   tests/run.sh --long              the same with many more rounds of crashes, kills, updates and schedules
 #   tests/run.sh -- blackbox kill    further words go to the test runner (here: filters)
-# Fetches the kubectls, the etcds, the Prometheus and the clients in Python (Helm, kopf, lightkube, kr8s) that tests use
-# and builds clients of client-go, once, without root, into ${XDG_CACHE_HOME:-~/.cache}/taffrail. Programs of Kubernetes
-# that no distribution has are taken from TAFFRAIL_KUBE_APISERVER, TAFFRAIL_CONTROLLER_MANAGER and TAFFRAIL_SCHEDULER, or
-# from NAME/NAME there, or from NAME in the folder taffrail-reference beside it. The last lines name each program that is
-# missing, and the number of tests that were not run.
+# Fetches the kubectls, the etcds, the Prometheus and the packages in Python (Helm, kopf, lightkube, kr8s) that tests
+# use and builds programs with client-go, once, without root, into ${XDG_CACHE_HOME:-~/.cache}/taffrail. Programs of
+# Kubernetes that no distribution has are taken from TAFFRAIL_KUBE_APISERVER, TAFFRAIL_CONTROLLER_MANAGER and
+# TAFFRAIL_SCHEDULER, or from NAME/NAME there, or from NAME in the folder taffrail-reference beside it. The last lines
+# name each program that is missing, and the number of tests that were not run.
 #   --runner cargo|nextest           default: cargo-nextest where it is installed, else cargo test
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -56,9 +56,10 @@ if [ -z "${TAFFRAIL_PROMETHEUS:-}" ]; then
   export TAFFRAIL_PROMETHEUS=$cache/prometheus
 fi
 
-if [ -z "${TAFFRAIL_INFORMERS:-}" ]; then
-  tests/build-informers.sh "$cache/informers"
-  export TAFFRAIL_INFORMERS=$cache/informers/informers
+if [ -z "${TAFFRAIL_INFORMERS:-}" ] || [ -z "${TAFFRAIL_GO_FIXTURES:-}" ]; then
+  tests/build-go.sh "$cache/informers"
+  export TAFFRAIL_INFORMERS=${TAFFRAIL_INFORMERS:-$cache/informers/informers}
+  export TAFFRAIL_GO_FIXTURES=${TAFFRAIL_GO_FIXTURES:-$cache/informers/fixtures}
 fi
 
 if [ -z "${TAFFRAIL_PYTHON_CLIENTS:-}" ]; then

@@ -47,6 +47,7 @@ mod every_kind;
 mod expiry;
 mod expressions;
 mod first_hour;
+mod fixtures;
 mod former_versions;
 mod garbage_collection;
 mod hook_order;

@@ -15,7 +15,7 @@ use crate::harness::{AS_INSTALLED, Daemon};
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The folder with the packages; `None` only if the environment says `none`.
-fn packages() -> Option<PathBuf> {
+pub fn packages() -> Option<PathBuf> {
     let folder = match std::env::var_os("TAFFRAIL_PYTHON_CLIENTS") {
         Some(none) if none == "none" => {
             not_run("clients in Python");

@@ -1,5 +1,6 @@
 //! A real daemon in a separate folder.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
@@ -423,7 +424,15 @@ fn without_controllers(arguments: &[String]) -> Vec<String> {
 
 /// The binary without arguments and without the environment of the tests.
 pub fn taffrail() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_taffrail"));
+    program(BINARY)
+}
+
+/// The binary.
+pub const BINARY: &str = env!("CARGO_BIN_EXE_taffrail");
+
+/// A program without arguments and without the environment of the tests.
+pub fn program(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("TAFFRAIL_") || name == "RUST_LOG" {
             command.env_remove(name);
