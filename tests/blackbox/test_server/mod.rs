@@ -4,6 +4,7 @@ mod commands;
 mod life;
 mod load;
 mod pods;
+mod snapshots;
 mod workloads;
 
 use std::io::{BufRead, BufReader, Read};
@@ -93,10 +94,18 @@ impl Server {
 
     /// The admin, by nothing but the ready line.
     fn client(&self) -> Client {
+        self.target().client()
+    }
+
+    fn anonymous(&self) -> Client {
+        self.target().anonymous().client()
+    }
+
+    fn target(&self) -> Target {
         let address = self.text("url").strip_prefix("https://").unwrap();
         let token = Some(self.text("token").to_owned());
         let ca = self.text("ca").as_bytes();
-        Target::new(address.parse().unwrap(), token, Some(ca)).client()
+        Target::new(address.parse().unwrap(), token, Some(ca))
     }
 
     fn signal(&self, signal: Signal) {
