@@ -39,7 +39,7 @@ pub struct TestOptions {
     #[arg(long, value_name = "FILE|JSON", value_parser = fault_plan)]
     pub faults: Option<FaultPlan>,
     /// Seed of the faults, to repeat a run whose seed was logged. Replaces that of --faults.
-    #[arg(long, value_name = "NUMBER", requires = "faults")]
+    #[arg(long, value_name = "NUMBER")]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=FaultPlan::SEED_MAX))]
     pub fault_seed: Option<u64>,
     /// Command to run with KUBECONFIG set. The server ends with it.
@@ -62,6 +62,11 @@ fn fault_plan(value: &str) -> Result<FaultPlan, String> {
 
 /// The action for these arguments, if they can be understood.
 pub(super) fn action(arguments: Arguments, options: TestOptions) -> Action {
+    if options.fault_seed.is_some() && options.faults.is_none() {
+        let why = "--fault-seed needs --faults, whose decisions it repeats";
+        complain("taffrail test", &why);
+        return Action::Done(ExitCode::from(EXIT_REFUSED));
+    }
     let keeps = arguments.settings.data_dir.is_some();
     match configured(arguments) {
         Ok(config) if keeps || config.backend() != StorageBackend::Memory => {

@@ -38,7 +38,7 @@ pub struct Informers {
 impl Informers {
     /// Starts one of JSON, protobuf or metadata, with or without the streaming list
     /// (`sendInitialEvents`).
-    fn start(kubeconfig: &Path, over: &str, watch_list: &str) -> Informers {
+    pub fn start(kubeconfig: &Path, over: &str, watch_list: &str) -> Informers {
         let mut child = Command::new(binary())
             .arg("-kubeconfig")
             .arg(kubeconfig)
@@ -72,7 +72,7 @@ impl Informers {
         informers
     }
 
-    async fn line(&mut self) -> Option<String> {
+    pub async fn line(&mut self) -> Option<String> {
         let line = tokio::time::timeout(TIMEOUT, self.lines.next_line()).await;
         line.unwrap_or_else(|_| panic!("{}: it hangs", self.mode))
             .unwrap()

@@ -5,6 +5,7 @@
 
 mod clock;
 pub(in crate::server) mod faults;
+pub(in crate::server) mod members;
 mod snapshots;
 
 use std::sync::Arc;

@@ -1,6 +1,8 @@
 //! `taffrail test`, as a test suite in any language starts it.
 
+mod clock;
 mod commands;
+mod faults;
 mod life;
 mod load;
 mod pods;
@@ -63,10 +65,15 @@ fn names(folder: &Path) -> Vec<String> {
 impl Server {
     /// Starts a server and waits for its ready line.
     fn start(arguments: &[&str]) -> Server {
+        Server::start_logging(arguments, Stdio::piped())
+    }
+
+    /// Starts a server whose log goes somewhere else.
+    fn start_logging(arguments: &[&str], log: impl Into<Stdio>) -> Server {
         let temporary = tempfile::tempdir().unwrap();
         let mut child = command(temporary.path(), arguments)
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(log)
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -74,7 +81,8 @@ impl Server {
         BufReader::new(stdout).read_line(&mut line).unwrap();
         let ready = serde_json::from_str(&line).unwrap_or_else(|_| {
             let mut said = String::new();
-            let _ = child.stderr.take().unwrap().read_to_string(&mut said);
+            let mut log = child.stderr.take();
+            let _ = log.as_mut().map(|log| log.read_to_string(&mut said));
             panic!("no ready line, but {line:?}: {said}")
         });
         Server {

@@ -11,7 +11,7 @@ use crate::api::text::go_duration;
 use crate::server::handlers::Answered;
 use crate::server::request_scope::RequestScope;
 use crate::server::respond;
-use crate::server::test_controls::faults::members::Members;
+use crate::server::test_controls::members::Members;
 use crate::server::test_controls::{AdvanceError, TestClock};
 use crate::transport::RequestBody;
 

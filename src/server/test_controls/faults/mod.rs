@@ -10,7 +10,6 @@
 
 mod decisions;
 mod generator;
-pub(in crate::server) mod members;
 mod plan;
 mod selection;
 mod watch;

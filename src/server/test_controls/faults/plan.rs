@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::members::Members;
 use super::selection::Selection;
 use crate::api::text::go_duration;
+use crate::server::test_controls::members::Members;
 
 /// The most rules of a plan.
 const RULES_MAX: usize = 64;

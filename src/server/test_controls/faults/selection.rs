@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::members::Members;
 use crate::api::resource::{ResourceDefinition, Verb};
+use crate::server::test_controls::members::Members;
 
 /// The most items of a list of a selection.
 const ITEMS_MAX: usize = 64;
