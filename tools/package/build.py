@@ -134,7 +134,10 @@ def build(target, folder):
     built = target_folder / triple / "dist/taffrail"
     check(built, target, hidden)
     folder.mkdir(parents=True, exist_ok=True)
-    return Binary(shutil.copyfile(built, folder / f"taffrail-{target}"))
+    path = folder / f"taffrail-{target}"
+    shutil.copyfile(built, path)
+    path.chmod(0o755)
+    return Binary(path)
 
 
 def check(path, target, hidden):
