@@ -3,6 +3,7 @@
 # a command. Programs for another processor run where qemu emulates it.
 #   tests/packages/try.sh [FOLDER]     target/packages by default
 set -euo pipefail
+shopt -s nullglob
 cd "$(dirname "$0")/../.."
 
 folder=$(realpath "${1:-target/packages}")
@@ -43,7 +44,7 @@ for package in "$folder"/taffrail_*.deb; do
 done
 
 for wheel in "$folder"/taffrail-*"$own".whl; do
-  python3 -m pip install --quiet --no-index --no-deps --target "$work/wheel" "$wheel"
+  python3 -m pip install --quiet --root-user-action ignore --no-index --no-deps --target "$work/wheel" "$wheel"
   try "$(basename "$wheel")" "$work/wheel/bin/taffrail"
 done
 
