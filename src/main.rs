@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// The heap of static binaries: that of musl has one lock for all threads. With glibc the daemon uses
-/// glibc's heap, which `heap.c` trims.
+/// The heap of static binaries, because that of musl has one lock for all threads. With glibc the
+/// daemon uses glibc's heap, which `heap.c` trims.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static HEAP: mimalloc::MiMalloc = mimalloc::MiMalloc;

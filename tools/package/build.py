@@ -1,8 +1,10 @@
 """Builds the daemon for packages: linked for old machines, without symbols, and without paths of this machine."""
 
+import importlib
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import project
@@ -12,6 +14,7 @@ from project import Failure, run
 MOST_BYTES = 32 * 1024 * 1024
 # zig has a C compiler, a linker, musl, and the symbols of each version of glibc, for all processors.
 ZIG = ("cargo-zigbuild==0.24.1", "ziglang==0.17.1")
+DEFLATE = "deflate==0.9.0"
 # Where Debian has the sources of the standard library for this compiler.
 DEBIAN_SUITE = "trixie-backports"
 DEFAULTS = ("x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl")
@@ -29,16 +32,28 @@ def tools_folder():
     return Path(cache) / "taffrail" / "tools"
 
 
-def fetch_zig():
-    """The folder with cargo-zigbuild and zig."""
-    folder = tools_folder() / "-".join(ZIG).replace("==", "-")
-    if not (folder / "bin/cargo-zigbuild").exists():
-        part = folder.with_suffix(".part")
-        shutil.rmtree(part, ignore_errors=True)
-        run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", part, *ZIG)
-        shutil.rmtree(folder, ignore_errors=True)
-        part.rename(folder)
+def fetch(*packages):
+    """The folder with packages of PyPI, which are fetched once."""
+    folder = tools_folder() / "-".join(packages).replace("==", "-")
+    if not folder.exists():
+        # Two may fetch at a time.
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix="part-") as part:
+            run(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", f"{part}/new", *packages, quiet=True)
+            try:
+                os.rename(f"{part}/new", folder)
+            except OSError:
+                if not folder.exists():
+                    raise
     return folder
+
+
+def compressor():
+    """The module that compresses better than zlib."""
+    folder = str(fetch(DEFLATE))
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module("deflate")
 
 
 def compiler():
@@ -103,7 +118,7 @@ def environment(triple, folder, builds_std, target_folder):
     maps = [f"--remap-path-prefix={path}={name}" for path, name in hidden.items()]
     # zig brings the files that a program of musl begins and ends with.
     flags = (["-C", "link-self-contained=no"] if triple.endswith("-musl") else []) + maps
-    zig = fetch_zig()
+    zig = fetch(*ZIG)
     env = {
         **os.environ,
         "PATH": f"{zig / 'bin'}:{folder / 'bin'}:{os.environ['PATH']}",
@@ -134,7 +149,10 @@ def build(target, folder):
     built = target_folder / triple / "dist/taffrail"
     check(built, target, hidden)
     folder.mkdir(parents=True, exist_ok=True)
-    return Binary(shutil.copyfile(built, folder / f"taffrail-{target}"))
+    path = folder / f"taffrail-{target}"
+    shutil.copyfile(built, path)
+    path.chmod(0o755)
+    return Binary(path)
 
 
 def check(path, target, hidden):

@@ -55,7 +55,7 @@ COPYRIGHT = """Format: https://www.debian.org/doc/packaging-manuals/copyright-fo
 Upstream-Name: taffrail
 
 Files: *
-Copyright: The authors of Taffrail
+Copyright: {year} The authors of Taffrail
 License: Apache-2.0
  On Debian systems, the complete text of the Apache License, Version 2.0, is in
  /usr/share/common-licenses/Apache-2.0.
@@ -79,23 +79,29 @@ def files(binary, manual, maintainer):
         "usr/share/bash-completion/completions/taffrail": manual.completions["bash"],
         "usr/share/zsh/vendor-completions/_taffrail": manual.completions["zsh"],
         "usr/share/fish/vendor_completions.d/taffrail.fish": manual.completions["fish"],
-        "usr/share/doc/taffrail/copyright": COPYRIGHT.encode(),
+        "usr/share/doc/taffrail/copyright": COPYRIGHT.replace("{year}", str(project.date_as_time().year)).encode(),
         "usr/share/doc/taffrail/changelog.gz": gz(project.read("CHANGELOG.md")),
         "usr/share/doc/taffrail/changelog.Debian.gz": gz(news.encode()),
         "usr/share/doc/taffrail/third-party-licenses.gz": gz(project.notices(binary.triple)),
-        # It is one binary for tests and for the daemon, so it is linked with what it needs.
-        "usr/share/lintian/overrides/taffrail": b"",
+        "usr/share/lintian/overrides/taffrail": overrides(binary),
     }
-    if binary.elf.is_static:
-        texts["usr/share/lintian/overrides/taffrail"] = (
-            b"# It runs with every C library, because it is linked with its own.\n"
-            b"taffrail: statically-linked-binary [usr/bin/taffrail]\n"
-        )
-    else:
-        del texts["usr/share/lintian/overrides/taffrail"]
     return [Entry("usr/bin/taffrail", binary.data, 0o755)] + [
         Entry(path, data) for path, data in {**pages, **texts}.items()
     ]
+
+
+def overrides(binary):
+    """What lintian would complain of, and why it is meant so."""
+    text = (
+        "# Debian itself has no package of it, so no bug asked for one.\n"
+        "taffrail: initial-upload-closes-no-bugs [usr/share/doc/taffrail/changelog.Debian.gz:1]\n"
+    )
+    if binary.elf.is_static:
+        text += (
+            "# It brings its C library, so that it runs on machines with any other.\n"
+            "taffrail: statically-linked-binary [usr/bin/taffrail]\n"
+        )
+    return text.encode()
 
 
 def debian_version():

@@ -21,7 +21,7 @@ class Elf:
         self.processor = PROCESSORS[machine]
         try:
             self._read_segments()
-        except (struct.error, ValueError, IndexError) as error:
+        except (struct.error, ValueError, LookupError, OverflowError) as error:
             raise ValueError(f"{path}: a broken ELF file ({error})") from error
 
     def _read_segments(self):
@@ -41,7 +41,10 @@ class Elf:
         single = dict(tags)
         texts = self._place(single[STRTAB])
         self.libraries = [self._text(texts + value) for tag, value in tags if tag == NEEDED]
-        self.glibc = self._newest_glibc(self._place(single[VERNEED]), single[VERNEEDNUM], texts)
+        self.glibc = (0, 0)
+        if VERNEED in single:
+            # A program has a few; a broken file may name any number.
+            self.glibc = self._newest_glibc(self._place(single[VERNEED]), min(single[VERNEEDNUM], 100), texts)
 
     def _newest_glibc(self, place, count, texts):
         found = [(0, 0)]

@@ -16,6 +16,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import archives
 import build
 import crates
 import deb
@@ -157,6 +158,11 @@ class Work:
 
     def run(self, steps):
         """Takes the steps, and prints what each has made."""
+        if {"archive", "image", "wheel"} & set(steps):
+            try:
+                archives.smaller = build.compressor()
+            except (Failure, ImportError) as error:
+                self.leave_out("better compression", error)
         for name in steps:
             for path in getattr(self, f"step_{name.replace('-', '_')}")():
                 files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]

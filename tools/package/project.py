@@ -110,7 +110,6 @@ def dependencies(triple):
             if any(kind["kind"] is None for kind in dependency["dep_kinds"])
         )
         waiting += used[name]
-    # What procedural macros are made of is not compiled in either, though it is no build dependency.
     ordered = sorted(used, key=lambda name: (packages[name]["name"], packages[name]["version"]))
     return [(packages[name], used[name]) for name in ordered]
 
