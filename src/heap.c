@@ -12,6 +12,7 @@
  * something to gain; and now and then all the same, if there is much.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -19,8 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#if defined(__GLIBC__) && defined(__GLIBC_PREREQ)
-#if __GLIBC_PREREQ(2, 33)
+#if defined(__GLIBC__)
 
 /* Seconds between two looks. */
 #define PAUSE 5
@@ -36,12 +36,36 @@
 #define BUSY_PAUSES 60
 
 /*
+ * Bytes that are in use, in heaps and in blocks of their own. mallinfo2 counts beyond 4 GiB and exists
+ * since glibc 2.33. The binary of packages runs with older versions, too, so it is looked up while the
+ * program runs; mallinfo, which it replaced, is off by multiples of 4 GiB in larger processes. That is
+ * the same before and after a trim, so it costs a trim more at most.
+ */
+struct heap_counts {
+    size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
+};
+typedef struct heap_counts (*counter)(void);
+static counter count_all;
+
+static long used_bytes(void)
+{
+    if (count_all != 0) {
+        struct heap_counts heaps = count_all();
+        return (long)(heaps.uordblks + heaps.hblkhd);
+    }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    struct mallinfo heaps = mallinfo();
+#pragma GCC diagnostic pop
+    return (long)(unsigned)heaps.uordblks + (long)(unsigned)heaps.hblkhd;
+}
+
+/*
  * Bytes of the process that are in memory though they are not in use: what trimming may give back,
  * and what it never can, such as the program itself.
  */
 static long unused_bytes(void)
 {
-    struct mallinfo2 heaps = mallinfo2();
     long pages = 0;
     FILE *statm = fopen("/proc/self/statm", "re");
     if (statm == 0)
@@ -49,7 +73,7 @@ static long unused_bytes(void)
     if (fscanf(statm, "%*s %ld", &pages) != 1)
         pages = 0;
     fclose(statm);
-    return pages * sysconf(_SC_PAGESIZE) - (long)(heaps.uordblks + heaps.hblkhd);
+    return pages * sysconf(_SC_PAGESIZE) - used_bytes();
 }
 
 static void *look_again_and_again(void *unused)
@@ -81,6 +105,7 @@ __attribute__((constructor)) static void start(void)
 {
     sigset_t all, mask;
     pthread_t thread;
+    *(void **)&count_all = dlsym(RTLD_DEFAULT, "mallinfo2");
     /*
      * What glibc would raise whenever a large block is freed, up to where it gives nothing back
      * any more: blocks from this size on come from the system, and what is free at the end of a
@@ -99,5 +124,4 @@ __attribute__((constructor)) static void start(void)
     pthread_sigmask(SIG_SETMASK, &mask, 0);
 }
 
-#endif
 #endif

@@ -43,7 +43,7 @@ pub use api;
 pub use api::schema;
 pub use controllers::Simulation;
 pub use kinds;
-pub use library::{Server, ServerBuilder, ServerError, ServerResources, StorageEngine};
+pub use library::{Server, ServerBuilder, ServerError, ServerResources, Snapshot, StorageEngine};
 
 pub mod addresses;
 pub mod admission;

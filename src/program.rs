@@ -219,6 +219,7 @@ pub async fn run(
         notifies_service_manager: true,
         simulation: Simulation::default(),
         conduct: process.conduct,
+        for_tests: false,
     };
     let daemon = Daemon::start(config, host).await?;
     open_files.log();

@@ -121,3 +121,10 @@ esac
 if [ -n "$long" ] && [ $# -eq 0 ]; then
   cargo test --locked --manifest-path tools/second-opinion/Cargo.toml --target-dir target/second-opinion
 fi
+
+# What users install: built, unpacked and run. Cargo packs what is committed.
+if [ -n "$long" ] && [ $# -eq 0 ]; then
+  tools/package/package.py
+  tests/packages/try.sh
+  tools/package/package.py verify-crates
+fi

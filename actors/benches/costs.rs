@@ -1,5 +1,5 @@
 //! The cost of the parts of a watch, without HTTP:
-//! `cargo bench -p actors --features testing --bench costs [NAME]`.
+//! `cargo bench -p taffrail-actors --features testing --bench costs [NAME]`.
 //!
 //! Figures are for comparison on one machine; nothing is asserted.
 

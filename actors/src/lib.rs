@@ -47,6 +47,7 @@
 pub mod actor_ref;
 pub mod backoff;
 pub mod cacher;
+pub mod clock;
 pub mod compactor;
 pub mod dispatcher;
 pub mod engine;

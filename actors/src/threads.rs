@@ -1,10 +1,11 @@
-//! Threads that measure into the recorder of the thread that started them.
+//! Threads that have the recorder of metrics, and the clock, of the thread that started them.
 //!
 //! The `metrics` crate has one recorder for the process, which belongs to the program, and one for
 //! each thread. A daemon that runs inside another program has a recorder of its own, so that two
 //! daemons in one process have two pages of metrics. Its first thread names that recorder, and all
 //! threads that are started here inherit it. Where no recorder is named, threads measure into the
-//! recorder of the process.
+//! recorder of the process. The clock of a server for tests is inherited in the same way
+//! ([`crate::clock`]).
 
 use std::cell::Cell;
 use std::io;
@@ -13,6 +14,8 @@ use std::thread::{Builder, JoinHandle};
 use actix_rt::{Arbiter, System, SystemRunner};
 use metrics::Recorder;
 use tokio::runtime;
+
+use crate::clock;
 
 /// A recorder that lives as long as the process, as a thread may end at any time.
 pub type ThreadRecorder = &'static (dyn Recorder + Sync);
@@ -28,10 +31,11 @@ pub fn record_into(recorder: ThreadRecorder) {
     std::mem::forget(metrics::set_default_local_recorder(recorder));
 }
 
-/// Returns a function that gives another thread the recorder of this one.
+/// Returns a function that gives another thread the recorder and the clock of this one.
 fn inheritance() -> impl Fn() + Clone + Send + Sync + 'static {
-    let recorder = RECORDER.get();
+    let (recorder, clock) = (RECORDER.get(), clock::of_thread());
     move || {
+        clock::inherit(clock);
         if let Some(recorder) = recorder {
             record_into(recorder);
         }
@@ -81,7 +85,7 @@ fn single_threaded() -> io::Result<runtime::Runtime> {
     inherited(&mut builder).enable_all().build()
 }
 
-/// Has all threads of a runtime measure into the recorder of this thread.
+/// Has all threads of a runtime inherit from this thread.
 pub fn inherited(builder: &mut runtime::Builder) -> &mut runtime::Builder {
     builder.on_thread_start(inheritance())
 }

@@ -121,6 +121,10 @@ pub trait Projection: Send + Sync + 'static {
     /// The frame of an ERROR event: a Status 500 InternalError with this text. The stream ends
     /// after it (WA-32, WA-33).
     fn error(&self, message: &str) -> Bytes;
+
+    /// The frame of an ERROR event: a Status 410 Expired. The stream ends after it, because the
+    /// watcher can't go on after `reached`: the store has nothing before `oldest` any more.
+    fn expired(&self, reached: Revision, oldest: Revision) -> Bytes;
 }
 
 /// The events that a watcher wants.

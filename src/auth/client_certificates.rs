@@ -208,7 +208,7 @@ impl Authenticator for ClientCertificates {
 
 /// The current time in seconds since 1970.
 fn now() -> i64 {
-    crate::clock::now().as_second()
+    crate::clock::of_machine().as_second()
 }
 
 /// Returns the user in the subject of a certificate, or `None` without a common name.

@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, timeout};
 
 use super::authenticator::{Authenticated, Unauthorized};
+use crate::clock;
 
 /// How long an accepted token is not looked up again.
 const KEPT: Duration = Duration::from_secs(10);
@@ -78,11 +79,11 @@ type Generation = HashMap<Key, (Authenticated, Instant)>;
 impl State {
     fn kept(&self, key: &Key) -> Option<Authenticated> {
         let (known, until) = self.young.get(key).or_else(|| self.old.get(key))?;
-        (Instant::now() < *until).then(|| known.clone())
+        (clock::moment() < *until).then(|| known.clone())
     }
 
     fn keep(&mut self, key: Key, known: Authenticated) {
-        let now = Instant::now();
+        let now = clock::moment();
         // Tokens that are not kept any more go with the next ones.
         let is_over = |generation: &Generation| {
             let mut ends = generation.values().map(|(_, until)| *until);

@@ -1,21 +1,15 @@
 //! The flags of `taffrail test`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 
 use super::{Action, Arguments, EXIT_REFUSED, complain, refuse};
-use crate::config::{Config, ConfigError, StorageBackend};
-
-/// Settings whose defaults differ from those of a daemon: names and values as in a file.
-const DEFAULTS: [(&str, &str); 4] = [
-    ("storage-backend", "memory"),
-    ("secure-port", "0"),
-    ("metrics-bind-address", ""),
-    ("log-level", "warn"),
-];
+use crate::config::{Config, ConfigError, StorageBackend, TEST_SERVER_DEFAULTS};
+use crate::daemon::FaultPlan;
+use crate::files::given;
 
 /// The options of the command.
 #[derive(Args, Clone, Debug)]
@@ -40,13 +34,39 @@ pub struct TestOptions {
     /// no kube-controller-manager holds its lease.
     #[arg(long)]
     pub workloads: bool,
+    /// Faults that requests meet once the server is ready and loaded: a file in JSON or YAML, or
+    /// the JSON itself. It is the document of /taffrail/v1/test/faults, which can replace them.
+    #[arg(long, value_name = "FILE|JSON", value_parser = fault_plan)]
+    pub faults: Option<FaultPlan>,
+    /// Seed of the faults, to repeat a run whose seed was logged. Replaces that of --faults.
+    #[arg(long, value_name = "NUMBER")]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=FaultPlan::SEED_MAX))]
+    pub fault_seed: Option<u64>,
     /// Command to run with KUBECONFIG set. The server ends with it.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
+/// The longest file of faults.
+const FAULTS_BYTES_MAX: u64 = 64 * 1024;
+
+/// Reads the value of `--faults`.
+fn fault_plan(value: &str) -> Result<FaultPlan, String> {
+    if value.trim_start().starts_with('{') {
+        return FaultPlan::read(value.as_bytes());
+    }
+    let read = given::read(Path::new(value), FAULTS_BYTES_MAX);
+    let read = read.map_err(|error| format!("the file can't be read: {error}"))?;
+    FaultPlan::read(&read.bytes)
+}
+
 /// The action for these arguments, if they can be understood.
 pub(super) fn action(arguments: Arguments, options: TestOptions) -> Action {
+    if options.fault_seed.is_some() && options.faults.is_none() {
+        let why = "--fault-seed needs --faults, whose decisions it repeats";
+        complain("taffrail test", &why);
+        return Action::Done(ExitCode::from(EXIT_REFUSED));
+    }
     let keeps = arguments.settings.data_dir.is_some();
     match configured(arguments) {
         Ok(config) if keeps || config.backend() != StorageBackend::Memory => {
@@ -62,6 +82,6 @@ pub(super) fn action(arguments: Arguments, options: TestOptions) -> Action {
 }
 
 fn configured(arguments: Arguments) -> Result<Config, ConfigError> {
-    let defaults = DEFAULTS.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let defaults = TEST_SERVER_DEFAULTS.map(|(name, value)| (name.to_owned(), value.to_owned()));
     Config::load_with(arguments.settings, arguments.config.as_deref(), defaults)
 }

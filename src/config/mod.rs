@@ -56,6 +56,16 @@ pub use values::{
 
 use std::path::Path;
 
+/// Settings whose defaults differ for a server of tests: names and values as in a file. A test has
+/// a handful of clients, and a machine runs many servers side by side: one thread serves them.
+pub const TEST_SERVER_DEFAULTS: [(&str, &str); 5] = [
+    ("storage-backend", "memory"),
+    ("secure-port", "0"),
+    ("metrics-bind-address", ""),
+    ("log-level", "warn"),
+    ("http-threads", "1"),
+];
+
 impl Config {
     /// The effective configuration: `flags` over the file over the defaults.
     ///

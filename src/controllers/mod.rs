@@ -68,8 +68,16 @@ async fn until_stopped(mut stopped: watch::Receiver<bool>, work: impl Future<Out
     }
 }
 
-/// A handle of the running task.
+/// The handle of the running controllers.
 pub struct Controllers {
+    setup: Setup,
+    sharing: Sharing,
+    /// `None` once they have stopped.
+    running: tokio::sync::Mutex<Option<Running>>,
+}
+
+/// The task that runs the controllers.
+struct Running {
     stop: watch::Sender<bool>,
     supervisor: JoinHandle<()>,
 }
@@ -140,6 +148,37 @@ impl Setup {
 impl Controllers {
     /// Starts the tasks on the calling thread's runtime.
     pub fn start(setup: Setup, sharing: Sharing) -> Controllers {
+        let running = Running::start(setup.clone(), sharing.clone());
+        Controllers {
+            setup,
+            sharing,
+            running: tokio::sync::Mutex::new(Some(running)),
+        }
+    }
+
+    /// Stops the tasks after their current step.
+    pub async fn stop(&self) {
+        if let Some(running) = self.running.lock().await.take() {
+            running.stop().await;
+        }
+    }
+
+    /// Does work while no controller writes. They begin again from the caches afterwards, unless
+    /// they have been stopped.
+    pub async fn pause<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut running = self.running.lock().await;
+        let Some(task) = running.take() else {
+            return work.await;
+        };
+        task.stop().await;
+        let done = work.await;
+        *running = Some(Running::start(self.setup.clone(), self.sharing.clone()));
+        done
+    }
+}
+
+impl Running {
+    fn start(setup: Setup, sharing: Sharing) -> Running {
         let (stop, stopped) = watch::channel(false);
         let supervisor = match sharing {
             Sharing::Alone => tokio::spawn(run_all(setup, stopped)),
@@ -151,11 +190,10 @@ impl Controllers {
                 tokio::spawn(elector.run(stopped))
             }
         };
-        Controllers { stop, supervisor }
+        Running { stop, supervisor }
     }
 
-    /// Stops the tasks after their current step.
-    pub async fn stop(self) {
+    async fn stop(self) {
         self.stop.send_replace(true);
         if let Err(error) = self.supervisor.await {
             tracing::warn!(%error, "the controllers ended with an error");

@@ -74,6 +74,42 @@ pub struct Setup {
     pub definitions: CacherHandle,
     /// Serves what follows from them.
     pub serving: Arc<dyn Serving>,
+    /// Ends the deletion of objects, and lets none begin.
+    pub pause: DeletionPause,
+}
+
+/// Pauses the deletion of the objects of definitions. Clones pause the same loops, on whose thread
+/// they must be used.
+#[derive(Clone, Default)]
+pub struct DeletionPause {
+    is_paused: watch::Sender<bool>,
+}
+
+impl DeletionPause {
+    /// Does work while no object is deleted. Deletions that were under way are abandoned before,
+    /// and begin again afterwards if a definition still demands them.
+    pub async fn during<T>(&self, work: impl Future<Output = T>) -> T {
+        self.is_paused.send_replace(true);
+        let done = work.await;
+        self.is_paused.send_replace(false);
+        done
+    }
+
+    /// Whether no deletion may begin.
+    fn is_on(&self) -> bool {
+        *self.is_paused.borrow()
+    }
+
+    /// Carries out a deletion; `None` if it was abandoned.
+    async fn unless_on<T>(&self, deletion: impl Future<Output = T>) -> Option<T> {
+        let mut is_paused = self.is_paused.subscribe();
+        tokio::select! {
+            // The pause is looked at first, so the deletion does no further step once it is on.
+            biased;
+            _ = is_paused.wait_for(|is_paused| *is_paused) => None,
+            done = deletion => Some(done),
+        }
+    }
 }
 
 /// A handle of the running loops.

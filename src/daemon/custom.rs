@@ -14,7 +14,7 @@ use super::readiness;
 use super::resources::{Parts, Resources};
 use crate::api::resource::ResourceDefinition;
 use crate::custom_resources::conversion::WebhookConverter;
-use crate::custom_resources::{CustomResources, Made, Serving, Setup, ToServe};
+use crate::custom_resources::{CustomResources, DeletionPause, Made, Serving, Setup, ToServe};
 use crate::registry::{Completeness, RegistryStore};
 use crate::server::health::Health;
 use crate::storage::converted::converted;
@@ -32,13 +32,18 @@ const FILL_PATIENCE: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Starts the loops over definitions, which serve custom resources.
-pub(super) fn start(resources: &Resources, health: &Arc<Health>) -> Option<CustomResources> {
+pub(super) fn start(
+    resources: &Resources,
+    health: &Arc<Health>,
+    pause: DeletionPause,
+) -> Option<CustomResources> {
     let parts = resources.parts();
     let loops = parts.actor_system.cacher(DEFINITIONS).and_then(|cacher| {
         CustomResources::start(Setup {
             registry: parts.registry.clone(),
             definitions: cacher,
             serving: Arc::new(CustomServing::new(resources.clone())),
+            pause,
         })
     });
     let gate = loops.as_ref().map(CustomResources::gate);

@@ -22,6 +22,7 @@ pub mod resources;
 mod service_manager;
 mod service_network;
 mod sharing;
+mod snapshots;
 mod start_error;
 mod stores;
 mod token_issuers;
@@ -46,10 +47,11 @@ use crate::auth::Token;
 use crate::auth::authorization_config::AuthorizerType;
 use crate::build_info;
 use crate::cli::Announcement;
+use crate::clock;
 use crate::config::{Config, StorageBackend, running_plugins};
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{self, Controllers, Simulation};
-use crate::custom_resources::CustomResources;
+use crate::custom_resources::{CustomResources, DeletionPause};
 use crate::kinds::validation::pods::security::NO_PRIVILEGED_CONTAINERS;
 use crate::registry::component_statuses::ComponentStatusStore;
 use crate::registry::deletion::Collector;
@@ -67,6 +69,8 @@ use crate::server::health::{self, Health};
 use crate::server::issuer_discovery::IssuerDiscovery;
 use crate::server::large_requests::LargeRequests;
 use crate::server::service::{MetricsService, Service};
+pub use crate::server::test_controls::{AdvanceError, FaultPlan};
+use crate::server::test_controls::{TestClock, TestControls};
 use crate::server::version;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::{self as at_rest, Encryption};
@@ -83,6 +87,7 @@ pub use factory::{storage_factory, storage_warnings};
 use opened::Opened;
 use resources::Resources;
 use service_manager::ServiceManager;
+use snapshots::Writers;
 pub use start_error::StartError;
 use stores::{Measured, OpenEngines};
 pub use stores::{open_etcd, open_existing};
@@ -107,6 +112,8 @@ pub struct Host {
     pub simulation: Simulation,
     /// Where the daemon behaves as another program does.
     pub conduct: Conduct,
+    /// Whether the daemon serves tests, which may inject faults and move its clock.
+    pub for_tests: bool,
 }
 
 /// Behaviour that differs with the program in whose place the daemon runs.
@@ -120,6 +127,18 @@ pub struct Conduct {
     /// Whether the daemon stops without waiting for its clients: requests and watches have
     /// [`AT_ONCE`] to end, and their connections are cut then.
     pub stops_at_once: bool,
+}
+
+impl Conduct {
+    /// The conduct of a server for tests.
+    pub fn of_test_server() -> Conduct {
+        Conduct {
+            // A refusal with Retry-After would keep clients of a stopped test waiting.
+            serves_to_the_end: true,
+            stops_at_once: true,
+            ..Conduct::default()
+        }
+    }
 }
 
 /// The time that the clients of a daemon have if it stops at once. Watches are sent their end
@@ -137,13 +156,15 @@ pub struct Daemon {
     encryption: Encryption,
     credentials: Arc<Credentials>,
     audit: Option<Arc<Audit>>,
-    controllers: Controllers,
+    controllers: Arc<Controllers>,
     custom_resources: Option<CustomResources>,
     service: KubernetesServiceController,
     running: Running,
     metrics_address: Option<std::net::SocketAddr>,
     background: Vec<JoinHandle<()>>,
     service_manager: ServiceManager,
+    /// The parts that a test may change, if the daemon serves tests.
+    test: Option<Arc<TestControls>>,
     /// Holds the lock of the data directory while the daemon lives, unless the engine does.
     _directory: Option<Directory>,
 }
@@ -157,6 +178,8 @@ impl Daemon {
     /// part that was started.
     pub async fn start(config: Config, host: Host) -> Result<Daemon, StartError> {
         let (series, started, conduct) = (host.series, host.started, host.conduct);
+        // Before any other thread is started, because those inherit the clock.
+        let own_clock = host.for_tests.then(clock::own);
         let service_manager = ServiceManager::new(host.notifies_service_manager);
         let opened = Opened::open(&config, host.users)?;
         let (encryption, factory, sharing) = (opened.encryption, opened.factory, opened.sharing);
@@ -203,8 +226,20 @@ impl Daemon {
             &encryption,
             &series,
         );
-        let custom_resources = custom::start(&resources, &health);
-        let controllers = Controllers::start(setup, sharing);
+        let pause = DeletionPause::default();
+        let custom_resources = custom::start(&resources, &health, pause.clone());
+        let controllers = Arc::new(Controllers::start(setup, sharing));
+        let test = own_clock.map(|clock| {
+            let writers = Writers {
+                controllers: Arc::clone(&controllers),
+                pause,
+            };
+            let clock = TestClock::new(clock, actor_system.clone());
+            let snapshots = snapshots::of(&stores, &actor_system, writers);
+            let (snapshots, resetting) = snapshots.unzip();
+            background.extend(resetting);
+            Arc::new(TestControls::new(clock, snapshots))
+        });
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
             authorizer: authorization.all,
             registry,
@@ -217,6 +252,7 @@ impl Daemon {
             issuer: issuer(&config, &credentials, address),
             unknown_paths: custom::gate(custom_resources.as_ref()),
             audit: audit.clone(),
+            test: test.clone(),
             features: Features::of(|gate| config.feature_gates.is_on(gate)),
             http: options::http_rules(&config),
             process: options::process(&config, started),
@@ -252,6 +288,7 @@ impl Daemon {
             metrics_address,
             background,
             service_manager,
+            test,
             _directory: opened.directory,
         })
     }
@@ -311,6 +348,11 @@ impl Daemon {
     /// Returns the handle that adds and removes resources.
     pub fn resources(&self) -> &Resources {
         &self.resources
+    }
+
+    /// Returns the parts that a test may change, on a server for tests.
+    pub fn test_controls(&self) -> Option<&Arc<TestControls>> {
+        self.test.as_ref()
     }
 
     /// Reloads changed files, and logs what has changed.

@@ -215,7 +215,7 @@ pub(super) fn process(config: &Config, started: Instant) -> Process {
     flags.sort();
     let elapsed = SignedDuration::try_from(started.elapsed()).unwrap_or_default();
     Process {
-        started: clock::now() - elapsed,
+        started: clock::of_machine() - elapsed,
         flags: flags.into(),
     }
 }

@@ -36,6 +36,8 @@ pub(super) struct OpenEngines {
     /// The engines by their names in metrics (ME-11).
     pub(super) measured: Measured,
     local: Option<LocalStore>,
+    /// The daemon's own store, if it is in memory.
+    pub(super) memory: Option<Arc<MemoryEngine>>,
     probes: Vec<Probes>,
     /// The TLS towards etcd, if a server uses it.
     pub(super) tls: Option<Arc<ClientTls>>,
@@ -71,6 +73,7 @@ impl OpenEngines {
             engines: Engines::default(),
             measured: Vec::new(),
             local: None,
+            memory: None,
             probes: Vec::new(),
             tls: client_tls(config, back_ends.iter().flat_map(|one| &one.servers))?,
         };
@@ -98,7 +101,11 @@ impl OpenEngines {
         watchdog: &Watchdog,
     ) -> Result<Arc<dyn Engine>, StartError> {
         let (engine, embedded): (Arc<dyn Engine>, _) = match config.backend() {
-            StorageBackend::Memory => (MemoryEngine::new(), None),
+            StorageBackend::Memory => {
+                let engine = MemoryEngine::new();
+                self.memory = Some(Arc::clone(&engine));
+                (engine, None)
+            }
             _ => {
                 let must_exist = config.require_existing_data.0;
                 if !must_exist {

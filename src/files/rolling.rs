@@ -84,7 +84,7 @@ impl RollingLog {
 
     fn roll(&mut self) -> io::Result<()> {
         // To the nanosecond, so that names are unique.
-        let ended = crate::clock::now().strftime("%Y-%m-%dT%H-%M-%S%.9f");
+        let ended = crate::clock::of_machine().strftime("%Y-%m-%dT%H-%M-%S%.9f");
         let (start, end) = self.name_parts();
         let ended = self.path.with_file_name(format!("{start}{ended}{end}"));
         std::fs::rename(&self.path, &ended)?;

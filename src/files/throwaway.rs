@@ -9,14 +9,15 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
+use uuid::Uuid;
 
 use super::{open, this_user};
 
 /// The parent of folders where the environment names none: it is in memory, so syncs of its files
 /// cost nothing.
 const IN_MEMORY: &str = "/dev/shm";
-/// Names that are tried before a folder can't be made.
-const ATTEMPTS: u32 = 100;
+/// Folders that are made before a folder can't be had.
+const ATTEMPTS: u32 = 10;
 
 /// A locked folder of mode 0700. It is removed when this is dropped.
 #[derive(Debug)]
@@ -38,13 +39,9 @@ impl ThrowawayFolder {
     }
 
     fn make_in(parent: &Path, prefix: &str) -> io::Result<ThrowawayFolder> {
-        let pid = std::process::id();
-        for attempt in 0..ATTEMPTS {
-            let path = parent.join(format!("{prefix}{pid}-{attempt}"));
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                made => made?,
-            }
+        for _ in 0..ATTEMPTS {
+            let path = parent.join(format!("{prefix}{}", Uuid::new_v4().simple()));
+            DirBuilder::new().mode(0o700).create(&path)?;
             // Another process may have taken the new folder for a leftover and removed it.
             if let Some(lock) = locked(&path)? {
                 return Ok(ThrowawayFolder {
@@ -54,9 +51,9 @@ impl ThrowawayFolder {
                 });
             }
         }
-        let path = parent.display();
         Err(io::Error::other(format!(
-            "no free name for a folder in {path}"
+            "other processes remove each new folder in {}",
+            parent.display()
         )))
     }
 

@@ -6,15 +6,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
-use tempfile::TempDir;
-
 use super::thread::ServerThread;
 use super::{Server, ServerError};
 use crate::api::user_info::UserInfo;
 use crate::auth::{Token, read_token};
-use crate::config::Config;
+use crate::config::{Config, TEST_SERVER_DEFAULTS};
 use crate::controllers::Simulation;
 use crate::daemon::{Conduct, Host};
+use crate::files::{ThrowawayFolder, remove_leftovers};
 use crate::{clock, process_limits, telemetry};
 
 /// The place where a server keeps its objects.
@@ -40,6 +39,9 @@ const ENGINE_SETTINGS: [&str; 3] = ["storage-backend", "etcd-servers", "etcd-pre
 /// The setting that is a directory of its own in the builder.
 const DATA_DIR: &str = "data-dir";
 
+/// The beginning of the names of temporary directories.
+const TEMPORARY: &str = "taffrail-server-";
+
 /// Collects what a [`Server`] is started with.
 #[must_use]
 pub struct ServerBuilder {
@@ -47,6 +49,8 @@ pub struct ServerBuilder {
     settings: Vec<(String, String)>,
     users: Vec<(Option<Token>, UserInfo)>,
     simulation: Simulation,
+    conduct: Conduct,
+    for_tests: bool,
 }
 
 impl ServerBuilder {
@@ -56,6 +60,8 @@ impl ServerBuilder {
             settings: Vec::new(),
             users: Vec::new(),
             simulation: Simulation::default(),
+            conduct: Conduct::default(),
+            for_tests: false,
         };
         builder
             .setting("secure-port", "0")
@@ -99,6 +105,17 @@ impl ServerBuilder {
         self
     }
 
+    /// Makes this a server for tests, as `taffrail test` starts one: it keeps its objects in memory,
+    /// has few threads, and stops without waiting for its clients. The test may reset it to
+    /// snapshots, inject faults into its answers and move its clock forward, also by the paths
+    /// below `/taffrail/v1/test`.
+    pub fn for_tests(mut self) -> ServerBuilder {
+        self.for_tests = true;
+        self.conduct = Conduct::of_test_server();
+        let defaults = TEST_SERVER_DEFAULTS.into_iter();
+        defaults.fold(self, |builder, (name, value)| builder.setting(name, value))
+    }
+
     /// Sets the parts of a cluster that are simulated, for tests. By default nothing is.
     pub fn simulation(mut self, simulation: Simulation) -> ServerBuilder {
         self.simulation = simulation;
@@ -131,8 +148,7 @@ impl ServerBuilder {
         let (directory, temporary) = match self.data_dir {
             Some(directory) => (directory, None),
             None => {
-                let temporary =
-                    TempDir::with_prefix("taffrail-").map_err(ServerError::Directory)?;
+                let temporary = ThrowawayFolder::make(TEMPORARY).map_err(ServerError::Directory)?;
                 (temporary.path().join("data"), Some(temporary))
             }
         };
@@ -144,14 +160,17 @@ impl ServerBuilder {
             users,
             notifies_service_manager: false,
             simulation: self.simulation,
-            conduct: Conduct::default(),
+            conduct: self.conduct,
+            for_tests: self.for_tests,
         };
         let (thread, facts) = ServerThread::start(config, host, temporary).await?;
+        remove_leftovers(TEMPORARY);
         Ok(Server {
             admin_token: read_token(&directory)?,
             facts,
             series,
             thread,
+            nodes: self.simulation.nodes,
         })
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::auth::AdminError;
 use crate::clock::ClockError;
 use crate::config::ConfigError;
-use crate::daemon::StartError;
+use crate::daemon::{AdvanceError, StartError};
 use crate::process_limits::TooLow;
 use crate::telemetry::TelemetryError;
 
@@ -42,6 +42,18 @@ pub enum ServerError {
     /// The recorder of metrics can't be set up.
     #[error(transparent)]
     Metrics(#[from] TelemetryError),
+    /// A manifest can't be loaded: the file, the document and the fault.
+    #[error("{0}")]
+    Load(String),
+    /// The simulated nodes are not Ready.
+    #[error("the simulated nodes are not ready: {0}")]
+    Nodes(String),
+    /// The server is not one for tests.
+    #[error("the server is not one for tests; start it by ServerBuilder::for_tests")]
+    NotForTests,
+    /// The snapshot is of another server.
+    #[error("the snapshot is of another server; a server can only be reset to its own")]
+    OtherServer,
     /// A temporary data directory can't be created.
     #[error("a temporary data directory can't be created: {0}")]
     Directory(std::io::Error),
@@ -51,6 +63,12 @@ pub enum ServerError {
     /// The system refuses a thread, or what a thread needs.
     #[error("the thread of the server can't be started: {0}")]
     Thread(std::io::Error),
+    /// The document of faults is wrong: the place and the fault.
+    #[error("{0}")]
+    Faults(String),
+    /// The clock of the server can't be moved so far, or the server can't follow it.
+    #[error(transparent)]
+    Advance(#[from] AdvanceError),
     /// The server ended by itself: its thread panicked with this message, or an actor could not be
     /// restarted any more.
     #[error("the server ended by itself: {0}")]

@@ -29,10 +29,15 @@ mod thread;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::auth::Token;
+use actors::engine::MemorySnapshot;
+
+use crate::auth::{AdminAccess, Token};
+use crate::server::test_controls::{FaultPlan, Snapshots, TestControls};
 use crate::telemetry::Series;
+use crate::test_server;
 
 pub use builder::{ServerBuilder, StorageEngine};
 pub use error::ServerError;
@@ -46,6 +51,15 @@ pub struct Server {
     admin_token: Option<Token>,
     series: Series,
     thread: ServerThread,
+    /// The number of simulated nodes.
+    nodes: u32,
+}
+
+/// The content of a server for tests at one time. It belongs to that server. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    content: MemorySnapshot,
+    server: SocketAddr,
 }
 
 impl Server {
@@ -91,13 +105,108 @@ impl Server {
         self.series.render()
     }
 
-    /// Waits until every cache is filled and the system objects exist. The future may be polled by
-    /// any executor.
+    /// Waits until every cache is filled, the system objects exist, and simulated nodes are Ready.
+    /// The future may be polled by any executor.
     ///
     /// # Errors
-    /// [`ServerError::Ended`]: the server ended by itself before.
+    /// [`ServerError::Ended`]: the server ended by itself before. [`ServerError::Nodes`]
     pub async fn ready(&self) -> Result<(), ServerError> {
-        self.thread.ready().await
+        self.thread.ready().await?;
+        let (access, nodes) = (self.access()?, self.nodes);
+        let ready = async move { test_server::nodes_ready(&access, nodes).await };
+        let ready = self.thread.work().run(|_| ready).await;
+        ready
+            .ok_or_else(ServerError::gone)?
+            .map_err(ServerError::Nodes)
+    }
+
+    /// Applies manifests as `taffrail test --load` does: each path is a file, or a folder whose
+    /// files are applied, however deep. Returns when the definitions among them are served. The
+    /// future may be polled by any executor.
+    ///
+    /// # Errors
+    /// [`ServerError::Load`] has the file, the document and the fault. Objects before it stay.
+    pub async fn load(&self, paths: &[PathBuf]) -> Result<(), ServerError> {
+        let (access, paths) = (self.access()?, paths.to_vec());
+        let loading = async move { test_server::load(&access, &paths).await };
+        let loaded = self.thread.work().run(|_| loading).await;
+        loaded
+            .ok_or_else(ServerError::gone)?
+            .map_err(ServerError::Load)
+    }
+
+    /// Takes a snapshot of all objects of a server for tests ([`ServerBuilder::for_tests`]).
+    ///
+    /// # Errors
+    /// [`ServerError::NotForTests`], [`ServerError::Ended`]
+    pub fn snapshot(&self) -> Result<Snapshot, ServerError> {
+        let content = self.snapshots()?.take().map_err(|_| ServerError::gone())?;
+        Ok(Snapshot {
+            content,
+            server: self.facts.address,
+        })
+    }
+
+    /// Resets a server for tests to a snapshot: afterwards it has the objects of then, with their
+    /// UIDs and times, and no others. Returns their resourceVersion, which is greater than all
+    /// before. Open watches end with a Status 410, after which informers list again, and earlier
+    /// resourceVersions are too old. The clock goes on. The future may be polled by any executor.
+    ///
+    /// # Errors
+    /// [`ServerError::NotForTests`], [`ServerError::OtherServer`], [`ServerError::Ended`]
+    pub async fn reset(&self, snapshot: &Snapshot) -> Result<u64, ServerError> {
+        let snapshots = self.snapshots()?;
+        if snapshot.server != self.facts.address {
+            return Err(ServerError::OtherServer);
+        }
+        let reset = snapshots.reset(snapshot.content.clone()).await;
+        reset
+            .map(|revision| revision.0)
+            .map_err(|_| ServerError::gone())
+    }
+
+    fn snapshots(&self) -> Result<&Snapshots, ServerError> {
+        let snapshots = self.test()?.snapshots.as_deref();
+        snapshots.ok_or(ServerError::NotForTests)
+    }
+
+    fn test(&self) -> Result<&TestControls, ServerError> {
+        let test = self.facts.test.as_deref();
+        test.ok_or(ServerError::NotForTests)
+    }
+
+    /// The address and the credentials of the admin, for requests of the server's own.
+    fn access(&self) -> Result<AdminAccess, ServerError> {
+        Ok(AdminAccess {
+            address: self.facts.address,
+            trust_pem: self.facts.trust_pem.clone(),
+            token: self.admin_token.clone().ok_or_else(ServerError::gone)?,
+        })
+    }
+
+    /// Moves the clock of a server for tests forward ([`ServerBuilder::for_tests`]), at least by a
+    /// microsecond. Events and tokens expire, old history is compacted, and the objects that are
+    /// written from now on have later times. What has expired is gone when this returns. The future
+    /// may be polled by any executor.
+    ///
+    /// # Errors
+    /// [`ServerError::NotForTests`], [`ServerError::Advance`] and [`ServerError::Ended`].
+    pub async fn advance(&self, by: Duration) -> Result<(), ServerError> {
+        let clock = self.test()?.clock.clone();
+        let advancing = async move { clock.advance(by).await };
+        let advanced = self.thread.work().run(|_| advancing).await;
+        Ok(advanced.ok_or_else(ServerError::gone)??)
+    }
+
+    /// Replaces the faults that requests to a server for tests meet, by a document as of
+    /// `/taffrail/v1/test/faults`. `{}` ends all faults.
+    ///
+    /// # Errors
+    /// [`ServerError::NotForTests`], [`ServerError::Faults`]
+    pub fn set_faults(&self, document: &str) -> Result<(), ServerError> {
+        let plan = FaultPlan::read(document.as_bytes()).map_err(ServerError::Faults)?;
+        self.test()?.faults.set(plan);
+        Ok(())
     }
 
     /// Stops in order: listeners, requests and watches, controllers, actors, and the store. The

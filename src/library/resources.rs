@@ -1,6 +1,6 @@
 //! Adding and removing resources of a server inside a program.
 
-use super::thread::{ServerThread, Work, WorkSender};
+use super::thread::{ServerThread, WorkSender};
 use crate::api::resource::ResourceDefinition;
 use crate::daemon::resources::{ResourceError, Resources};
 
@@ -69,15 +69,7 @@ impl ServerResources {
         T: Send + 'static,
         F: Future<Output = T> + 'static,
     {
-        let (answer, answered) = tokio::sync::oneshot::channel();
-        let work: Work = Box::new(move |resources| {
-            let working = work(resources);
-            Box::pin(async move {
-                // The program may not wait for the outcome.
-                let _ = answer.send(working.await);
-            })
-        });
-        self.work.send(work).await.ok()?;
-        answered.await.ok()
+        let working = self.work.run(|daemon| work(daemon.resources().clone()));
+        working.await
     }
 }

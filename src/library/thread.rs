@@ -4,20 +4,22 @@ use std::any::Any;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use actix_rt::System;
 use actors::threads;
 use futures_util::future::LocalBoxFuture;
-use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::ServerError;
+use crate::clock;
 use crate::config::Config;
-use crate::daemon::resources::Resources;
 use crate::daemon::{Daemon, Host};
+use crate::files::ThrowawayFolder;
+use crate::server::test_controls::TestControls;
 
 /// The interval at which a starting server looks whether it is ready.
 const READINESS_INTERVAL: Duration = Duration::from_millis(5);
@@ -31,13 +33,39 @@ pub(super) struct Facts {
     pub(super) metrics_address: Option<SocketAddr>,
     pub(super) kubeconfig: PathBuf,
     pub(super) trust_pem: String,
+    /// The parts that a test may change, of a server for tests.
+    pub(super) test: Option<Arc<TestControls>>,
 }
 
-/// Work on the resources of a server, which runs on its thread, so that it is measured there.
-pub(super) type Work = Box<dyn FnOnce(Resources) -> LocalBoxFuture<'static, ()> + Send>;
+/// Work on a server, which runs on its thread, so that it is measured there.
+type Work = Box<dyn FnOnce(&Daemon) -> LocalBoxFuture<'static, ()> + Send>;
 
 /// The channel to the thread of a server.
-pub(super) type WorkSender = mpsc::Sender<Work>;
+#[derive(Clone)]
+pub(super) struct WorkSender(mpsc::Sender<Work>);
+
+impl WorkSender {
+    /// Runs work on the thread of the server, or returns `None` if the server has ended.
+    pub(super) async fn run<T, F>(
+        &self,
+        work: impl FnOnce(&Daemon) -> F + Send + 'static,
+    ) -> Option<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let work: Work = Box::new(move |daemon| {
+            let working = work(daemon);
+            Box::pin(async move {
+                // The program may not wait for the outcome.
+                let _ = answer.send(working.await);
+            })
+        });
+        self.0.send(work).await.ok()?;
+        answered.await.ok()
+    }
+}
 
 /// The handle of a server's thread. Dropping it stops the server in the background.
 pub(super) struct ServerThread {
@@ -58,7 +86,7 @@ impl ServerThread {
     pub(super) async fn start(
         config: Config,
         host: Host,
-        temporary: Option<TempDir>,
+        temporary: Option<ThrowawayFolder>,
     ) -> Result<(ServerThread, Facts), ServerError> {
         let (starting, has_started) = oneshot::channel();
         let (work, works) = mpsc::channel(REQUESTS_MAX);
@@ -74,13 +102,17 @@ impl ServerThread {
         };
         let thread = threads::spawn("taffrail", move || {
             threads::record_into(recorder);
+            if host.for_tests {
+                // All threads of the server inherit it.
+                clock::own();
+            }
             let run = run(config, host, requests);
-            let removed = temporary.map_or(Ok(()), TempDir::close);
+            let removed = temporary.map_or(Ok(()), ThrowawayFolder::remove);
             // The program may not wait for the end.
             let _ = end.send(run.and(removed.map_err(ServerError::Removal)));
         });
         let thread = ServerThread {
-            work,
+            work: WorkSender(work),
             stop,
             ready,
             ended,
@@ -170,6 +202,7 @@ async fn serve(config: Config, host: Host, requests: Requests) -> Result<(), Ser
         metrics_address: announcement.metrics,
         kubeconfig: announcement.kubeconfig,
         trust_pem: daemon.trust_pem(),
+        test: daemon.test_controls().cloned(),
     };
     let mut outcome = Ok(());
     // A program that no longer waits for the start has dropped the server.
@@ -188,7 +221,7 @@ async fn serve(config: Config, host: Host, requests: Requests) -> Result<(), Ser
                 }
                 _ = &mut stopping => break,
                 Some(work) = works.recv() => {
-                    actix_rt::spawn(work(daemon.resources().clone()));
+                    actix_rt::spawn(work(&daemon));
                 }
                 _ = ticks.tick(), if is_starting => {
                     if daemon.has_started() && daemon.is_ready() {

@@ -24,6 +24,7 @@ use crate::server::health::Health;
 use crate::server::issuer_discovery::IssuerDiscovery;
 use crate::server::large_requests::LargeRequests;
 use crate::server::metrics::{Lines, Measures};
+use crate::server::test_controls::TestControls;
 use crate::server::unattended::Unattended;
 use crate::storage::backup::BackupSource;
 use crate::storage::past::Past;
@@ -92,6 +93,8 @@ pub struct ApiServer {
     pub issuer: Option<IssuerDiscovery>,
     /// The audit log, if there is one.
     pub audit: Option<Arc<Audit>>,
+    /// The parts that a test may change, if the daemon serves tests.
+    pub test: Option<Arc<TestControls>>,
     /// Waits for resources that definitions may bring, if they are served.
     pub(in crate::server) unknown_paths: Option<Arc<dyn Completeness>>,
     /// The features that feature gates turn on or off.
@@ -144,6 +147,8 @@ pub struct ApiServerConfig {
     pub issuer: Option<IssuerDiscovery>,
     /// The audit log, if there is one.
     pub audit: Option<Arc<Audit>>,
+    /// The parts that a test may change, if the daemon serves tests.
+    pub test: Option<Arc<TestControls>>,
     /// Waits for resources that definitions may bring, if they are served.
     pub unknown_paths: Option<Arc<dyn Completeness>>,
     /// The features that feature gates turn on or off.
@@ -207,6 +212,7 @@ impl ApiServer {
             rotate_token: parts.rotate_token,
             issuer: parts.issuer,
             audit: parts.audit,
+            test: parts.test,
             unknown_paths: parts.unknown_paths,
             features: parts.features,
             timeouts: parts.http.timeouts,

@@ -34,6 +34,7 @@ pub mod request_scope;
 pub mod respond;
 pub mod routes;
 pub mod service;
+pub mod test_controls;
 #[cfg(test)]
 mod testing;
 mod unattended;

@@ -147,8 +147,15 @@ impl RequestScope<'_> {
             .ok_or_else(|| Box::new(Status::unsupported_media_type(&BODIES)))
     }
 
-    /// Reads the whole body, at most [`BODY_BYTES_MAX`] (API-21).
+    /// Reads the whole body, at most [`BODY_BYTES_MAX`] (API-21), and records it for the audit log.
     pub(super) async fn read(&self, body: RequestBody, holds: Holds) -> Result<Bytes, Box<Status>> {
+        let read = self.collected(body).await?;
+        self.record.has_read(&read, self.headers, holds);
+        Ok(read)
+    }
+
+    /// Reads the whole body, at most [`BODY_BYTES_MAX`] (API-21).
+    pub(super) async fn collected(&self, body: RequestBody) -> Result<Bytes, Box<Status>> {
         let left = self
             .context
             .deadline
@@ -162,7 +169,6 @@ impl RequestScope<'_> {
         };
         let read = body.collect(BODY_BYTES_MAX, left).await;
         if let Ok(body) = &read {
-            self.record.has_read(body, self.headers, holds);
             self.record.body_bytes.set(Some(body.len()));
         }
         read.map_err(|error| {

@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use actors::engine::{Engine, EngineError, Event, HistoryRequest, Prefix, Retention, Revision};
 
+use crate::clock;
+
 /// The bytes of values that are read at a time.
 const CHUNK_BYTES: usize = 1024 * 1024;
 
@@ -49,7 +51,7 @@ impl Past {
             return Err(PastError::NoTimes);
         }
         // Retention knows a revision shortly before that time.
-        let now = SystemTime::now().max(time);
+        let now = clock::system_time().max(time);
         let retention = Retention {
             age: now.duration_since(time).unwrap_or(Duration::ZERO),
             bytes: u64::MAX,

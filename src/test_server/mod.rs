@@ -3,9 +3,6 @@
 //! This folder owns the life of such a server: its folder, the objects it is loaded with, the line
 //! that says where it is, and the command that it runs. The daemon is the usual one, with a store
 //! in memory. This folder must not know how the daemon works inside: it loads objects as a client.
-//!
-//! Faults that a test asks for (delays, conflicts, ends of watches) belong between the connections
-//! and the registry, in the service of the HTTP threads. They are not built yet.
 
 mod client;
 mod command;
@@ -15,7 +12,7 @@ mod ready_line;
 mod signals;
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -136,12 +133,8 @@ async fn start(
             pods_run: options.pods_run,
             workloads: options.workloads,
         },
-        conduct: Conduct {
-            // A refusal with Retry-After would keep clients of a stopped test waiting.
-            serves_to_the_end: true,
-            stops_at_once: true,
-            ..Conduct::default()
-        },
+        conduct: Conduct::of_test_server(),
+        for_tests: true,
     };
     let daemon = Daemon::start(config, host).await?;
     let access = read_kubeconfig(data.as_path())?;
@@ -151,10 +144,31 @@ async fn start(
     }
     let client = Client::new(&access)?;
     load::load(&client, manifests).await?;
-    if options.nodes > 0 {
-        client.nodes_ready(options.nodes).await?;
+    client.nodes_ready(options.nodes).await?;
+    if let Some(mut plan) = options.faults.clone() {
+        plan.seed = options.fault_seed.or(plan.seed);
+        if let Some(test) = daemon.test_controls() {
+            test.faults.set(plan);
+        }
     }
     Ok(TestServer { daemon, access })
+}
+
+/// Loads manifests into a server, as `--load` does.
+///
+/// # Errors
+/// A line with the file, the document and the fault.
+pub(crate) async fn load(access: &AdminAccess, paths: &[PathBuf]) -> Result<(), String> {
+    let manifests = load::read(paths)?;
+    load::load(&Client::new(access)?, manifests).await
+}
+
+/// Waits until this many nodes of a server are Ready.
+///
+/// # Errors
+/// They are not within a minute, or the server does not answer.
+pub(crate) async fn nodes_ready(access: &AdminAccess, nodes: u32) -> Result<(), String> {
+    Client::new(access)?.nodes_ready(nodes).await
 }
 
 impl TestServer {

@@ -203,9 +203,13 @@ RULES = [
 class Daemon:
     """A daemon with a data directory, and one connection to it."""
 
+    settings = FLAGS
+    # Seconds between two looks whether it is ready.
+    pause = 1
+
     def __init__(self, binary, flags, data, prefix=()):
         self.data = data
-        command = [*prefix, binary, f"--data-dir={data}", *FLAGS, *flags]
+        command = [*prefix, binary, f"--data-dir={data}", *self.settings, *flags]
         # Nobody reads it while the daemon runs, so a pipe could fill and stop the daemon.
         self.errors = tempfile.TemporaryFile("w+", errors="replace")
         self.process = subprocess.Popen(
@@ -248,7 +252,7 @@ class Daemon:
         while self.call("GET", "/readyz")[0] != 200:
             if time.monotonic() > deadline:
                 raise RuntimeError("the daemon is not ready")
-            time.sleep(1)
+            time.sleep(self.pause)
 
     def call(self, method, path, body=None):
         text = None if body is None else json.dumps(body)

@@ -1,7 +1,7 @@
 //! The informers of the real client-go and of kube-rs, interrupted and resumed during writes. In
 //! the end their stores equal a list.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ pub fn binary() -> PathBuf {
 }
 
 /// An informer of client-go.
-struct Informers {
-    mode: String,
+pub struct Informers {
+    pub mode: String,
     lines: Lines<BufReader<ChildStdout>>,
     _child: Child,
 }
@@ -38,10 +38,10 @@ struct Informers {
 impl Informers {
     /// Starts one of JSON, protobuf or metadata, with or without the streaming list
     /// (`sendInitialEvents`).
-    fn start(daemon: &Daemon, over: &str, watch_list: &str) -> Informers {
+    pub fn start(kubeconfig: &Path, over: &str, watch_list: &str) -> Informers {
         let mut child = Command::new(binary())
             .arg("-kubeconfig")
-            .arg(daemon.kubeconfig())
+            .arg(kubeconfig)
             .args(["-over", over])
             .env("KUBE_FEATURE_WatchListClient", watch_list)
             .stdout(Stdio::piped())
@@ -57,14 +57,30 @@ impl Informers {
         }
     }
 
-    async fn line(&mut self) -> Option<String> {
+    /// Starts all of them, and waits until they have synced.
+    pub async fn start_all(kubeconfig: &Path) -> Vec<Informers> {
+        let mut informers = Vec::new();
+        for over in ["json", "protobuf", "metadata"] {
+            for watch_list in ["true", "false"] {
+                informers.push(Informers::start(kubeconfig, over, watch_list));
+            }
+        }
+        for informer in &mut informers {
+            let line = informer.line().await;
+            assert_eq!(line.as_deref(), Some("synced"), "{}", informer.mode);
+        }
+        informers
+    }
+
+    pub async fn line(&mut self) -> Option<String> {
         let line = tokio::time::timeout(TIMEOUT, self.lines.next_line()).await;
         line.unwrap_or_else(|_| panic!("{}: it hangs", self.mode))
             .unwrap()
     }
 
-    /// The final content of its store, and the events of its handlers.
-    async fn end(mut self) -> (Versions, Versions) {
+    /// The final content of its store, and the events of its handlers. It ends with the ConfigMap
+    /// `end`.
+    pub async fn end(mut self) -> (Versions, Versions) {
         let (mut store, mut told) = (Versions::new(), Versions::new());
         while let Some(line) = self.line().await {
             let words: Vec<&str> = line.split(' ').collect();
@@ -97,16 +113,7 @@ async fn informers_end_equal_to_a_list(mut daemon: Daemon, kills: usize) {
         .map(|writer| tokio::spawn(churn(daemon.client(), writer, stopped.clone())))
         .collect();
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let mut informers = Vec::new();
-    for over in ["json", "protobuf", "metadata"] {
-        for watch_list in ["true", "false"] {
-            informers.push(Informers::start(&daemon, over, watch_list));
-        }
-    }
-    for informer in &mut informers {
-        let line = informer.line().await;
-        assert_eq!(line.as_deref(), Some("synced"), "{}", informer.mode);
-    }
+    let informers = Informers::start_all(&daemon.kubeconfig()).await;
     for _ in 0..kills {
         tokio::time::sleep(Duration::from_millis(700)).await;
         daemon.kill().await;

@@ -391,12 +391,12 @@ async fn an_informer_that_streams_its_list_sees_everything_once() {
 
 /// What an informer's watcher has told so far.
 #[derive(Default)]
-struct Informed {
-    versions: Versions,
+pub struct Informed {
+    pub versions: Versions,
     /// The state that is being told anew.
     initial: Versions,
-    lists: u64,
-    errors: u64,
+    pub lists: u64,
+    pub errors: u64,
 }
 
 impl Informed {
@@ -427,7 +427,7 @@ impl Informed {
 }
 
 /// Follows a watcher for good.
-async fn inform(api: Api<ConfigMap>, config: watcher::Config, told: Arc<Mutex<Informed>>) {
+pub async fn inform(api: Api<ConfigMap>, config: watcher::Config, told: Arc<Mutex<Informed>>) {
     let mut events = pin!(watcher(api, config));
     while let Some(event) = events.next().await {
         let failed = event.is_err();

@@ -327,3 +327,96 @@ fn any_executor_starts_a_server_and_adds_resources_that_are_measured() {
     let late = block_on(resources.add(crate::gadgets("gizmos")));
     assert_eq!(late.unwrap_err().to_string(), "the server has stopped");
 }
+
+/// How far a server is ahead of this machine, by a new object, in seconds.
+async fn ahead(client: &Client, name: &str) -> i64 {
+    let object = json!({"metadata": {"name": name}});
+    let made = client
+        .call(Call::post(CONFIG_MAPS, &object))
+        .await
+        .expect(201);
+    let created = made["metadata"]["creationTimestamp"].as_str().unwrap();
+    let created: jiff::Timestamp = created.parse().unwrap();
+    let now = jiff::Timestamp::try_from(std::time::SystemTime::now()).unwrap();
+    created.as_second() - now.as_second()
+}
+
+#[test]
+fn each_server_for_tests_has_a_clock_of_its_own() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    const EVENTS: &str = "/api/v1/namespaces/default/events";
+    let _turn = turn();
+    run(async {
+        let memory = || Server::builder().engine(StorageEngine::Memory);
+        let one = started(memory().for_tests()).await;
+        let other = started(Server::builder().for_tests()).await;
+        let usual = started(memory()).await;
+        let clients = [&one, &other, &usual].map(|server| client(server, server.admin_token()));
+        for client in &clients {
+            let event = json!({
+                "metadata": {"name": "e", "namespace": "default"},
+                "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
+            });
+            client.call(Call::post(EVENTS, &event)).await.expect(201);
+        }
+        one.advance(2 * HOUR).await.unwrap();
+        other.advance(HOUR / 2).await.unwrap();
+        let refused = usual.advance(HOUR).await.unwrap_err();
+        assert!(matches!(refused, ServerError::NotForTests), "{refused}");
+        let expected = [(7200, 404), (1800, 200), (0, 200)];
+        for (client, (seconds, code)) in clients.iter().zip(expected) {
+            let found = ahead(client, "a").await;
+            assert!((found - seconds).abs() < 30, "{found} is not {seconds}");
+            let event = client.call(Call::get(&format!("{EVENTS}/e"))).await;
+            assert_eq!(event.status, code);
+        }
+        // The embedded engine expires its leases in the same way.
+        other.advance(HOUR).await.unwrap();
+        let event = clients[1].call(Call::get(&format!("{EVENTS}/e"))).await;
+        event.refusal(404, "NotFound");
+        let too_far = one.advance(Duration::MAX).await.unwrap_err();
+        assert_eq!(too_far.to_string(), "the clock would pass the year 9000");
+        assert!(
+            (ahead(&clients[0], "b").await - 7200).abs() < 30,
+            "it has moved"
+        );
+        // Only servers for tests have the paths.
+        let faults = "/taffrail/v1/test/faults";
+        for (client, code) in clients.iter().zip([200, 200, 404]) {
+            assert_eq!(client.call(Call::get(faults)).await.status, code);
+        }
+        for server in [one, other, usual] {
+            server.stop().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_server_that_stops_ends_the_delays_of_a_test() {
+    let _turn = turn();
+    run(async {
+        let builder = Server::builder().engine(StorageEngine::Memory).for_tests();
+        let server = started(builder).await;
+        let [client, delayed] = [0; 2].map(|_| client(&server, server.admin_token()));
+        let plan = json!({"rules": [{"latency": "1m"}]});
+        let set = Call::put("/taffrail/v1/test/faults", &plan);
+        client.call(set).await.expect(200);
+        let delayed = tokio::spawn(async move { delayed.call(Call::get(CONFIG_MAPS)).await });
+        let hits = async || {
+            let shown = client
+                .call(Call::get("/taffrail/v1/test/faults"))
+                .await
+                .expect(200);
+            shown["rules"][0]["hits"]["latency"] == 1
+        };
+        while !hits().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::timeout(SOON, server.stop())
+            .await
+            .unwrap()
+            .unwrap();
+        // It was answered, because the stop waits for requests.
+        assert_eq!(delayed.await.unwrap().status, 200);
+    });
+}

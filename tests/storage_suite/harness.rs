@@ -632,6 +632,11 @@ impl Projection for Lines {
     fn error(&self, message: &str) -> Bytes {
         Bytes::from(json!({ "type": "Error", "message": message }).to_string())
     }
+
+    fn expired(&self, reached: Revision, oldest: Revision) -> Bytes {
+        let (reached, oldest) = (reached.0, oldest.0);
+        Bytes::from(json!({ "type": "Expired", "reached": reached, "oldest": oldest }).to_string())
+    }
 }
 
 /// A running watch.

@@ -31,18 +31,23 @@ const FLOOR: &[&str] = &[
     "actor_ref",
     "threads",
     "watchdog",
+    "clock",
 ];
 
 const ACTORS: Table = &[
     ("lib", &["*"]),
     ("engine", &[]),
     ("engine::local", &["engine::[A-Z]"]),
-    ("engine::memory", &["engine::[A-Z]", "engine::local"]),
+    (
+        "engine::memory",
+        &["engine::[A-Z]", "engine::local", "clock"],
+    ),
     ("object", &["engine"]),
     ("watch", &["engine", "object"]),
     ("backoff", &[]),
     ("exit", &["watchdog"]),
-    ("threads", &[]),
+    ("threads", &["clock"]),
+    ("clock", &[]),
     // Tests inject failures at the turns that it watches.
     ("watchdog", &["testing::failpoints", "threads"]),
     ("failure", &[]),
@@ -247,10 +252,15 @@ const DAEMON: Table = &[
     // It changes keys in the task of its caller, who may go away.
     (
         "storage::etcd",
-        &["storage::RunToCompletion", "files", "coalescing_writer"],
+        &[
+            "storage::RunToCompletion",
+            "files",
+            "clock",
+            "coalescing_writer",
+        ],
     ),
     ("storage::factory", &["api", "storage"]),
-    ("storage", &["api", "storage", "files"]),
+    ("storage", &["api", "storage", "files", "clock"]),
     (
         "registry",
         &[

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use actix::{ActorContext, Context, Handler};
 
 use super::Cacher;
-use super::messages::{Apply, FillFailed, Outdated, Replace, ResumePoint, Stop, WhereToResume};
+use super::messages::{
+    Apply, FillFailed, Outdated, Replace, Reset, ResumePoint, Stop, WhereToResume,
+};
 use crate::snapshot::Snapshot;
 #[cfg(any(test, feature = "testing"))]
 use crate::testing::failpoints;
@@ -46,6 +48,24 @@ impl Handler<Replace> for Cacher {
             "cache filled"
         );
         generation
+    }
+}
+
+impl Handler<Reset> for Cacher {
+    type Result = Result<u64, Outdated>;
+
+    fn handle(&mut self, message: Reset, _: &mut Context<Cacher>) -> Result<u64, Outdated> {
+        let _turn = self.exit.pulse().turn();
+        if self.generation != Some(message.generation) {
+            return Err(Outdated);
+        }
+        self.content.apply(message.updates, message.revision);
+        let snapshot = self.content.snapshot();
+        self.metrics.replaced(&snapshot);
+        let (generation, before) = self.watch_cache.reset(snapshot);
+        free_off_thread((Snapshot::default(), before));
+        self.generation = Some(generation);
+        Ok(generation)
     }
 }
 

@@ -31,6 +31,19 @@ impl Message for Replace {
     type Result = u64;
 }
 
+/// The events of a generation by which the store was reset, up to the revision of its new content.
+/// All watches end, because the store has nothing before that revision any more. The answer is the
+/// new generation.
+pub(crate) struct Reset {
+    pub(crate) generation: u64,
+    pub(crate) updates: Vec<Update>,
+    pub(crate) revision: Revision,
+}
+
+impl Message for Reset {
+    type Result = Result<u64, Outdated>;
+}
+
 /// The next events of a generation. No event is missing.
 pub(crate) struct Apply {
     pub(crate) generation: u64,

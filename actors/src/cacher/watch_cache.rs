@@ -47,6 +47,9 @@ pub(crate) const CLOSED_GENERATION: u64 = u64::MAX;
 struct EventBuffer {
     /// The generation of the ring's content; 0 before the first fill.
     generation: u64,
+    /// The newest generation that began with a reset of the store; 0 if there was none. Watches of
+    /// earlier generations end with an error.
+    reset_generation: u64,
     ring: Ring,
     interests: Interests,
 }
@@ -56,6 +59,8 @@ struct EventBuffer {
 pub(crate) struct PendingEvents {
     /// The ring's generation.
     pub(crate) generation: u64,
+    /// The newest generation that began with a reset of the store.
+    pub(crate) reset_generation: u64,
     /// The first event that may concern the subscriber; `None` if there is none before `next`.
     pub(crate) from: Option<u64>,
     /// The ring's end.
@@ -184,6 +189,7 @@ impl WatchCache {
         PendingEvents {
             from: buffer.interests.take_pending(subscriber),
             generation: buffer.generation,
+            reset_generation: buffer.reset_generation,
             next: buffer.ring.next(),
             newest: buffer.ring.newest(),
         }
@@ -357,14 +363,28 @@ impl WatchCache {
         before
     }
 
-    /// Begins a new generation with this snapshot. The watchers of the old one end (WA-37).
+    /// Begins a new generation with this snapshot. The watchers of the old one end without an error,
+    /// and learn whether they can go on when they resume (WA-37).
     ///
     /// Returns the generation, and the last snapshot, which may take long to free.
     pub(crate) fn replace(&self, snapshot: Snapshot) -> (u64, Option<Arc<Snapshot>>) {
+        self.begin_generation(snapshot, false)
+    }
+
+    /// As [`WatchCache::replace`], after the store was reset. The watchers end with an ERROR event
+    /// of a Status 410, because none can resume.
+    pub(crate) fn reset(&self, snapshot: Snapshot) -> (u64, Option<Arc<Snapshot>>) {
+        self.begin_generation(snapshot, true)
+    }
+
+    fn begin_generation(&self, snapshot: Snapshot, is_reset: bool) -> (u64, Option<Arc<Snapshot>>) {
         let revision = snapshot.revision;
         let (generation, dropped, due_signals) = {
             let mut buffer = self.buffer.write();
             buffer.generation = buffer.generation.saturating_add(1);
+            if is_reset {
+                buffer.reset_generation = buffer.generation;
+            }
             let dropped = buffer.ring.reset(revision);
             self.share.set(0);
             (

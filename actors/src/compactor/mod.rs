@@ -18,7 +18,7 @@ mod reclaim_schedule;
 mod tests;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use actix::fut::wrap_future;
 use actix::{Actor, ActorFutureExt, AsyncContext, Context};
@@ -28,6 +28,7 @@ use tokio::time::Instant;
 pub use compaction::CompactReport;
 pub use handle::{CompactError, CompactorHandle};
 
+use crate::clock;
 use crate::engine::{EngineError, MaintenanceEngine, Retention, Revision};
 use crate::exit::ExitGuard;
 use crate::failure::RepeatedFailure;
@@ -99,7 +100,7 @@ impl Compactor {
         context: &mut Context<Compactor>,
     ) {
         let engine = Arc::clone(&self.engine);
-        let compaction = compaction::compact(engine, self.retention, SystemTime::now(), request);
+        let compaction = compaction::compact(engine, self.retention, clock::now(), request);
         let compaction = wrap_future::<_, Compactor>(compaction);
         context.wait(compaction.map(move |outcome, compactor, _| {
             compactor.note(&outcome);

@@ -35,7 +35,8 @@ impl ResourceDispatcher {
                 return Delivery::End;
             };
             let delivery = match (member.ending, member.progress) {
-                (Ending::Now, _) | (_, Progress::NotFollowing) => Some(Delivery::End),
+                (ending, _) if ending.is_due() => Some(Delivery::End),
+                (_, Progress::NotFollowing) => Some(Delivery::End),
                 (_, Progress::Current) => self.deliver_to_current(number, caller),
                 (_, Progress::Lagging(cursor)) => self.deliver_from_log(number, cursor, caller),
             };
@@ -65,7 +66,7 @@ impl ResourceDispatcher {
         let known = self.engine.known(&self.watch_cache.prefix);
         self.read_ring();
         let member = self.members.get_mut(number)?;
-        if member.ending == Ending::Now {
+        if member.ending.is_due() {
             // The cache was refilled. The events in between were not sent.
             return None;
         }

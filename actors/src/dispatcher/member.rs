@@ -58,6 +58,15 @@ pub(super) enum Ending {
     OnceCurrent,
     /// At the next poll.
     Now,
+    /// At the next poll, with an ERROR event: the store was reset and begins at this revision.
+    Expired(Revision),
+}
+
+impl Ending {
+    /// Whether the next poll ends the watcher.
+    pub(super) fn is_due(self) -> bool {
+        matches!(self, Ending::Now | Ending::Expired(_))
+    }
 }
 
 /// The initial state of a member.
@@ -107,7 +116,16 @@ impl Member {
 
     /// Ends its stream at the next poll.
     pub(super) fn end_now(&mut self) {
-        self.ending = Ending::Now;
+        // The reason that it already has to end at the next poll stays.
+        if !self.ending.is_due() {
+            self.ending = Ending::Now;
+        }
+        self.wake();
+    }
+
+    /// Ends its stream with an ERROR event at the next poll.
+    pub(super) fn expire(&mut self, oldest: Revision) {
+        self.ending = Ending::Expired(oldest);
         self.wake();
     }
 

@@ -213,6 +213,13 @@ impl ResourceDispatcher {
         }
     }
 
+    /// Ends all streams at their next poll, because the store was reset and begins at this revision.
+    pub(super) fn expire_all(&mut self, oldest: Revision) {
+        for member in self.members.iter_mut() {
+            member.expire(oldest);
+        }
+    }
+
     /// Ends all streams once they are up to date, with a last bookmark.
     pub(super) fn drain(&mut self) {
         self.is_draining = true;
@@ -239,7 +246,7 @@ impl ResourceDispatcher {
             }
             if passed >= member.deadline {
                 member.ending = match (member.ending, member.progress) {
-                    (Ending::Now, _) => Ending::Now,
+                    (due @ (Ending::Now | Ending::Expired(_)), _) => due,
                     (_, Progress::Current) => Ending::OnceCurrent,
                     (_, Progress::Lagging(_) | Progress::NotFollowing) => Ending::Now,
                 };

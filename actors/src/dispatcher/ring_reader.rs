@@ -26,8 +26,11 @@ impl ResourceDispatcher {
                 self.close();
                 return;
             }
+            match pending.reset_generation > self.generation {
+                true => self.expire_all(pending.newest),
+                false => self.end_all(),
+            }
             self.generation = pending.generation;
-            self.end_all();
             // The events in between are skipped, so the logs of groups would have a gap there.
             self.restart_logs(pending.next);
         } else if let Some(from) = pending.from {

@@ -135,7 +135,10 @@ impl Registration {
             Delivery::Frame(frame) => Attempt::Frame(frame),
             Delivery::Wait => Attempt::Wait,
             Delivery::Yield => Attempt::Yield,
-            Delivery::End => Attempt::End,
+            Delivery::End => {
+                drop(resource);
+                self.end()
+            }
             Delivery::NeedsHistory(after) => {
                 let interest = resource.interest(self.number);
                 drop(resource);
@@ -156,8 +159,9 @@ impl Registration {
         let Some(member) = resource.members.get_mut(self.number) else {
             return Attempt::End;
         };
-        if member.ending == Ending::Now {
-            return Attempt::End;
+        if member.ending.is_due() {
+            drop(resource);
+            return self.end();
         }
         match initial.step(!member.has_sent) {
             InitialStep::Frame(frame) => {
@@ -190,8 +194,9 @@ impl Registration {
         let Some(member) = resource.members.get_mut(self.number) else {
             return Attempt::End;
         };
-        if member.ending == Ending::Now {
-            return Attempt::End;
+        if member.ending.is_due() {
+            drop(resource);
+            return self.end();
         }
         // The selector may match nothing that a short watch reads of history. With this bookmark
         // the client resumes from there, and not from the same revision again and again.
@@ -231,6 +236,25 @@ impl Registration {
             }
             HistoryStep::Gone => Attempt::End,
         }
+    }
+
+    /// Ends the stream, with an ERROR event first if the store was reset.
+    fn end(&mut self) -> Attempt {
+        let mut resource = self.resource.borrow_mut();
+        let ending = resource
+            .members
+            .get(self.number)
+            .map(|member| (member.ending, member.after.max(member.start)));
+        let Some((Ending::Expired(oldest), reached)) = ending else {
+            return Attempt::End;
+        };
+        let Some(interest) = resource.interest(self.number) else {
+            return Attempt::End;
+        };
+        resource.metrics.frames += 1;
+        drop(resource);
+        self.phase = Phase::Over;
+        Attempt::Frame(interest.projection.expired(reached, oldest).into())
     }
 
     /// Continues after this revision: from the ring if it reaches back so far, else from history.

@@ -96,6 +96,16 @@ pub enum FeedItem {
     Events(Arc<[Event]>),
     /// The prefix has no event after the last one delivered and up to this revision.
     Progress(Revision),
+    /// The whole store was reset to an earlier content ([`MemoryEngine::reset`]). Every feed gets
+    /// this, whatever its prefix.
+    ///
+    /// [`MemoryEngine::reset`]: super::MemoryEngine::reset
+    Reset {
+        /// The events of the prefix by which it was reset, in order.
+        events: Arc<[Event]>,
+        /// The revision of the content. Everything before it is compacted.
+        revision: Revision,
+    },
 }
 
 /// The events of one prefix after a revision, each exactly once and in order. Dropping it ends it.

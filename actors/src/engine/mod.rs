@@ -44,7 +44,7 @@ pub use export::{Export, ExportEnd, ExportItem, ExportedLease};
 pub use key::{Key, LeaseId, Prefix, Revision, namespace_of};
 pub use leases::{Expiry, HeldLease, Lease, LeaseEngine};
 pub use maintenance::{EngineStats, Maintenance, MaintenanceEngine, Retention};
-pub use memory::MemoryEngine;
+pub use memory::{MemoryEngine, MemorySnapshot};
 pub use prepared::Prepared;
 pub use ticket::{Ticket, TicketIssuer, ticket};
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Instant as Moment;
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
+use tokio::sync::{Notify, oneshot, watch};
 
 use super::lease_manager::{LeaseManager, LeaseReuse};
 use super::metrics::OBJECT_COUNTS;
+use crate::clock;
 use crate::engine::{EngineError, Lease, LeaseEngine, LeaseId};
 
 /// Hands out the leases of a store. Cheap to clone.
@@ -27,6 +27,8 @@ struct LeaseGranter {
     /// When the first lease runs out of those granted since the actor last checked.
     due: Mutex<Option<Moment>>,
     granted: Notify,
+    /// Those who wait until everything is deleted whose lease has expired by now.
+    asked: Mutex<Vec<oneshot::Sender<()>>>,
     begun: watch::Sender<bool>,
 }
 
@@ -66,6 +68,7 @@ impl LessorHandle {
                 failures: Mutex::default(),
                 due: Mutex::new(None),
                 granted: Notify::new(),
+                asked: Mutex::default(),
                 begun: watch::Sender::new(false),
             }),
         }
@@ -104,10 +107,12 @@ impl LessorHandle {
             Ok(lease) => return Ok(lease),
             Err(wanted) => wanted,
         };
+        // Before the grant, so that a jump of the clock meanwhile does not make it due later.
+        let asked = now();
         let Lease { id, ttl } = self.granter.engine.grant(wanted.ttl).await?;
         let objects = self.granter.manager.lock().granted(id, wanted);
         metrics::histogram!(OBJECT_COUNTS).record(objects as f64);
-        if let Some(due) = now().checked_add(ttl) {
+        if let Some(due) = asked.checked_add(ttl) {
             let mut first = self.granter.due.lock();
             *first = Some(first.map_or(due, |first| first.min(due)));
             drop(first);
@@ -140,6 +145,26 @@ impl LessorHandle {
         &self.granter.engine
     }
 
+    /// Waits until the keys are deleted whose lease has expired by now. A test calls it when it has
+    /// moved the clock. Before the daemon is ready, and while the engine fails, nothing is deleted.
+    pub async fn expired(&self) {
+        let (done, waits) = oneshot::channel();
+        self.granter.asked.lock().push(done);
+        self.granter.granted.notify_one();
+        // A Lessor that is restarted forgets who has asked.
+        let _ = waits.await;
+    }
+
+    /// Whether somebody waits for a step of expiry.
+    pub(super) fn is_asked(&self) -> bool {
+        !self.granter.asked.lock().is_empty()
+    }
+
+    /// Takes those who wait for a step of expiry.
+    pub(super) fn asked(&self) -> Vec<oneshot::Sender<()>> {
+        std::mem::take(&mut self.granter.asked.lock())
+    }
+
     /// Waits until a lease was granted. Returns when the first of the new leases runs out.
     pub(super) async fn granted(&self) -> Option<Moment> {
         self.granter.granted.notified().await;
@@ -148,5 +173,5 @@ impl LessorHandle {
 }
 
 fn now() -> Moment {
-    Instant::now().into_std()
+    clock::moment().into_std()
 }

@@ -14,7 +14,7 @@ use super::unreadable::{Page, updates};
 use super::unreadable_retry::UnreadableRetry;
 use crate::actor_ref::{ActorRef, SeenIncarnations};
 use crate::backoff::random_unit;
-use crate::cacher::messages::{Apply, FillFailed, Replace, ResumePoint, WhereToResume};
+use crate::cacher::messages::{Apply, FillFailed, Replace, Reset, ResumePoint, WhereToResume};
 use crate::cacher::{Cacher, NewValue, Update};
 use crate::engine::{
     At, DataEngine, Event, Feed, FeedItem, Health, KeyValue, Prefix, RangeRequest, Revision,
@@ -258,13 +258,21 @@ impl Source {
             FeedItem::Progress(revision) => (Vec::new(), revision),
             FeedItem::Events(events) => {
                 let up_to = events.last().map_or(Revision::ZERO, |event| event.revision);
-                let updates = self.decode_events(Arc::clone(&events)).await?;
-                self.log_unreadable(updates.iter().filter_map(|update| match &update.value {
-                    NewValue::Unreadable(error) => Some(error),
-                    NewValue::Object(_) | NewValue::Deleted => None,
-                }));
-                session.unreadable.follow(&updates, &events);
-                (updates, up_to)
+                (self.updates(events, session).await?, up_to)
+            }
+            FeedItem::Reset { events, revision } => {
+                let reset = Reset {
+                    generation,
+                    updates: self.updates(events, session).await?,
+                    revision,
+                };
+                return match self.cacher.ask_patiently(reset).await {
+                    Ok(Ok(generation)) => Ok(StepOutcome::Reset {
+                        generation,
+                        revision,
+                    }),
+                    Ok(Err(_)) | Err(_) => Err(StepFailure::CacherLost),
+                };
             }
         };
         let apply = Apply {
@@ -276,6 +284,21 @@ impl Source {
             Ok(Ok(())) => Ok(StepOutcome::Forwarded { up_to }),
             Ok(Err(_)) | Err(_) => Err(StepFailure::CacherLost),
         }
+    }
+
+    /// Decodes events, and notes and logs those that can't be decoded.
+    async fn updates(
+        &self,
+        events: Arc<[Event]>,
+        session: &mut ListWatchSession,
+    ) -> Result<Vec<Update>, StepFailure> {
+        let updates = self.decode_events(Arc::clone(&events)).await?;
+        self.log_unreadable(updates.iter().filter_map(|update| match &update.value {
+            NewValue::Unreadable(error) => Some(error),
+            NewValue::Object(_) | NewValue::Deleted => None,
+        }));
+        session.unreadable.follow(&updates, &events);
+        Ok(updates)
     }
 
     async fn decode_events(&self, events: Arc<[Event]>) -> Result<Vec<Update>, StepFailure> {

@@ -48,6 +48,8 @@ pub(crate) enum StepOutcome {
     FeedOpened,
     /// The Cacher has everything up to here.
     Forwarded { up_to: Revision },
+    /// The store was reset. The Cacher has its new content, in a new generation.
+    Reset { generation: u64, revision: Revision },
     /// Everything must be listed again: somebody requested it, or a value that could not be decoded
     /// can be decoded now, which no event announced to the Cacher.
     RelistNeeded,
@@ -152,6 +154,19 @@ impl ListWatchMachine {
             (StepOutcome::Forwarded { up_to }, ListWatchState::Watching { resume_point }) => {
                 self.backoff.succeeded();
                 self.forwarded(resume_point, up_to)
+            }
+            (
+                StepOutcome::Reset {
+                    generation,
+                    revision,
+                },
+                ListWatchState::Watching { resume_point },
+            ) => {
+                let resume_point = ResumePoint {
+                    generation,
+                    ..resume_point
+                };
+                self.forwarded(resume_point, revision)
             }
             (StepOutcome::RelistNeeded, _) => {
                 self.state = ListWatchState::Empty;

@@ -59,7 +59,9 @@ impl ReflectorMetrics {
     /// The feed delivered an item (ME-4, ME-13).
     pub(super) fn fed(&self, item: &FeedItem) {
         match item {
-            FeedItem::Events(events) => self.events.increment(events.len() as u64),
+            FeedItem::Events(events) | FeedItem::Reset { events, .. } => {
+                self.events.increment(events.len() as u64);
+            }
             FeedItem::Progress(_) => self.bookmarks.increment(1),
         }
     }

@@ -240,6 +240,14 @@ impl ActorSystem {
         }
     }
 
+    /// Waits until the keys are deleted whose lease has expired by now
+    /// ([`LessorHandle::expired`]).
+    pub async fn expired(&self) {
+        for (_, lessor) in self.lessors.iter() {
+            lessor.expired().await;
+        }
+    }
+
     /// Waits until every cache that is in use has been filled once or is stopped (WC-46).
     pub async fn all_ready(&self) {
         let cachers = self.cachers().into_iter();

@@ -60,6 +60,19 @@ impl FakeCacher {
 
     /// Fills the cache with the content of the store, in a new generation.
     pub fn fill(&self) {
+        self.read_store();
+        let snapshot = self.content.borrow().snapshot();
+        self.cacher.watch_cache.replace(snapshot);
+    }
+
+    /// As [`FakeCacher::fill`], as when the store was reset.
+    pub fn reset(&self) {
+        self.read_store();
+        let snapshot = self.content.borrow().snapshot();
+        self.cacher.watch_cache.reset(snapshot);
+    }
+
+    fn read_store(&self) {
         let request = RangeRequest {
             prefix: prefix(),
             start: None,
@@ -78,7 +91,6 @@ impl FakeCacher {
         let mut content = self.content.borrow_mut();
         let snapshot = Snapshot::of(objects, page.revision);
         content.replace(snapshot.with_unreadable(unreadable));
-        self.cacher.watch_cache.replace(content.snapshot());
     }
 
     /// Fills the cache with these values, which are not in the store.

@@ -146,6 +146,10 @@ impl Projection for Lines {
     fn error(&self, message: &str) -> Bytes {
         Bytes::from(format!("ERROR {message}"))
     }
+
+    fn expired(&self, reached: Revision, oldest: Revision) -> Bytes {
+        Bytes::from(format!("EXPIRED @{reached} {oldest}"))
+    }
 }
 
 /// As [`Lines`], but the first frame of a stream carries a header.
@@ -178,6 +182,10 @@ impl Projection for LinesWithHeader {
 
     fn error(&self, message: &str) -> Bytes {
         Lines.error(message)
+    }
+
+    fn expired(&self, reached: Revision, oldest: Revision) -> Bytes {
+        Lines.expired(reached, oldest)
     }
 }
 

@@ -127,10 +127,10 @@ impl SimulationController {
     async fn follow(&mut self) {
         for name in self.missing.clone() {
             self.queue
-                .add(Id::new(Kind::Node, "", &name), Instant::now());
+                .add(Id::new(Kind::Node, "", &name), clock::moment());
         }
         while self.read() {
-            let now = Instant::now();
+            let now = clock::moment();
             if self.manager.has_ended(now) {
                 self.add_all_workloads();
             }
@@ -152,9 +152,10 @@ impl SimulationController {
             });
             for (id, again, done, outcome) in join_all(written).await {
                 done.into_iter().for_each(|done| self.note(done));
-                let now = Instant::now();
-                self.queue.ended(&id, outcome, now, random_unit());
+                let ended = clock::moment();
+                self.queue.ended(&id, outcome, ended, random_unit());
                 if let (Some(again), Ended::Done) = (again, outcome) {
+                    // From the plan on, because the clock may have jumped since.
                     self.queue.add_at(&id, now + again);
                 }
             }
@@ -167,10 +168,10 @@ impl SimulationController {
         let changed = changed.map(|(_, _, follower)| follower.changed().boxed());
         let due = [self.queue.next_due(), self.manager.ends()].into_iter();
         let due = due.flatten().min();
-        let until = due.unwrap_or_else(|| Instant::now() + PAUSE_MAX);
+        let until = due.unwrap_or_else(|| clock::moment() + PAUSE_MAX);
         tokio::select! {
             _ = select_all(changed) => {}
-            () = tokio::time::sleep_until(until) => {}
+            () = clock::reached(until) => {}
         }
     }
 
@@ -217,7 +218,7 @@ impl SimulationController {
         };
         let id = Id::of(kind, &object);
         if kind == Kind::Lease {
-            self.manager.see(&id, &object, Instant::now());
+            self.manager.see(&id, &object, clock::moment());
         }
         // An object may leave its controller.
         if let Some(known) = self.objects.get(&id).cloned() {
@@ -245,7 +246,7 @@ impl SimulationController {
     /// Queues what depends on an object that has changed: itself, its controller, and those that
     /// may adopt it.
     fn add_concerned(&mut self, id: &Id, object: &Object) {
-        let now = Instant::now();
+        let now = clock::moment();
         match id.kind {
             Kind::Lease => return,
             Kind::Node => {
@@ -303,7 +304,7 @@ impl SimulationController {
         let kinds = Kind::WORKLOADS.into_iter();
         let all = kinds.flat_map(|kind| self.objects.of_kind(kind));
         let all: Vec<Id> = all.map(|(id, _)| id.clone()).collect();
-        all.into_iter().for_each(|id| self.add(id, Instant::now()));
+        all.into_iter().for_each(|id| self.add(id, clock::moment()));
     }
 
     /// Decides about one object.
@@ -321,7 +322,7 @@ impl SimulationController {
                 nodes::plan(&self.objects, &object, now)
             }
             Kind::Pod => pods::plan(&self.objects, &object, &mut self.turns, now),
-            _ if self.manager.is_held(Instant::now()) => Plan::default(),
+            _ if self.manager.is_held(clock::moment()) => Plan::default(),
             kind => workloads::plan(&self.objects, kind, &object, now),
         }
     }

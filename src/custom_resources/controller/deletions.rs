@@ -30,7 +30,7 @@ impl Controller {
         if entry.is_cleaning || !entry.needs_cleanup() {
             return;
         }
-        if self.cleanups >= CLEANUPS {
+        if self.cleanups >= CLEANUPS || self.pause.is_on() {
             self.add_later(name, PAUSE_AFTER_ERROR);
             return;
         }
@@ -44,8 +44,11 @@ impl Controller {
             self.serving.store(name),
             current.definition.clone(),
         );
-        let name = name.to_owned();
-        let cleaning = async move { Done::Cleaned(name, cleanup.run().await) };
+        let (name, pause) = (name.to_owned(), self.pause.clone());
+        let cleaning = async move {
+            let outcome = pause.unless_on(cleanup.run()).await;
+            Done::Cleaned(name, outcome.unwrap_or(Ok(false)))
+        };
         self.work.push(Roomy::new(cleaning).boxed());
     }
 
@@ -74,8 +77,11 @@ impl Controller {
             name: name.to_owned(),
             left: left.clone(),
         };
-        let name = name.to_owned();
-        let sweeping = async move { Done::Swept(name, left, sweep.run().await) };
+        let (name, pause) = (name.to_owned(), self.pause.clone());
+        let sweeping = async move {
+            let outcome = pause.unless_on(sweep.run()).await;
+            Done::Swept(name, left, outcome.unwrap_or(Ok(false)))
+        };
         self.work.push(Roomy::new(sweeping).boxed());
     }
 

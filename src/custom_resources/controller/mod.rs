@@ -24,7 +24,7 @@ use crate::custom_resources::life::Leftovers;
 use crate::custom_resources::made::Made;
 use crate::custom_resources::names::Taken;
 use crate::custom_resources::status::StatusChange;
-use crate::custom_resources::{Serving, Setup, ToServe};
+use crate::custom_resources::{DeletionPause, Serving, Setup, ToServe};
 use crate::registry::{NamespacedName, RegistryStore, RequestContext};
 use crate::storage::Preconditions;
 
@@ -44,6 +44,7 @@ pub(super) struct Controller {
     follower: CacheFollower,
     serving: Arc<dyn Serving>,
     gate: Arc<Gate>,
+    pause: DeletionPause,
     entries: HashMap<String, Entry>,
     /// The names of definitions by group.
     groups: HashMap<String, BTreeSet<String>>,
@@ -94,6 +95,7 @@ impl Controller {
             definitions: setup.definitions.clone(),
             serving: Arc::clone(&setup.serving),
             gate,
+            pause: setup.pause.clone(),
             entries: HashMap::new(),
             groups: HashMap::new(),
             queue: VecDeque::new(),

@@ -103,6 +103,10 @@ impl Follower {
                 FeedItem::Progress(revision) => {
                     self.reached.send_replace(revision);
                 }
+                // Only a store in memory is reset, and this one is in files.
+                FeedItem::Reset { revision, .. } => {
+                    return self.deliver_compacted(revision).await;
+                }
             }
         }
     }

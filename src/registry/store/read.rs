@@ -33,6 +33,15 @@ pub enum WatchRefusal {
     InStream(Box<Status>),
 }
 
+impl WatchRefusal {
+    /// Returns the refusal, however it is reported.
+    pub fn into_status(self) -> Box<Status> {
+        match self {
+            WatchRefusal::Http(status) | WatchRefusal::InStream(status) => status,
+        }
+    }
+}
+
 /// The receiver of a watch.
 pub struct Audience {
     /// The encoding of its events.

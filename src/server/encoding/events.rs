@@ -36,14 +36,18 @@ pub fn error_frame(status: &Status) -> Bytes {
 /// The annotation of the bookmark that ends the initial events (WA-15).
 pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
+/// Whether a frame is a bookmark.
+pub fn is_bookmark(frame: &[u8]) -> bool {
+    frame.starts_with(BOOKMARK)
+        || frame
+            .get(4..)
+            .is_some_and(|event| event.starts_with(super::protobuf::BOOKMARK))
+}
+
 /// Whether a frame is the bookmark that ends the initial events (WA-15).
 pub fn ends_initial_events(frame: &[u8]) -> bool {
     const MARK: &[u8] = INITIAL_EVENTS_END.as_bytes();
-    let is_bookmark = frame.starts_with(BOOKMARK)
-        || frame
-            .get(4..)
-            .is_some_and(|event| event.starts_with(super::protobuf::BOOKMARK));
-    is_bookmark && frame.windows(MARK.len()).any(|window| window == MARK)
+    is_bookmark(frame) && frame.windows(MARK.len()).any(|window| window == MARK)
 }
 
 /// Events with objects of one kind in one shape.
@@ -113,5 +117,9 @@ impl Projection for JsonEvents {
 
     fn error(&self, message: &str) -> Bytes {
         error_frame(&Status::internal(message))
+    }
+
+    fn expired(&self, reached: Revision, oldest: Revision) -> Bytes {
+        error_frame(&Status::expired_watch(reached, oldest))
     }
 }

@@ -28,7 +28,7 @@ use actors::object::CachedObject;
 use actors::watch::Projection;
 use bytes::Bytes;
 
-pub use events::ends_initial_events;
+pub use events::{ends_initial_events, is_bookmark};
 pub use list::{CompressedRuns, ListBody, list};
 pub use media_type::{JSON, MediaTypeRef, PROTOBUF, YAML};
 pub use shape::{IncludeObject, MetaVersion};

@@ -148,4 +148,8 @@ impl Projection for ProtobufEvents {
     fn error(&self, message: &str) -> Bytes {
         frame("ERROR", &Status::internal(message).to_json())
     }
+
+    fn expired(&self, reached: Revision, oldest: Revision) -> Bytes {
+        frame("ERROR", &Status::expired_watch(reached, oldest).to_json())
+    }
 }

@@ -26,6 +26,7 @@ mod patch;
 mod rewrite;
 mod rotate_token;
 mod service_paths;
+mod test_server;
 mod update;
 mod watch;
 mod zpages;
@@ -40,6 +41,7 @@ use super::respond::Answer;
 use super::routes::Target;
 use crate::api::resource::Verb;
 use crate::api::status::Status;
+use crate::registry::store::WatchRefusal;
 use crate::transport::RequestBody;
 
 pub use backup::backup;
@@ -50,6 +52,7 @@ pub use openapi::{openapi_v2, openapi_v3, openapi_v3_index};
 pub use rewrite::rewrite;
 pub use rotate_token::rotate_token;
 pub use service_paths::{index, metrics, slis, version};
+pub use test_server::test_server;
 pub use zpages::{flagz, statusz};
 
 type Answered = Result<Answer, Box<Status>>;
@@ -63,6 +66,13 @@ pub async fn resource(scope: &RequestScope<'_>, target: Target, body: RequestBod
         scope.context.warnings.add(warning);
         mark_deprecated(target.storage.resource());
         scope.context.annotate(DEPRECATED, || "true".to_owned());
+    }
+    if let Some(test) = &scope.server.test
+        && target.verb != Verb::Watch
+    {
+        Box::pin(test.faults.meet(scope, &target))
+            .await
+            .map_err(WatchRefusal::into_status)?;
     }
     match target.verb {
         Verb::Connect => connect::connect(scope, &target).await,

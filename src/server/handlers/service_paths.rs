@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::json;
 
-use super::Answered;
+use super::{Answered, test_server};
 use crate::api::status::Status;
 use crate::server::encoding::JSON;
 use crate::server::metrics::health_lines;
@@ -43,6 +43,9 @@ pub(super) fn paths(scope: &RequestScope<'_>) -> Vec<String> {
     let features = scope.server.features;
     for (is_on, path) in [(features.statusz, "/statusz"), (features.flagz, "/flagz")] {
         paths.extend(is_on.then(|| path.to_owned()));
+    }
+    if scope.server.test.is_some() {
+        paths.extend(test_server::PATHS.map(str::to_owned));
     }
     if scope.server.issuer.is_some() {
         let of_issuer = ["/.well-known/openid-configuration", "/openid/v1/jwks"];

@@ -16,6 +16,7 @@ use crate::server::negotiation::Offer;
 use crate::server::request_scope::RequestScope;
 use crate::server::respond;
 use crate::server::routes::Target;
+use crate::server::test_controls::faults::FaultyWatch;
 use crate::server::watch_stream::OneFrame;
 use crate::storage::RunningWatch;
 
@@ -47,18 +48,30 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
     let watcher = capability(target.storage.watcher())?;
     let seat = scope.server.watch_seats.take(&scope.context.user.name);
     let seat = seat.ok_or_else(|| too_many(scope.server.watch_seats.limit()))?;
-    let opened = watcher.watch(
-        target.namespace.as_deref(),
-        &options,
-        Arc::new(selection),
-        Audience {
-            projection: form.encoding.events(target.storage.response_kind())?,
-            deadline: deadline(options.timeout_seconds, scope.server.timeouts.watch_seconds),
-            dispatcher: scope.dispatcher.clone(),
+    let test = scope.server.test.as_ref();
+    let met = match test {
+        Some(test) => Box::pin(test.faults.meet(scope, target)).await,
+        None => Ok(()),
+    };
+    let opened = match met {
+        Ok(()) => {
+            let audience = Audience {
+                projection: form.encoding.events(target.storage.response_kind())?,
+                deadline: deadline(options.timeout_seconds, scope.server.timeouts.watch_seconds),
+                dispatcher: scope.dispatcher.clone(),
+            };
+            let namespace = target.namespace.as_deref();
+            watcher
+                .watch(namespace, &options, Arc::new(selection), audience)
+                .await
+        }
+        Err(refusal) => Err(refusal),
+    };
+    let stream = match opened {
+        Ok(stream) => match test {
+            Some(test) => FaultyWatch::over(stream, &test.faults, scope, target, form.encoding),
+            None => stream,
         },
-    );
-    let stream = match opened.await {
-        Ok(stream) => stream,
         Err(WatchRefusal::Http(status)) => return Err(status),
         // kube-apiserver has sent the 200 by then, so the client expects a stream (WA-6).
         Err(WatchRefusal::InStream(status)) => {

@@ -42,7 +42,7 @@ enum Wanted {
 /// 406
 pub fn statusz(scope: &RequestScope<'_>) -> Answered {
     let started = scope.server.process.started;
-    let seconds = clock::now().as_second() - started.as_second();
+    let seconds = clock::of_machine().as_second() - started.as_second();
     let seconds = seconds.max(0);
     let (binary, emulated) = (
         format!("1.{KUBERNETES_MINOR}.0"),

@@ -68,8 +68,19 @@ pub enum Route {
     IssuerKeys,
     /// `/taffrail/v1/token/rotate`.
     RotateToken,
+    /// A path below `/taffrail/v1/test`. Only a server for tests has such paths.
+    Test(TestPath),
     /// Objects.
     Resource(Target),
+}
+
+/// A path below `/taffrail/v1/test`, with its method. The handler knows which ones there are, so that
+/// a server without these paths answers as for any unknown path.
+pub struct TestPath {
+    /// The method.
+    pub method: Method,
+    /// The rest of the path, without a slash at its beginning.
+    pub path: String,
 }
 
 /// The object or collection of a request, and the verb.
@@ -174,6 +185,10 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
         ["taffrail", "v1", "backup"] => read(method, Route::Backup),
         ["taffrail", "v1", "token", "rotate"] if method == Method::POST => Ok(Route::RotateToken),
         ["taffrail", "v1", "token", "rotate"] => Err(Miss::Method),
+        ["taffrail", "v1", "test", rest @ ..] => Ok(Route::Test(TestPath {
+            method: method.clone(),
+            path: rest.join("/"),
+        })),
         _ => Err(Miss::Page),
     }
 }

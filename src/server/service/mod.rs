@@ -129,6 +129,9 @@ impl HttpService for Service {
     }
 
     fn drain(&self) {
+        if let Some(test) = &self.thread.server.test {
+            test.faults.end_delays();
+        }
         self.thread.dispatcher.drain();
     }
 
@@ -374,7 +377,7 @@ impl Service {
         self.thread.requests.authenticated(name, began.elapsed());
         let known = authenticated.as_ref().ok();
         if let Some(ends) = known.and_then(|known| known.ends) {
-            let left = ends - clock::now().as_second();
+            let left = ends - clock::of_machine().as_second();
             self.thread.requests.certificate(left);
         }
         let known = authenticated.map_err(|refused| {
@@ -498,6 +501,7 @@ fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabel
         Route::Revision => labels.at("/taffrail/v1/revision"),
         Route::Backup => labels.at("/taffrail/v1/backup"),
         Route::RotateToken => labels.at("/taffrail/v1/token/rotate"),
+        Route::Test(_) => labels.at("/taffrail/v1/test"),
         Route::IssuerConfiguration => labels.at("/.well-known/openid-configuration"),
         Route::IssuerKeys => labels.at("/openid/v1/jwks"),
     }
@@ -549,6 +553,10 @@ async fn handle(
         Route::Revision => handlers::revision(scope).await?,
         Route::Backup => handlers::backup(scope)?,
         Route::RotateToken => handlers::rotate_token(scope).await?,
+        Route::Test(asked) => {
+            let controls = server.test.as_ref().ok_or(Miss::Page)?;
+            handlers::test_server(scope, controls, asked, body).await?
+        }
     })
 }
 

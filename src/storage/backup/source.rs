@@ -4,7 +4,6 @@
 //! their own, so that the caller's thread only passes pieces on.
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use actors::engine::{EngineError, ExportItem, MaintenanceEngine};
 use bytes::Bytes;
@@ -13,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use super::FORMAT;
 use super::document::Header;
 use super::encoder::Encoder;
+use crate::clock;
 
 /// The bytes of a frame and a record that the store's count of retained bytes lacks.
 const OVERHEAD_BYTES: u64 = 13;
@@ -104,6 +104,5 @@ async fn fail(pieces: &mpsc::Sender<Bytes>, error: &EngineError) {
 
 /// The time as RFC 3339, to the second.
 fn now() -> String {
-    let now = jiff::Timestamp::try_from(SystemTime::now()).unwrap_or_default();
-    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    clock::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

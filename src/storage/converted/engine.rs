@@ -389,6 +389,11 @@ impl<C: ValueConversion> Feed for ConvertedFeed<C> {
                     FeedItem::Events(shown.map_or(events, Into::into))
                 }
                 progress @ FeedItem::Progress(_) => progress,
+                FeedItem::Reset { events, revision } => {
+                    let shown = self.engine.show_events(&events).await?;
+                    let events = shown.map_or(events, Into::into);
+                    FeedItem::Reset { events, revision }
+                }
             })
         }
         .boxed()

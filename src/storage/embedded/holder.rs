@@ -21,7 +21,7 @@ impl Holder {
         Holder {
             pid: std::process::id(),
             host: host.trim().to_owned(),
-            since: clock::now().strftime("%FT%TZ").to_string(),
+            since: clock::of_machine().strftime("%FT%TZ").to_string(),
         }
     }
 

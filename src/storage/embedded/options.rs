@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use actors::engine::Revision;
 use actors::watchdog::Watchdog;
+
+use crate::clock;
 
 /// Reads the wall clock. Tests provide their own.
 pub type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
@@ -96,7 +98,7 @@ impl EmbeddedOptions {
     /// The defaults, for a store in this directory.
     pub fn new(directory: impl Into<PathBuf>) -> EmbeddedOptions {
         const MIB: usize = 1024 * 1024;
-        let started = Instant::now();
+        let started = clock::moment();
         EmbeddedOptions {
             directory: directory.into(),
             cache_bytes: 4 * MIB,
@@ -126,8 +128,8 @@ impl EmbeddedOptions {
             edition: None,
             accept_loss: None,
             watchdog: Watchdog::default(),
-            clock: Arc::new(SystemTime::now),
-            uptime: Arc::new(move || started.elapsed()),
+            clock: Arc::new(clock::system_time),
+            uptime: Arc::new(move || clock::moment() - started),
         }
     }
 }

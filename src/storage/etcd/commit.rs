@@ -1,7 +1,7 @@
 //! Commits mutations as transactions: a comparison of the key's `mod_revision`, the change, and in
 //! the failure branch a read of the current value (ST-77).
 
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use actors::engine::{
     At, Change, EngineError, Event, EventKind, Expect, Key, LeaseId, Mutation, Origin, Outcome,
@@ -16,6 +16,7 @@ use super::cluster::Cluster;
 use super::cluster_state::{Header, number, revision};
 use super::events::key_value;
 use super::servers::CallKind;
+use crate::clock;
 
 /// The largest value that is sent. A server accepts 1.5 MiB by default, and refuses larger values
 /// itself.
@@ -209,7 +210,7 @@ fn event(key: Key, change: Change, numbers: Numbers, origin: Origin) -> Event {
         prev_revision: numbers.prev_revision,
         version,
         lease,
-        time: SystemTime::now(),
+        time: clock::system_time(),
         origin,
         previous: None,
         prepared: Prepared::default(),

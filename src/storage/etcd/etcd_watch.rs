@@ -1,7 +1,7 @@
 //! One watch of etcd on a gRPC stream of its own: opened, parsed, asked for progress.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use actors::engine::{EngineError, Event, Prefix, Revision};
 use etcd_client::proto::PbWatchResponse;
@@ -13,6 +13,7 @@ use super::events::Assembler;
 use super::servers::Servers;
 use super::stream_count::StreamCount;
 use super::version::learn_version;
+use crate::clock;
 
 /// How long etcd may take to create a watch.
 pub(super) const CREATE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -158,7 +159,7 @@ impl EtcdWatch {
             response.events,
             response.fragment,
             self.after,
-            SystemTime::now(),
+            clock::system_time(),
         );
         let events = taken.map_err(EngineError::Corrupt)?;
         Ok((!events.is_empty()).then_some(WatchMessage::Events(events)))

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use actors::engine::{EngineError, Revision};
 use etcd_client::proto::PbWatchResponse;
@@ -15,6 +14,7 @@ use super::events::Assembler;
 use super::progress_pace::IDLE_INTERVAL;
 use super::progress_requests::RequestedProgress;
 use super::watch_queue::{QueueEnd, WatchQueue};
+use crate::clock;
 
 /// The watches of a stream, by etcd's numbers. They belong to one epoch.
 pub(super) struct WatchTable {
@@ -237,7 +237,7 @@ impl TableEntry {
         state: &ClusterState,
         epoch: u64,
     ) -> Result<(), QueueEnd> {
-        let (events, is_cut, now) = (response.events, response.fragment, SystemTime::now());
+        let (events, is_cut, now) = (response.events, response.fragment, clock::system_time());
         let events = self.assembler.take(events, is_cut, self.after, now);
         let events = events.map_err(|text| QueueEnd::Failed(EngineError::Corrupt(text)))?;
         let Some(newest) = events.last() else {

@@ -205,6 +205,13 @@ impl Follower {
                     self.after = self.after.max(revision);
                     continue;
                 }
+                Ok(FeedItem::Reset { revision, .. }) => {
+                    let projection = &self.interest.projection;
+                    self.ready
+                        .push_back(projection.expired(self.after, revision));
+                    self.feed = None;
+                    continue;
+                }
                 Err(EngineError::Refused(why)) => {
                     self.end_with(&why);
                     continue;

@@ -67,12 +67,12 @@ impl Authority {
 
     fn create(certificate_path: &Path, key_path: &Path) -> Result<Authority, TlsError> {
         let refuse = |error: rcgen::Error| TlsError::new(certificate_path, error);
-        if let Some(problem) = too_early(clock::now()) {
+        if let Some(problem) = too_early(clock::of_machine()) {
             return Err(TlsError::new(certificate_path, problem));
         }
         let key = KeyPair::generate().map_err(refuse)?;
         // A distinct name, so that operators can distinguish the authorities of two daemons.
-        let common_name = format!("taffrail-ca-{}", clock::now().as_second());
+        let common_name = format!("taffrail-ca-{}", clock::of_machine().as_second());
         let parameters = parameters(&common_name);
         let certificate_pem = parameters.self_signed(&key).map_err(refuse)?.pem();
         let key_pem = key.serialize_pem();
@@ -98,7 +98,7 @@ impl Authority {
         }
         let ends = [parsed.validity().not_before, parsed.validity().not_after];
         let [begin, end] = ends.map(|end| end.timestamp());
-        if let Some(problem) = fault_at(begin, end, clock::now()) {
+        if let Some(problem) = fault_at(begin, end, clock::of_machine()) {
             return Err(refuse(&problem));
         }
         let common_name = parsed
@@ -140,7 +140,7 @@ fn parameters(common_name: &str) -> CertificateParams {
         KeyUsagePurpose::CrlSign,
         KeyUsagePurpose::DigitalSignature,
     ];
-    set_validity(&mut parameters, VALID_DAYS, clock::now());
+    set_validity(&mut parameters, VALID_DAYS, clock::of_machine());
     parameters
 }
 

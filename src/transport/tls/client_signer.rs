@@ -47,7 +47,7 @@ pub fn sign(
     parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     parameters.use_authority_key_identifier_extension = true;
-    let now = u64::try_from(clock::now().as_second()).unwrap_or_default();
+    let now = u64::try_from(clock::of_machine().as_second()).unwrap_or_default();
     let now = date_time_ymd(1970, 1, 1) + Duration::from_secs(now);
     parameters.not_before = now - BACKDATED;
     parameters.not_after = now + valid_for;

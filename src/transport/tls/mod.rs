@@ -393,7 +393,7 @@ fn pair(
 fn refuse_ended(presented: &Presented) -> Result<(), TlsError> {
     let end = metrics::end_of(&presented.chain_pem);
     match (
-        end.filter(|end| *end < clock::now().as_second()),
+        end.filter(|end| *end < clock::of_machine().as_second()),
         presented.setting,
     ) {
         (Some(end), Some(setting)) => {

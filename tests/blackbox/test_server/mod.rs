@@ -1,9 +1,12 @@
 //! `taffrail test`, as a test suite in any language starts it.
 
+mod clock;
 mod commands;
+mod faults;
 mod life;
 mod load;
 mod pods;
+mod snapshots;
 mod workloads;
 
 use std::io::{BufRead, BufReader, Read};
@@ -62,10 +65,15 @@ fn names(folder: &Path) -> Vec<String> {
 impl Server {
     /// Starts a server and waits for its ready line.
     fn start(arguments: &[&str]) -> Server {
+        Server::start_logging(arguments, Stdio::piped())
+    }
+
+    /// Starts a server whose log goes somewhere else.
+    fn start_logging(arguments: &[&str], log: impl Into<Stdio>) -> Server {
         let temporary = tempfile::tempdir().unwrap();
         let mut child = command(temporary.path(), arguments)
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(log)
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -73,7 +81,8 @@ impl Server {
         BufReader::new(stdout).read_line(&mut line).unwrap();
         let ready = serde_json::from_str(&line).unwrap_or_else(|_| {
             let mut said = String::new();
-            let _ = child.stderr.take().unwrap().read_to_string(&mut said);
+            let mut log = child.stderr.take();
+            let _ = log.as_mut().map(|log| log.read_to_string(&mut said));
             panic!("no ready line, but {line:?}: {said}")
         });
         Server {
@@ -93,10 +102,18 @@ impl Server {
 
     /// The admin, by nothing but the ready line.
     fn client(&self) -> Client {
+        self.target().client()
+    }
+
+    fn anonymous(&self) -> Client {
+        self.target().anonymous().client()
+    }
+
+    fn target(&self) -> Target {
         let address = self.text("url").strip_prefix("https://").unwrap();
         let token = Some(self.text("token").to_owned());
         let ca = self.text("ca").as_bytes();
-        Target::new(address.parse().unwrap(), token, Some(ca)).client()
+        Target::new(address.parse().unwrap(), token, Some(ca))
     }
 
     fn signal(&self, signal: Signal) {

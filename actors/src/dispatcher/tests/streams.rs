@@ -406,6 +406,10 @@ impl Projection for Counting {
     fn error(&self, message: &str) -> Bytes {
         Lines.error(message)
     }
+
+    fn expired(&self, reached: Revision, oldest: Revision) -> Bytes {
+        Lines.expired(reached, oldest)
+    }
 }
 
 #[test]
@@ -521,5 +525,46 @@ fn a_watch_of_a_field_sees_objects_come_and_go_wa_52_wa_53() {
             received(&fake, "blue 4"),
             ["", "DELETED ns/a@4 red 3", "ADDED ns/a@4 blue 4"]
         );
+    });
+}
+
+#[test]
+fn a_reset_ends_each_watch_with_an_error_wherever_it_is_in_its_stream() {
+    run(async {
+        let fake = FakeCacher::new(RING_BYTES);
+        fake.put("ns/a", "red 1");
+        fake.put("ns/b", "red 2");
+        let dispatcher = dispatcher();
+        let mut current = dispatcher.watch_all(&fake, 2);
+        assert_eq!(receive(&mut current).lines, [""; 0]);
+        let mut initial = {
+            let snapshot = fake.cacher.snapshot().unwrap();
+            let from = StartPoint::Initial {
+                snapshot,
+                end_bookmark: None,
+            };
+            dispatcher.watch(fake.start(from, interest(Scope::All)))
+        };
+        fake.put("ns/a", "red 3");
+        dispatcher.take_hints();
+        let mut lagging = dispatcher.watch_all(&fake, 1);
+        fake.engine.put(&key("ns/a"), "red 4");
+        fake.reset();
+        dispatcher.take_hints();
+        for (watcher, reached) in [(&mut current, 2), (&mut initial, 2), (&mut lagging, 1)] {
+            let received = receive(watcher);
+            assert_eq!(received.lines, [format!("EXPIRED @{reached} 4")]);
+            assert!(received.has_ended);
+        }
+        // A refill that follows hides nothing, and a watch from then on goes on.
+        let mut late = dispatcher.watch_all(&fake, 4);
+        fake.reset();
+        fake.fill();
+        dispatcher.take_hints();
+        assert_eq!(receive(&mut late).lines, ["EXPIRED @4 4"]);
+        let mut next = dispatcher.watch_all(&fake, 4);
+        fake.put("ns/a", "red 5");
+        dispatcher.take_hints();
+        assert_eq!(receive(&mut next).lines, ["MODIFIED ns/a@5 red 5"]);
     });
 }

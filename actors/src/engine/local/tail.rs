@@ -71,12 +71,15 @@ struct Batch {
     last: Revision,
     bytes: usize,
     events: Arc<[Event]>,
+    /// Whether these events reset the store.
+    is_reset: bool,
 }
 
 /// Where a feed finds its next item.
 enum NextItem {
     Wait,
     Take(Arc<[Event]>),
+    TakeReset(Arc<[Event]>, Revision),
     ReadLog { after: Revision, until: Revision },
     Closed,
 }
@@ -101,16 +104,22 @@ impl Tail {
         };
         let mut state = self.state.lock();
         state.last = last.revision;
-        if !state.touch(events, first.revision) {
-            return;
+        if state.touch(events, first.revision) {
+            state.push(Batch::new(events, last.revision, false));
+            state.shed(self.bytes_max);
         }
-        let bytes = events.iter().map(event_bytes).sum();
-        state.bytes += bytes;
-        state.batches.push_back(Batch {
-            last: last.revision,
-            bytes,
-            events: Arc::clone(events),
-        });
+    }
+
+    /// Hands the events that have reset the store to all feeds. The log up to the last of them is
+    /// compacted.
+    pub fn publish_reset(&self, events: &Arc<[Event]>) {
+        let (Some(first), Some(last)) = (events.first(), events.last()) else {
+            return;
+        };
+        let mut state = self.state.lock();
+        state.last = last.revision;
+        state.touch_all(first.revision);
+        state.push(Batch::new(events, last.revision, true));
         state.shed(self.bytes_max);
     }
 
@@ -159,7 +168,34 @@ impl Tail {
     }
 }
 
+impl Subscriber {
+    /// Notes that the feed has something to take from this revision on, if it was up to date.
+    fn lag(&mut self, id: FeedId, first: Revision, lagging: &mut BTreeSet<(Revision, FeedId)>) {
+        if self.next.is_none() {
+            self.next = Some(first);
+            lagging.insert((first, id));
+            self.wake.notify_one();
+        }
+    }
+}
+
+impl Batch {
+    fn new(events: &Arc<[Event]>, last: Revision, is_reset: bool) -> Batch {
+        Batch {
+            last,
+            bytes: events.iter().map(event_bytes).sum(),
+            events: Arc::clone(events),
+            is_reset,
+        }
+    }
+}
+
 impl TailState {
+    fn push(&mut self, batch: Batch) {
+        self.bytes += batch.bytes;
+        self.batches.push_back(batch);
+    }
+
     fn add(
         &mut self,
         prefix: &Prefix,
@@ -229,15 +265,18 @@ impl TailState {
             }
         }
         for id in &touched {
-            if let Some(subscriber) = self.subscribers.get_mut(id)
-                && subscriber.next.is_none()
-            {
-                subscriber.next = Some(first);
-                self.lagging.insert((first, *id));
-                subscriber.wake.notify_one();
+            if let Some(subscriber) = self.subscribers.get_mut(id) {
+                subscriber.lag(*id, first, &mut self.lagging);
             }
         }
         !touched.is_empty()
+    }
+
+    /// Gives a position to all feeds, and wakes those that waited.
+    fn touch_all(&mut self, first: Revision) {
+        for (id, subscriber) in &mut self.subscribers {
+            subscriber.lag(*id, first, &mut self.lagging);
+        }
     }
 
     /// Drops the oldest batches beyond the bound, never the newest. A feed that still wanted them
@@ -307,11 +346,14 @@ impl TailState {
         let taken = self
             .batches
             .get(at)
-            .map(|batch| (batch.last, Arc::clone(&batch.events)));
+            .map(|batch| (batch.last, batch.is_reset, Arc::clone(&batch.events)));
         match taken {
-            Some((last, events)) => {
+            Some((last, is_reset, events)) => {
                 self.advance(id, (last < self.last).then(|| last.next()));
-                NextItem::Take(events)
+                match is_reset {
+                    true => NextItem::TakeReset(events, last),
+                    false => NextItem::Take(events),
+                }
             }
             None => {
                 self.advance(id, None);
@@ -349,9 +391,14 @@ impl TailFeed {
                 NextItem::Wait => self.wake.notified().await,
                 NextItem::Closed => return Err(EngineError::Closed),
                 NextItem::Take(events) => {
-                    if let Some(item) = self.select(events) {
-                        return Ok(item);
+                    if let Some(events) = self.select(events) {
+                        return Ok(FeedItem::Events(events));
                     }
+                }
+                NextItem::TakeReset(events, revision) => {
+                    let events = self.select(events).unwrap_or_default();
+                    self.delivered = self.delivered.max(revision);
+                    return Ok(FeedItem::Reset { events, revision });
                 }
                 NextItem::ReadLog { after, until } => {
                     let request = HistoryRequest {
@@ -363,19 +410,19 @@ impl TailFeed {
                     let chunk = self.log.read(request).await?;
                     let next = Some(chunk.reached.next());
                     self.tail.state.lock().advance(self.id, next);
-                    let Some(item) = self.select(chunk.events.into()) else {
+                    let Some(events) = self.select(chunk.events.into()) else {
                         return Ok(FeedItem::Progress(chunk.reached));
                     };
                     // Readers may wait for a revision after the last of these events.
                     self.progress = Some(chunk.reached).filter(|r| *r > self.delivered);
-                    return Ok(item);
+                    return Ok(FeedItem::Events(events));
                 }
             }
         }
     }
 
     /// The events of this feed among those, sharing the batch when that is all of them.
-    fn select(&mut self, events: Arc<[Event]>) -> Option<FeedItem> {
+    fn select(&mut self, events: Arc<[Event]>) -> Option<Arc<[Event]>> {
         let delivered = self.delivered;
         let wanted = |event: &&Event| event.revision > delivered && self.prefix.covers(&event.key);
         let matching = events.iter().filter(wanted).count();
@@ -388,7 +435,7 @@ impl TailFeed {
             events.iter().filter(wanted).cloned().collect()
         };
         self.delivered = chosen.last().map_or(delivered, |event| event.revision);
-        Some(FeedItem::Events(chosen))
+        Some(chosen)
     }
 }
 

@@ -19,12 +19,12 @@ const RANGE_BYTES: usize = 4 * 1024 * 1024;
 /// The log and what is derived from it.
 #[derive(Default)]
 pub(super) struct EventLog {
-    revision: Revision,
+    pub(super) revision: Revision,
     compacted: Revision,
     /// Events retained.
     events: BTreeMap<Revision, Event>,
     /// Revisions of retained events by key, ascending.
-    keys: BTreeMap<Key, Vec<Revision>>,
+    pub(super) keys: BTreeMap<Key, Vec<Revision>>,
     /// Keys that exist.
     live_keys: u64,
     retained_bytes: u64,
@@ -308,7 +308,7 @@ impl EventLog {
     }
 
     /// The put that gave the key the value it has at this revision.
-    fn value_at(&self, key: &Key, at: Revision) -> Option<&Event> {
+    pub(super) fn value_at(&self, key: &Key, at: Revision) -> Option<&Event> {
         let revisions = self.keys.get(key)?;
         let upto = revisions.partition_point(|revision| *revision <= at);
         let revision = revisions.get(upto.checked_sub(1)?)?;

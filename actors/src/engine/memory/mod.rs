@@ -7,6 +7,7 @@
 mod export;
 mod leases;
 mod log;
+mod snapshot;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +15,8 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use parking_lot::Mutex;
+
+use crate::clock;
 
 use super::local::{LogReader, Positions, Tail};
 use super::{
@@ -24,6 +27,7 @@ use super::{
 };
 use export::MemoryExport;
 use log::EventLog;
+pub use snapshot::MemorySnapshot;
 
 /// Bytes held for feeds that lag.
 const TAIL_BYTES: usize = 1024 * 1024;
@@ -48,9 +52,9 @@ struct MemoryStore {
 }
 
 impl MemoryEngine {
-    /// An empty store on the system's clock.
+    /// An empty store on the clock of its server.
     pub fn new() -> Arc<MemoryEngine> {
-        MemoryEngine::with_clock(Arc::new(SystemTime::now))
+        MemoryEngine::with_clock(Arc::new(clock::now))
     }
 
     /// An empty store on this clock.
@@ -66,6 +70,37 @@ impl MemoryEngine {
             store: Arc::new(store),
         })
     }
+
+    /// The content of the store now. It takes little memory as long as the store has the same
+    /// values, because they are shared.
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`]
+    pub fn snapshot(&self) -> Result<MemorySnapshot, EngineError> {
+        let store = &self.store;
+        store.answer(|log| Ok(log.snapshot((store.clock)())))
+    }
+
+    /// Resets the store to a content that it had, and returns the revision of the result.
+    /// Revisions go on: each key of the store and of the snapshot gets an event, and everything
+    /// before is compacted. Feeds deliver [`FeedItem::Reset`](super::FeedItem::Reset).
+    ///
+    /// # Errors
+    /// [`EngineError::Closed`]
+    pub fn reset(&self, snapshot: &MemorySnapshot) -> Result<Revision, EngineError> {
+        let store = &self.store;
+        store.change_as(Publication::Reset, |log, now| {
+            let events = log.reset(snapshot, now)?;
+            Ok((log.revision, events))
+        })
+    }
+}
+
+/// How events are passed to feeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Publication {
+    Events,
+    Reset,
 }
 
 impl MemoryStore {
@@ -91,13 +126,24 @@ impl MemoryStore {
         &self,
         change: impl FnOnce(&mut EventLog, SystemTime) -> Result<(T, Vec<Event>), EngineError>,
     ) -> Result<T, EngineError> {
+        self.change_as(Publication::Events, change)
+    }
+
+    fn change_as<T>(
+        &self,
+        publication: Publication,
+        change: impl FnOnce(&mut EventLog, SystemTime) -> Result<(T, Vec<Event>), EngineError>,
+    ) -> Result<T, EngineError> {
         self.check_open()?;
         let mut log = self.log.lock();
         let (answer, events) = change(&mut log, (self.clock)())?;
         if !events.is_empty() {
             let events: Arc<[Event]> = events.into();
             self.positions.publish(&events);
-            self.tail.publish(&events);
+            match publication {
+                Publication::Events => self.tail.publish(&events),
+                Publication::Reset => self.tail.publish_reset(&events),
+            }
         }
         Ok(answer)
     }

@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use tokio::time::Instant;
 use zeroize::Zeroizing;
 
 use super::super::authenticator::{Authenticated, Unauthorized};
@@ -22,6 +21,7 @@ use super::review_version::ReviewVersion;
 use crate::api::go_json::write_json;
 use crate::api::user_info::UserInfo;
 use crate::auth::kept::{Kept, Key};
+use crate::clock;
 
 /// The most answers that are kept.
 const KEPT_MAX: usize = 4096;
@@ -107,7 +107,7 @@ impl WebhookTokens {
 
     async fn user_of(&self, token: &str, audiences: &[String]) -> Found {
         let key = self.key(token, audiences);
-        let kept = self.kept.lock().get(&key, Instant::now());
+        let kept = self.kept.lock().get(&key, clock::moment());
         if let Some(known) = kept {
             return Ok(known);
         }
@@ -124,7 +124,7 @@ impl WebhookTokens {
         let known = user_in(&status, audiences, &self.of_api).map_err(Unauthorized::Token)?;
         if is_small(&status) {
             let mut kept = self.kept.lock();
-            kept.keep(key, known.clone(), self.ttl, Instant::now());
+            kept.keep(key, known.clone(), self.ttl, clock::moment());
         }
         Ok(known)
     }

@@ -81,6 +81,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         rotate_token: Arc::new(|| Ok(0)),
         issuer: None,
         audit: None,
+        test: None,
         unknown_paths: None,
         features: Features::of(|_| true),
         http: HttpRules {

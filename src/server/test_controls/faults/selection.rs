@@ -1,0 +1,192 @@
+//! Pure. The requests that a rule is about.
+
+use serde_json::{Map, Value};
+
+use crate::api::resource::{ResourceDefinition, Verb};
+use crate::server::test_controls::members::Members;
+
+/// The most items of a list of a selection.
+const ITEMS_MAX: usize = 64;
+
+/// A request as rules see it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject<'s> {
+    pub(super) verb: Verb,
+    pub(super) resource: &'s ResourceDefinition,
+    pub(super) subresource: Option<&'s str>,
+    pub(super) namespace: Option<&'s str>,
+    pub(super) user: &'s str,
+    pub(super) user_agent: &'s str,
+}
+
+/// The requests that a rule is about. An empty list is about all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Selection {
+    verbs: Vec<String>,
+    resources: Vec<String>,
+    namespaces: Vec<String>,
+    users: Vec<String>,
+    /// The beginnings of User-Agent.
+    user_agents: Vec<String>,
+}
+
+impl Selection {
+    /// Reads the selection at a place.
+    pub(super) fn read(place: &str, value: &Value) -> Result<Selection, String> {
+        let known = ["verbs", "resources", "namespaces", "users", "userAgents"];
+        let members = Members::of(place, value, &known)?;
+        let any = |_: &str| None;
+        Ok(Selection {
+            verbs: members.texts("verbs", ITEMS_MAX, fault_of_verb)?,
+            resources: members.texts("resources", ITEMS_MAX, fault_of_resource)?,
+            namespaces: members.texts("namespaces", ITEMS_MAX, any)?,
+            users: members.texts("users", ITEMS_MAX, any)?,
+            user_agents: members.texts("userAgents", ITEMS_MAX, any)?,
+        })
+    }
+
+    /// Whether it is about a request.
+    pub(super) fn covers(&self, subject: &Subject<'_>) -> bool {
+        let is_among = |texts: &[String], text: &str| {
+            // linear: at most ITEMS_MAX
+            texts.is_empty() || texts.iter().any(|one| one == text)
+        };
+        let resources = &self.resources;
+        is_among(&self.verbs, subject.verb.as_str())
+            && (resources.is_empty() || resources.iter().any(|text| is_named(text, subject)))
+            && is_among(&self.namespaces, subject.namespace.unwrap_or_default())
+            && is_among(&self.users, subject.user)
+            && (self.user_agents.is_empty()
+                || self
+                    .user_agents
+                    .iter()
+                    .any(|text| subject.user_agent.starts_with(text)))
+    }
+
+    /// Returns the selection as a document has it.
+    pub(super) fn shown(&self) -> Value {
+        let lists = [
+            ("verbs", &self.verbs),
+            ("resources", &self.resources),
+            ("namespaces", &self.namespaces),
+            ("users", &self.users),
+            ("userAgents", &self.user_agents),
+        ];
+        let lists = lists.into_iter().filter(|(_, texts)| !texts.is_empty());
+        let shown: Map<String, Value> = lists
+            .map(|(name, texts)| (name.to_owned(), texts.clone().into()))
+            .collect();
+        shown.into()
+    }
+}
+
+/// Whether a text such as `deployments.apps/scale` names the resource of a request.
+fn is_named(text: &str, subject: &Subject<'_>) -> bool {
+    let (resource, subresource) = split(text);
+    let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+    let is_part = match subresource {
+        Some("*") => subject.subresource.is_some(),
+        subresource => subject.subresource == subresource,
+    };
+    is_part && subject.resource.plural == plural && subject.resource.group == group
+}
+
+fn split(text: &str) -> (&str, Option<&str>) {
+    match text.split_once('/') {
+        Some((resource, subresource)) => (resource, Some(subresource)),
+        None => (text, None),
+    }
+}
+
+fn fault_of_verb(text: &str) -> Option<&'static str> {
+    let is_verb =
+        text == Verb::Connect.as_str() || Verb::ALL.iter().any(|verb| verb.as_str() == text);
+    let fault = "is no verb; verbs are get, list, watch, create, update, patch, delete, \
+                 deletecollection and connect";
+    (!is_verb).then_some(fault)
+}
+
+fn fault_of_resource(text: &str) -> Option<&'static str> {
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_name = |text: &str| !text.is_empty() && text.chars().all(is_allowed);
+    let (resource, subresource) = split(text);
+    let is_resource = resource.split('.').all(is_name);
+    let is_part = subresource.is_none_or(|name| name == "*" || is_name(name));
+    let fault = "is no resource; write the plural, the group after a dot and the subresource \
+                 after a slash, such as pods, deployments.apps, pods/status or pods/*";
+    (!(is_resource && is_part)).then_some(fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds::definitions::built_in;
+
+    fn covers(selection: &Value, of: (&str, &str), change: impl Fn(&mut Subject<'_>)) -> bool {
+        let rows = built_in();
+        let mut rows = rows.iter();
+        let resource = rows
+            .find(|row| (row.plural.as_str(), row.group.as_str()) == of)
+            .unwrap();
+        let mut subject = Subject {
+            verb: Verb::Update,
+            resource,
+            subresource: None,
+            namespace: Some("default"),
+            user: "ann",
+            user_agent: "kubectl/v1.36.0",
+        };
+        change(&mut subject);
+        Selection::read("match", selection)
+            .unwrap()
+            .covers(&subject)
+    }
+
+    #[test]
+    fn a_request_is_selected_by_all_that_is_given() {
+        let deployments = ("deployments", "apps");
+        let same = |_: &mut Subject<'_>| {};
+        for (selection, expected) in [
+            (json!({}), true),
+            (json!({"verbs": []}), true),
+            (json!({"verbs": ["get", "update"]}), true),
+            (json!({"verbs": ["get"]}), false),
+            (json!({"resources": ["pods", "deployments.apps"]}), true),
+            (json!({"resources": ["deployments"]}), false),
+            (json!({"resources": ["deployments.apps/scale"]}), false),
+            (json!({"resources": ["deployments.apps/*"]}), false),
+            (json!({"namespaces": ["default"]}), true),
+            (json!({"namespaces": ["other"]}), false),
+            (json!({"users": ["ann"]}), true),
+            (json!({"users": ["bob"]}), false),
+            (json!({"userAgents": ["kubectl/"]}), true),
+            (json!({"userAgents": ["manager/"]}), false),
+            (json!({"verbs": ["update"], "users": ["bob"]}), false),
+        ] {
+            assert_eq!(
+                covers(&selection, deployments, same),
+                expected,
+                "{selection}"
+            );
+        }
+        let scale = |subject: &mut Subject<'_>| subject.subresource = Some("scale");
+        for (resources, expected) in [
+            ("deployments.apps", false),
+            ("deployments.apps/scale", true),
+            ("deployments.apps/status", false),
+            ("deployments.apps/*", true),
+        ] {
+            let selection = json!({"resources": [resources]});
+            assert_eq!(
+                covers(&selection, deployments, scale),
+                expected,
+                "{resources}"
+            );
+        }
+        let everywhere = |subject: &mut Subject<'_>| subject.namespace = None;
+        let selection = json!({"namespaces": ["default"]});
+        assert!(!covers(&selection, ("nodes", ""), everywhere));
+    }
+}
