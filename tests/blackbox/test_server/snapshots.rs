@@ -126,7 +126,11 @@ async fn wrong_requests_are_refused_with_a_reason() {
         client.call(Call::new(method, &path)).await.expect(405);
     }
     let path = format!("{SNAPSHOTS}/{snapshot}/reset/again");
-    client.call(Call::new("POST", &path)).await.expect(404);
+    let page = client.call(Call::new("POST", &path)).await;
+    assert_eq!(
+        (page.status, page.text().as_str()),
+        (404, "404 page not found\n")
+    );
     server
         .anonymous()
         .call(Call::new("POST", SNAPSHOTS))
