@@ -44,7 +44,7 @@ for package in "$folder"/taffrail_*.deb; do
 done
 
 for wheel in "$folder"/taffrail-*"$own".whl; do
-  python3 -m pip install --quiet --root-user-action ignore --no-index --no-deps --target "$work/wheel" "$wheel"
+  PIP_ROOT_USER_ACTION=ignore python3 -m pip install --quiet --no-index --no-deps --target "$work/wheel" "$wheel"
   try "$(basename "$wheel")" "$work/wheel/bin/taffrail"
 done
 
