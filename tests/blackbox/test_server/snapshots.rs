@@ -128,7 +128,7 @@ async fn wrong_requests_are_refused_with_a_reason() {
     let path = format!("{SNAPSHOTS}/{snapshot}/reset/again");
     let page = client.call(Call::new("POST", &path)).await;
     assert_eq!(
-        (page.status, page.text().as_str()),
+        (page.status.as_u16(), page.text().as_str()),
         (404, "404 page not found\n")
     );
     server
