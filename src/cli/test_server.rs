@@ -8,8 +8,8 @@ use clap::Args;
 
 use super::{Action, Arguments, EXIT_REFUSED, complain, refuse};
 use crate::config::{Config, ConfigError, StorageBackend};
-use crate::daemon::FaultPlan;
 use crate::files::given;
+use crate::server::test_controls::FaultPlan;
 
 /// Settings whose defaults differ from those of a daemon: names and values as in a file.
 const DEFAULTS: [(&str, &str); 4] = [

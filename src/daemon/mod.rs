@@ -13,7 +13,9 @@ mod credentials;
 mod custom;
 mod encryption;
 mod factory;
+mod for_tests;
 mod hooks;
+mod metrics;
 mod opened;
 mod options;
 mod readiness;
@@ -46,10 +48,9 @@ use crate::auth::Token;
 use crate::auth::authorization_config::AuthorizerType;
 use crate::build_info;
 use crate::cli::Announcement;
-use crate::clock;
 use crate::config::{Config, StorageBackend, running_plugins};
 use crate::controllers::kubernetes_service::KubernetesServiceController;
-use crate::controllers::{self, Controllers, Simulation};
+use crate::controllers::{Controllers, Simulation};
 use crate::custom_resources::CustomResources;
 use crate::kinds::validation::pods::security::NO_PRIVILEGED_CONTAINERS;
 use crate::registry::component_statuses::ComponentStatusStore;
@@ -62,22 +63,20 @@ use crate::registry::{
 };
 use crate::server::api_server::{ApiServer, ApiServerConfig};
 use crate::server::audit::Audit;
-use crate::server::discovery;
 use crate::server::features::Features;
 use crate::server::health::{self, Health};
 use crate::server::issuer_discovery::IssuerDiscovery;
 use crate::server::large_requests::LargeRequests;
-use crate::server::service::{MetricsService, Service};
-pub use crate::server::test_controls::{AdvanceError, FaultPlan};
-use crate::server::test_controls::{TestClock, TestControls};
-use crate::server::version;
+use crate::server::service::Service;
+pub use crate::server::test_controls::AdvanceError;
+use crate::server::test_controls::TestControls;
+use crate::storage::Root;
 use crate::storage::embedded::disk::Directory;
-use crate::storage::encryption::{self as at_rest, Encryption};
+use crate::storage::encryption::Encryption;
 use crate::storage::factory::{Engines, StorageFactory, StoragePlan};
 use crate::storage::rewrite::Rewriter;
-use crate::storage::{Root, object_count, storage_size};
 use crate::telemetry::{self, Series};
-use crate::transport::listener::{PlainListener, Running};
+use crate::transport::listener::Running;
 
 use authorization::Authorization;
 use credentials::Credentials;
@@ -87,7 +86,7 @@ use opened::Opened;
 use resources::Resources;
 use service_manager::ServiceManager;
 pub use start_error::StartError;
-use stores::{Measured, OpenEngines};
+use stores::OpenEngines;
 pub use stores::{open_etcd, open_existing};
 
 /// The part of the shutdown timeout that is reserved for the steps after the connections.
@@ -164,21 +163,16 @@ impl Daemon {
     /// part that was started.
     pub async fn start(config: Config, host: Host) -> Result<Daemon, StartError> {
         let (series, started, conduct) = (host.series, host.started, host.conduct);
-        // Before any other thread is started, because those inherit the clock.
-        let own_clock = host.for_tests.then(clock::own);
         let service_manager = ServiceManager::new(host.notifies_service_manager);
-        let opened = Opened::open(&config, host.users)?;
+        let opened = Opened::open(&config, host.users, host.for_tests)?;
         let (encryption, factory, sharing) = (opened.encryption, opened.factory, opened.sharing);
-        let (listener, stores) = (opened.listener, opened.stores);
+        let (listener, stores, port) = (opened.listener, opened.stores, opened.metrics_listener);
         let (watchdog, credentials, audit) = (opened.watchdog, opened.credentials, opened.audit);
         let (engines, address) = (stores.engines.clone(), listener.local_address());
         let plans = storage_plans(&factory, &engines, &encryption, &series)?;
         let actors = options::actor_system_config(&config, &engines, &series, &watchdog);
         let actor_system = ActorSystem::start(actors, cached(&plans, &config))?;
-        let test = own_clock.map(|clock| {
-            let clock = TestClock::new(clock, actor_system.clone());
-            Arc::new(TestControls::new(clock))
-        });
+        let test = for_tests::controls(opened.own_clock, &actor_system);
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
         let hooks = hooks::of(&config, &actor_system, address, &opened.egress);
         let authorization = Authorization::new(&config, &actor_system, &plans, opened.egress)?;
@@ -188,7 +182,6 @@ impl Daemon {
         let health = readiness::health(&stores, &config, &actor_system, &watchdog, conduct);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         let setup = setup.in_host(host.simulation, conduct.namespace_grace);
-        describe_metrics(&config);
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
         let start = readiness::Start {
@@ -236,14 +229,12 @@ impl Daemon {
             process: options::process(&config, started),
             access_log: config.access_log,
             metrics: Some(Box::new(move || series.render())),
-            metrics_lines: Some(further_lines(stores.measured)),
+            metrics_lines: Some(metrics::further_lines(stores.measured)),
             address: address.to_string(),
             large_requests: LargeRequests::start(&watchdog).map_err(StartError::Threads)?,
             limits: options::in_flight_limits(&config),
         }));
-        let metrics = opened.metrics_listener;
-        let metrics_address = metrics.as_ref().map(PlainListener::local_address);
-        background.extend(metrics.map(|listener| serve_metrics(listener, &api_server)));
+        let metrics_address = metrics::serve(&config, port, &api_server, &mut background);
         let running = listener
             .serve(credentials.server_config(), move |thread| {
                 Service::new(Arc::clone(&api_server), dispatcher(thread, &watchdog))
@@ -321,18 +312,6 @@ impl Daemon {
     /// The certificates that clients must trust, in PEM.
     pub fn trust_pem(&self) -> String {
         self.credentials.trust_pem()
-    }
-
-    /// Replaces the faults that requests meet, if the daemon serves tests.
-    pub fn set_faults(&self, plan: FaultPlan) {
-        if let Some(test) = &self.test {
-            test.faults.set(plan);
-        }
-    }
-
-    /// The clock of the daemon, if the daemon serves tests.
-    pub fn test_clock(&self) -> Option<TestClock> {
-        self.test.as_ref().map(|test| test.clock.clone())
     }
 
     /// Returns the handle that adds and removes resources.
@@ -584,16 +563,6 @@ fn cached(plans: &[StoragePlan], config: &Config) -> Vec<CacherSpec> {
         .collect()
 }
 
-/// Returns the function for those lines of the metrics page that are measured at each scrape.
-fn further_lines(measured: Measured) -> Box<dyn Fn() -> String + Send + Sync> {
-    Box::new(move || storage_size::metric_lines(&measured) + "\n" + &telemetry::process_lines())
-}
-
-fn serve_metrics(listener: PlainListener, api_server: &Arc<ApiServer>) -> JoinHandle<()> {
-    let api_server = Arc::clone(api_server);
-    listener.serve(MetricsService::new(move || api_server.metrics_page()))
-}
-
 /// Returns the Dispatcher of the calling HTTP thread. The watchdog watches both.
 fn dispatcher(thread: usize, watchdog: &Watchdog) -> LocalDispatcher {
     actix_rt::spawn(watchdog.probe(format!("http/{thread}")));
@@ -602,17 +571,4 @@ fn dispatcher(thread: usize, watchdog: &Watchdog) -> LocalDispatcher {
         ..DispatcherConfig::default()
     };
     LocalDispatcher::start(config, thread)
-}
-
-fn describe_metrics(config: &Config) {
-    options::measure_features(config);
-    actors::supervisor::describe_metrics();
-    crate::storage::metrics::describe();
-    object_count::describe();
-    controllers::describe_metrics();
-    at_rest::describe();
-    health::describe_metrics();
-    discovery::describe();
-    crate::admission::hooks::client::describe_metrics();
-    version::measure();
 }
