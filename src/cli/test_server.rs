@@ -8,8 +8,8 @@ use clap::Args;
 
 use super::{Action, Arguments, EXIT_REFUSED, complain, refuse};
 use crate::config::{Config, ConfigError, StorageBackend, TEST_SERVER_DEFAULTS};
-use crate::daemon::FaultPlan;
 use crate::files::given;
+use crate::server::test_controls::FaultPlan;
 
 /// The options of the command.
 #[derive(Args, Clone, Debug)]

@@ -13,7 +13,9 @@ mod credentials;
 mod custom;
 mod encryption;
 mod factory;
+mod for_tests;
 mod hooks;
+mod metrics;
 mod opened;
 mod options;
 mod readiness;
@@ -22,7 +24,6 @@ pub mod resources;
 mod service_manager;
 mod service_network;
 mod sharing;
-mod snapshots;
 mod start_error;
 mod stores;
 mod token_issuers;
@@ -47,10 +48,9 @@ use crate::auth::Token;
 use crate::auth::authorization_config::AuthorizerType;
 use crate::build_info;
 use crate::cli::Announcement;
-use crate::clock;
 use crate::config::{Config, StorageBackend, running_plugins};
 use crate::controllers::kubernetes_service::KubernetesServiceController;
-use crate::controllers::{self, Controllers, Simulation};
+use crate::controllers::{Controllers, Simulation};
 use crate::custom_resources::{CustomResources, DeletionPause};
 use crate::kinds::validation::pods::security::NO_PRIVILEGED_CONTAINERS;
 use crate::registry::component_statuses::ComponentStatusStore;
@@ -63,33 +63,31 @@ use crate::registry::{
 };
 use crate::server::api_server::{ApiServer, ApiServerConfig};
 use crate::server::audit::Audit;
-use crate::server::discovery;
 use crate::server::features::Features;
 use crate::server::health::{self, Health};
 use crate::server::issuer_discovery::IssuerDiscovery;
 use crate::server::large_requests::LargeRequests;
-use crate::server::service::{MetricsService, Service};
-pub use crate::server::test_controls::{AdvanceError, FaultPlan};
-use crate::server::test_controls::{TestClock, TestControls};
-use crate::server::version;
+use crate::server::service::Service;
+pub use crate::server::test_controls::AdvanceError;
+use crate::server::test_controls::TestControls;
+use crate::storage::Root;
 use crate::storage::embedded::disk::Directory;
-use crate::storage::encryption::{self as at_rest, Encryption};
+use crate::storage::encryption::Encryption;
 use crate::storage::factory::{Engines, StorageFactory, StoragePlan};
 use crate::storage::rewrite::Rewriter;
-use crate::storage::{Root, object_count, storage_size};
 use crate::telemetry::{self, Series};
-use crate::transport::listener::{PlainListener, Running};
+use crate::transport::listener::Running;
 
 use authorization::Authorization;
 use credentials::Credentials;
 use factory::{UnservedPlans, remove_unserved, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
+use for_tests::Writers;
 use opened::Opened;
 use resources::Resources;
 use service_manager::ServiceManager;
-use snapshots::Writers;
 pub use start_error::StartError;
-use stores::{Measured, OpenEngines};
+use stores::OpenEngines;
 pub use stores::{open_etcd, open_existing};
 
 /// The part of the shutdown timeout that is reserved for the steps after the connections.
@@ -178,12 +176,10 @@ impl Daemon {
     /// part that was started.
     pub async fn start(config: Config, host: Host) -> Result<Daemon, StartError> {
         let (series, started, conduct) = (host.series, host.started, host.conduct);
-        // Before any other thread is started, because those inherit the clock.
-        let own_clock = host.for_tests.then(clock::own);
         let service_manager = ServiceManager::new(host.notifies_service_manager);
-        let opened = Opened::open(&config, host.users)?;
+        let opened = Opened::open(&config, host.users, host.for_tests)?;
         let (encryption, factory, sharing) = (opened.encryption, opened.factory, opened.sharing);
-        let (listener, stores) = (opened.listener, opened.stores);
+        let (listener, stores, port) = (opened.listener, opened.stores, opened.metrics_listener);
         let (watchdog, credentials, audit) = (opened.watchdog, opened.credentials, opened.audit);
         let (engines, address) = (stores.engines.clone(), listener.local_address());
         let plans = storage_plans(&factory, &engines, &encryption, &series)?;
@@ -198,7 +194,6 @@ impl Daemon {
         let health = readiness::health(&stores, &config, &actor_system, &watchdog, conduct);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         let setup = setup.in_host(host.simulation, conduct.namespace_grace);
-        describe_metrics(&config);
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
         let start = readiness::Start {
@@ -229,17 +224,13 @@ impl Daemon {
         let pause = DeletionPause::default();
         let custom_resources = custom::start(&resources, &health, pause.clone());
         let controllers = Arc::new(Controllers::start(setup, sharing));
-        let test = own_clock.map(|clock| {
-            let writers = Writers {
-                controllers: Arc::clone(&controllers),
-                pause,
-            };
-            let clock = TestClock::new(clock, actor_system.clone());
-            let snapshots = snapshots::of(&stores, &actor_system, writers);
-            let (snapshots, resetting) = snapshots.unzip();
-            background.extend(resetting);
-            Arc::new(TestControls::new(clock, snapshots))
-        });
+        let writers = Writers {
+            controllers: Arc::clone(&controllers),
+            pause,
+        };
+        let test = for_tests::controls(opened.own_clock, &stores, &actor_system, writers);
+        let (test, resetting) = test.unzip();
+        background.extend(resetting.flatten());
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
             authorizer: authorization.all,
             registry,
@@ -258,14 +249,12 @@ impl Daemon {
             process: options::process(&config, started),
             access_log: config.access_log,
             metrics: Some(Box::new(move || series.render())),
-            metrics_lines: Some(further_lines(stores.measured)),
+            metrics_lines: Some(metrics::further_lines(stores.measured)),
             address: address.to_string(),
             large_requests: LargeRequests::start(&watchdog).map_err(StartError::Threads)?,
             limits: options::in_flight_limits(&config),
         }));
-        let metrics = opened.metrics_listener;
-        let metrics_address = metrics.as_ref().map(PlainListener::local_address);
-        background.extend(metrics.map(|listener| serve_metrics(listener, &api_server)));
+        let metrics_address = metrics::serve(&config, port, &api_server, &mut background);
         let running = listener
             .serve(credentials.server_config(), move |thread| {
                 Service::new(Arc::clone(&api_server), dispatcher(thread, &watchdog))
@@ -348,11 +337,6 @@ impl Daemon {
     /// Returns the handle that adds and removes resources.
     pub fn resources(&self) -> &Resources {
         &self.resources
-    }
-
-    /// Returns the parts that a test may change, on a server for tests.
-    pub fn test_controls(&self) -> Option<&Arc<TestControls>> {
-        self.test.as_ref()
     }
 
     /// Reloads changed files, and logs what has changed.
@@ -599,16 +583,6 @@ fn cached(plans: &[StoragePlan], config: &Config) -> Vec<CacherSpec> {
         .collect()
 }
 
-/// Returns the function for those lines of the metrics page that are measured at each scrape.
-fn further_lines(measured: Measured) -> Box<dyn Fn() -> String + Send + Sync> {
-    Box::new(move || storage_size::metric_lines(&measured) + "\n" + &telemetry::process_lines())
-}
-
-fn serve_metrics(listener: PlainListener, api_server: &Arc<ApiServer>) -> JoinHandle<()> {
-    let api_server = Arc::clone(api_server);
-    listener.serve(MetricsService::new(move || api_server.metrics_page()))
-}
-
 /// Returns the Dispatcher of the calling HTTP thread. The watchdog watches both.
 fn dispatcher(thread: usize, watchdog: &Watchdog) -> LocalDispatcher {
     actix_rt::spawn(watchdog.probe(format!("http/{thread}")));
@@ -617,17 +591,4 @@ fn dispatcher(thread: usize, watchdog: &Watchdog) -> LocalDispatcher {
         ..DispatcherConfig::default()
     };
     LocalDispatcher::start(config, thread)
-}
-
-fn describe_metrics(config: &Config) {
-    options::measure_features(config);
-    actors::supervisor::describe_metrics();
-    crate::storage::metrics::describe();
-    object_count::describe();
-    controllers::describe_metrics();
-    at_rest::describe();
-    health::describe_metrics();
-    discovery::describe();
-    crate::admission::hooks::client::describe_metrics();
-    version::measure();
 }

@@ -18,6 +18,7 @@ use crate::admission::configuration::PluginSettings;
 use crate::api::user_info::UserInfo;
 use crate::auth::service_accounts::check_keys;
 use crate::auth::{Token, check_token_file};
+use crate::clock::{self, OwnClock};
 use crate::config::Config;
 use crate::controllers::Sharing;
 use crate::egress::EgressClient;
@@ -43,17 +44,23 @@ pub(super) struct Opened {
     pub(super) egress: Arc<EgressClient>,
     pub(super) audit: Option<Arc<Audit>>,
     pub(super) plugin_settings: PluginSettings,
+    /// The clock that a test may move, if the daemon serves tests.
+    pub(super) own_clock: Option<OwnClock>,
 }
 
 impl Opened {
-    /// Opens all. `users` are known in addition to those of files.
+    /// Opens all. `users` are known in addition to those of files. A daemon that serves tests gets
+    /// a clock of its own.
     ///
     /// # Errors
     /// [`StartError`]. Nothing is left open.
     pub(super) fn open(
         config: &Config,
         users: Vec<(Token, UserInfo)>,
+        for_tests: bool,
     ) -> Result<Opened, StartError> {
+        // Before any other thread is started, because those inherit the clock.
+        let own_clock = for_tests.then(clock::own);
         // Errors in files and settings are reported before any other message.
         let (encryption, factory) = understood(config)?;
         let admission = admission_configuration::read(config)?;
@@ -84,6 +91,7 @@ impl Opened {
             egress,
             audit: Audit::open(config)?,
             plugin_settings: admission.settings,
+            own_clock,
         })
     }
 }

@@ -186,7 +186,7 @@ impl Server {
 
     /// Moves the clock of a server for tests forward ([`ServerBuilder::for_tests`]), at least by a
     /// microsecond. Events and tokens expire, old history is compacted, and the objects that are
-    /// written from now on have later times. What has expired is gone when this returns. The future
+    /// written from now on have later times. Expired objects are gone when this returns. The future
     /// may be polled by any executor.
     ///
     /// # Errors

@@ -347,6 +347,8 @@ const DAEMON: Table = &[
             "transport::tls",
             "x509::ServerVerifier",
             "build_info",
+            // A flag has the document that a path of the server takes.
+            "server::test_controls",
             // A deep object is printed without recursion.
             "api::deep",
             "api::indentation",

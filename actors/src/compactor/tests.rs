@@ -103,7 +103,7 @@ fn giving_space_back_ends_when_writers_are_back() {
             age: Duration::from_secs(3600),
             bytes: u64::MAX,
         };
-        let now = SystemTime::now();
+        let now = std::time::SystemTime::now();
         let request = CompactionRequest {
             up_to: Revision::ZERO,
             reclaim: Reclaim::WhileIdle,

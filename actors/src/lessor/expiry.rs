@@ -30,7 +30,7 @@ pub(super) async fn run(store: String, lessor: LessorHandle) {
         report(&store, &step, &mut failure);
         if step.is_ok_and(|expiry| !expiry.more) {
             for asked in asked.drain(..) {
-                // Who has asked may have gone away.
+                // The caller may have gone away.
                 let _ = asked.send(());
             }
         }

@@ -17,6 +17,7 @@ mod create;
 mod delete;
 mod delete_collection;
 mod document;
+mod faulted;
 mod get;
 mod history;
 mod inspect;
@@ -70,9 +71,8 @@ pub async fn resource(scope: &RequestScope<'_>, target: Target, body: RequestBod
     if let Some(test) = &scope.server.test
         && target.verb != Verb::Watch
     {
-        Box::pin(test.faults.meet(scope, &target))
-            .await
-            .map_err(WatchRefusal::into_status)?;
+        let met = Box::pin(faulted::meet(&test.faults, scope, &target)).await;
+        met.map_err(WatchRefusal::into_status)?;
     }
     match target.verb {
         Verb::Connect => connect::connect(scope, &target).await,

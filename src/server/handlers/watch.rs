@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Answered, capability};
+use super::{Answered, capability, faulted};
 use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::api::status::Status;
@@ -16,7 +16,6 @@ use crate::server::negotiation::Offer;
 use crate::server::request_scope::RequestScope;
 use crate::server::respond;
 use crate::server::routes::Target;
-use crate::server::test_controls::faults::FaultyWatch;
 use crate::server::watch_stream::OneFrame;
 use crate::storage::RunningWatch;
 
@@ -50,7 +49,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
     let seat = seat.ok_or_else(|| too_many(scope.server.watch_seats.limit()))?;
     let test = scope.server.test.as_ref();
     let met = match test {
-        Some(test) => Box::pin(test.faults.meet(scope, target)).await,
+        Some(test) => Box::pin(faulted::meet(&test.faults, scope, target)).await,
         None => Ok(()),
     };
     let opened = match met {
@@ -69,7 +68,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
     };
     let stream = match opened {
         Ok(stream) => match test {
-            Some(test) => FaultyWatch::over(stream, &test.faults, scope, target, form.encoding),
+            Some(test) => faulted::watch(stream, &test.faults, scope, target, form.encoding),
             None => stream,
         },
         Err(WatchRefusal::Http(status)) => return Err(status),

@@ -74,8 +74,8 @@ pub enum Route {
     Resource(Target),
 }
 
-/// A path below `/taffrail/v1/test`, with its method. The handler knows which ones there are, so that
-/// a server without these paths answers as for any unknown path.
+/// A path below `/taffrail/v1/test`, with its method. The handler knows which ones there are, so
+/// that a server without these paths answers as for any unknown path.
 pub struct TestPath {
     /// The method.
     pub method: Method,

@@ -19,7 +19,7 @@ impl<'v> Members<'v> {
     /// is empty.
     ///
     /// # Errors
-    /// It is no object, or it has other members.
+    /// The value is not an object, or it has other members.
     pub fn of(place: &str, value: &'v Value, known: &[&str]) -> Result<Members<'v>, String> {
         let Value::Object(members) = value else {
             let place = match place {
@@ -59,7 +59,7 @@ impl<'v> Members<'v> {
     /// Returns the items of a list, with their places. An absent list is empty.
     ///
     /// # Errors
-    /// It is no list, or too long.
+    /// The member is not a list, or too long.
     pub fn list(&self, name: &str, most: usize) -> Result<Vec<(String, &'v Value)>, String> {
         let place = self.place(name);
         match self.value(name) {
@@ -81,7 +81,7 @@ impl<'v> Members<'v> {
     /// Returns the texts of a list. `fault` says why a text is wrong.
     ///
     /// # Errors
-    /// It is no list, too long, or an item is wrong.
+    /// The member is not a list, too long, or an item is wrong.
     pub fn texts(
         &self,
         name: &str,
@@ -103,7 +103,7 @@ impl<'v> Members<'v> {
     /// Returns a whole number within bounds.
     ///
     /// # Errors
-    /// It is no such number.
+    /// The member is not such a number.
     pub fn whole(&self, name: &str, bounds: RangeInclusive<u64>) -> Result<Option<u64>, String> {
         let Some(value) = self.value(name) else {
             return Ok(None);
@@ -121,7 +121,7 @@ impl<'v> Members<'v> {
     /// Returns a number from 0 to 1.
     ///
     /// # Errors
-    /// It is no such number.
+    /// The member is not such a number.
     pub fn rate(&self, name: &str) -> Result<Option<f64>, String> {
         let Some(value) = self.value(name) else {
             return Ok(None);
@@ -134,7 +134,7 @@ impl<'v> Members<'v> {
     /// Returns a duration in Go's notation. An absent one is zero.
     ///
     /// # Errors
-    /// It is no duration, negative or too long.
+    /// The member is not a duration, negative or too long.
     pub fn duration(&self, name: &str, most: Duration) -> Result<Duration, String> {
         let place = self.place(name);
         let text = match self.value(name) {

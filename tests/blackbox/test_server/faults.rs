@@ -423,7 +423,7 @@ async fn watches_end_after_an_event_and_no_event_is_lost() {
     );
     assert_eq!(error["object"]["reason"], "Expired");
     assert!(resumed.rest().await.is_empty());
-    // The rule is used up. A streamed list ends its initial events by a bookmark, which is no event.
+    // The rule is used up. The bookmark that ends a streamed list does not count.
     set(
         &client,
         json!([{"dropWatches": {"rate": 1}, "match": {"resources": ["secrets"]}}]),

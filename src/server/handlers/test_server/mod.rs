@@ -1,7 +1,7 @@
 //! The paths below `/taffrail/v1/test`, which only a server for tests has.
 //!
-//! [`test_server`] is the one place that knows the paths. A new one needs a line in [`PATHS`], a file
-//! of this folder, and an arm in the function.
+//! [`test_server`] is the one place that knows the paths. A new one needs a line in [`PATHS`], a
+//! file of this folder, and an arm in the function.
 
 mod clock;
 mod faults;

@@ -13,13 +13,13 @@ const WATCHES: u64 = 1 << 32;
 
 /// An error that a request is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Drawn {
-    pub(super) code: Code,
+pub(in crate::server) struct Drawn {
+    pub(in crate::server) code: Code,
     /// The seconds of `Retry-After`, if there are any.
-    pub(super) retry_after: u32,
+    pub(in crate::server) retry_after: u32,
 }
 
-/// What happens to a request.
+/// The effect of the rules on a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decision {
     pub(super) delay: Duration,
@@ -228,6 +228,8 @@ impl Decisions {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
     use super::*;
@@ -239,7 +241,7 @@ mod tests {
         Decisions::new(FaultPlan::read(text.as_bytes()).unwrap(), seed)
     }
 
-    fn config_maps() -> ResourceDefinition {
+    fn config_maps() -> Arc<ResourceDefinition> {
         let mut rows = built_in().into_iter();
         rows.find(|row| row.plural == "configmaps").unwrap()
     }

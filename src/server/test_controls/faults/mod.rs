@@ -1,8 +1,7 @@
 //! Faults that a test asks for: delays, errors and ends of watches, at given rates and with a seed.
 //!
 //! This folder owns the document of faults ([`FaultPlan`]), the decisions about requests and
-//! watches, and their counts. It must not know connections, and it never changes what a request
-//! does: a request that meets an error is not carried out at all.
+//! watches, and their counts. It must not know connections, or how an error is answered.
 //!
 //! Only requests for resources meet faults. The handlers of resources ask [`Faults::meet`] before
 //! they do anything, and lead the stream of each watch through [`FaultyWatch`]. Controllers of the
@@ -16,21 +15,16 @@ mod watch;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use actors::engine::Revision;
 use metrics::{counter, describe_counter};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch as channel;
 
-use crate::api::resource::Verb;
-use crate::api::status::Status;
-use crate::registry::store::WatchRefusal;
-use crate::server::request_scope::RequestScope;
-use crate::server::routes::Target;
-use decisions::{Decision, Decisions, Drawn, End, LATENCY};
-use plan::Code;
+pub(in crate::server) use decisions::Drawn;
+use decisions::{Decision, Decisions, End, LATENCY, WatchDraws};
+pub(in crate::server) use plan::Code;
 pub use plan::FaultPlan;
-use selection::Subject;
+pub(in crate::server) use selection::{Subject, WatchSubject};
 pub(in crate::server) use watch::FaultyWatch;
 
 const TOTAL: &str = "taffrail_test_faults_total";
@@ -91,18 +85,14 @@ impl Faults {
         self.is_stopping.send_replace(true);
     }
 
-    /// Delays a request for a resource, and refuses it, if that was drawn.
-    ///
-    /// # Errors
-    /// The drawn error. That of a watch may be an event (WA-6).
+    /// Delays a request for a resource if that was drawn. Returns the error that was drawn for it,
+    /// of those that `suits` takes.
     pub(in crate::server) async fn meet(
         &self,
-        scope: &RequestScope<'_>,
-        target: &Target,
-    ) -> Result<(), WatchRefusal> {
-        let subject = Subject::of(scope, target);
-        let suits = |code| suits(code, scope, target);
-        let Decision { delay, error } = self.decisions.lock().of_request(&subject, suits);
+        subject: &Subject<'_>,
+        suits: impl Fn(Code) -> bool,
+    ) -> Option<Drawn> {
+        let Decision { delay, error } = self.decisions.lock().of_request(subject, suits);
         if !delay.is_zero() {
             counter!(TOTAL, "fault" => LATENCY).increment(1);
             let mut is_stopping = self.is_stopping.subscribe();
@@ -111,78 +101,36 @@ impl Faults {
                 _ = is_stopping.wait_for(|is_stopping| *is_stopping) => {}
             }
         }
-        let Some(error) = error else {
-            return Ok(());
-        };
-        counter!(TOTAL, "fault" => error.code.name()).increment(1);
-        let refusal = Box::new(status(error, scope, target));
-        Err(match (target.verb, error.code) {
-            (Verb::Watch, Code::Expired) => WatchRefusal::InStream(refusal),
-            _ => WatchRefusal::Http(refusal),
-        })
+        if let Some(error) = error {
+            counter!(TOTAL, "fault" => error.code.name()).increment(1);
+        }
+        error
+    }
+
+    /// Decides whether a watch ends after an event. `draws` belong to an edition of the faults, and
+    /// are replaced if others are in force now.
+    fn after_event(&self, subject: &WatchSubject, draws: &mut EditionDraws) -> Option<End> {
+        let edition = self.edition.load(Ordering::Acquire);
+        let is_current = draws.edition == Some(edition);
+        if is_current && draws.draws.is_empty() {
+            return None;
+        }
+        let mut decisions = self.decisions.lock();
+        if !is_current {
+            *draws = EditionDraws {
+                edition: Some(edition),
+                draws: decisions.of_watch(&subject.as_subject()),
+            };
+        }
+        let end = decisions.after_event(&mut draws.draws)?;
+        counter!(TOTAL, "fault" => end.name()).increment(1);
+        Some(end)
     }
 }
 
-impl<'s> Subject<'s> {
-    fn of(scope: &'s RequestScope<'_>, target: &'s Target) -> Subject<'s> {
-        let agent = scope.headers.get(http::header::USER_AGENT);
-        Subject {
-            verb: target.verb,
-            resource: target.storage.resource(),
-            subresource: target.storage.subresource(),
-            namespace: target.namespace.as_deref(),
-            user: &scope.context.user.name,
-            user_agent: agent
-                .and_then(|agent| agent.to_str().ok())
-                .unwrap_or_default(),
-        }
-    }
-}
-
-/// Returns the version that a list or watch asks for, if its history may be gone.
-fn asked_version(scope: &RequestScope<'_>) -> Option<u64> {
-    let version = scope.query.first("resourceVersion")?.parse().ok()?;
-    (version > 0).then_some(version)
-}
-
-fn continues(scope: &RequestScope<'_>) -> bool {
-    scope
-        .query
-        .first("continue")
-        .is_some_and(|token| !token.is_empty())
-}
-
-/// Whether a server answers such a request with such an error.
-fn suits(code: Code, scope: &RequestScope<'_>, target: &Target) -> bool {
-    match (code, target.verb) {
-        (Code::Conflict, verb) => matches!(verb, Verb::Update | Verb::Patch | Verb::Delete),
-        (Code::Expired, Verb::List) => continues(scope) || asked_version(scope).is_some(),
-        (Code::Expired, Verb::Watch) => asked_version(scope).is_some(),
-        (Code::Expired, _) => false,
-        _ => true,
-    }
-}
-
-/// Returns an error as the server itself would answer it.
-fn status(error: Drawn, scope: &RequestScope<'_>, target: &Target) -> Status {
-    match error.code {
-        Code::Conflict => Status::stale(target.storage.resource(), &target.name),
-        Code::Expired if target.verb == Verb::Watch => {
-            let asked = asked_version(scope).unwrap_or_default();
-            Status::expired_watch(Revision(asked), Revision(asked.saturating_add(1)))
-        }
-        Code::Expired if continues(scope) => Status::expired_continue(None),
-        Code::Expired => Status::expired_list(),
-        Code::TooMany => {
-            let text = "the server has received too many requests and has asked us to try again \
-                        later";
-            Status::too_many_requests(text, error.retry_after)
-        }
-        Code::Internal => Status::internal("a fault that a test has injected"),
-        Code::Unavailable => {
-            let text = "the server is currently unable to handle the request";
-            Status::unavailable(text, error.retry_after)
-        }
-        Code::Timeout => Status::request_timeout(),
-    }
+/// The random numbers of a watch, and the edition of the faults that they belong to.
+#[derive(Debug, Default)]
+struct EditionDraws {
+    edition: Option<u64>,
+    draws: Vec<WatchDraws>,
 }

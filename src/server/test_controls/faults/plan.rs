@@ -22,7 +22,7 @@ const ROUNDING: f64 = 1e-9;
 
 /// An error that a request is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Code {
+pub(in crate::server) enum Code {
     Conflict,
     Expired,
     TooMany,
@@ -86,7 +86,7 @@ pub(super) struct ErrorFault {
     pub(super) retry_after: u32,
 }
 
-/// What happens to the requests that a rule selects.
+/// The faults of the requests that a rule selects.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rule {
     pub(super) selection: Selection,

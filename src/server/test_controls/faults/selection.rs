@@ -1,5 +1,7 @@
 //! Pure. The requests that a rule is about.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::api::resource::{ResourceDefinition, Verb};
@@ -10,13 +12,49 @@ const ITEMS_MAX: usize = 64;
 
 /// A request as rules see it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Subject<'s> {
-    pub(super) verb: Verb,
-    pub(super) resource: &'s ResourceDefinition,
-    pub(super) subresource: Option<&'s str>,
-    pub(super) namespace: Option<&'s str>,
-    pub(super) user: &'s str,
-    pub(super) user_agent: &'s str,
+pub(in crate::server) struct Subject<'s> {
+    pub(in crate::server) verb: Verb,
+    pub(in crate::server) resource: &'s ResourceDefinition,
+    pub(in crate::server) subresource: Option<&'s str>,
+    pub(in crate::server) namespace: Option<&'s str>,
+    pub(in crate::server) user: &'s str,
+    pub(in crate::server) user_agent: &'s str,
+}
+
+/// The request of an open watch.
+#[derive(Debug)]
+pub(in crate::server) struct WatchSubject {
+    resource: Arc<ResourceDefinition>,
+    namespace: Option<String>,
+    user: String,
+    user_agent: String,
+}
+
+impl WatchSubject {
+    /// Keeps the request of a watch of this resource.
+    pub(in crate::server) fn of(
+        subject: &Subject<'_>,
+        resource: &Arc<ResourceDefinition>,
+    ) -> WatchSubject {
+        WatchSubject {
+            resource: Arc::clone(resource),
+            namespace: subject.namespace.map(str::to_owned),
+            user: subject.user.to_owned(),
+            user_agent: subject.user_agent.to_owned(),
+        }
+    }
+
+    pub(super) fn as_subject(&self) -> Subject<'_> {
+        Subject {
+            verb: Verb::Watch,
+            resource: &self.resource,
+            // Subresources can't be watched.
+            subresource: None,
+            namespace: self.namespace.as_deref(),
+            user: &self.user,
+            user_agent: &self.user_agent,
+        }
+    }
 }
 
 /// The requests that a rule is about. An empty list is about all.

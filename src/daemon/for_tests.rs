@@ -1,7 +1,8 @@
-//! Resets a store in memory to snapshots, for tests.
+//! The parts of a daemon that serves tests, and the reset of its store.
 //!
-//! The controllers pause meanwhile, so none of them writes because of objects that it read before.
-//! A reset is over when every cache shows the content, so any later read shows it, too.
+//! The writers of the daemon pause during a reset, so none of them writes because of objects that
+//! it read before. A reset is over when every cache shows the content, so any later read shows it,
+//! too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +12,12 @@ use actors::engine::{EngineError, MemoryEngine, MemorySnapshot, Revision};
 use actors::supervisor::ActorSystem;
 use tokio::sync::mpsc;
 
+use super::Daemon;
 use super::stores::OpenEngines;
+use crate::clock::OwnClock;
 use crate::controllers::Controllers;
 use crate::custom_resources::DeletionPause;
-use crate::server::test_controls::{Reset, Snapshots};
+use crate::server::test_controls::{Reset, Snapshots, TestClock, TestControls};
 
 /// How long a reset waits for a cache. A cache that takes longer is filled later.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,18 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Writers {
     pub(super) controllers: Arc<Controllers>,
     pub(super) pause: DeletionPause,
-}
-
-/// Snapshots of the daemon's own store, if that is in memory, and the task that resets it.
-pub(super) fn of(
-    stores: &OpenEngines,
-    actor_system: &ActorSystem,
-    writers: Writers,
-) -> Option<(Arc<Snapshots>, JoinHandle<()>)> {
-    let engine = stores.memory.clone()?;
-    let (snapshots, requests) = Snapshots::new(engine.clone());
-    let resetting = carry_out(requests, engine, actor_system.clone(), writers);
-    Some((Arc::new(snapshots), actix_rt::spawn(resetting)))
 }
 
 /// Carries out requests to reset the store, on the thread of the controllers.
@@ -67,4 +58,30 @@ async fn reset(
         }
     }
     Ok(revision)
+}
+
+/// Returns the parts that a test may change, if the daemon has a clock of its own, and the task that
+/// resets its store, if that is in memory.
+pub(super) fn controls(
+    clock: Option<OwnClock>,
+    stores: &OpenEngines,
+    actor_system: &ActorSystem,
+    writers: Writers,
+) -> Option<(Arc<TestControls>, Option<JoinHandle<()>>)> {
+    let clock = TestClock::new(clock?, actor_system.clone());
+    let snapshots = stores.memory.clone().map(|engine| {
+        let (snapshots, requests) = Snapshots::new(engine.clone());
+        let resetting = carry_out(requests, engine, actor_system.clone(), writers);
+        (Arc::new(snapshots), actix_rt::spawn(resetting))
+    });
+    let (snapshots, resetting) = snapshots.unzip();
+    let controls = TestControls::new(clock, snapshots);
+    Some((Arc::new(controls), resetting))
+}
+
+impl Daemon {
+    /// Returns the parts that a test may change, if the daemon serves tests.
+    pub fn test_controls(&self) -> Option<&Arc<TestControls>> {
+        self.test.as_ref()
+    }
 }
