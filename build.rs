@@ -49,6 +49,9 @@ fn compile_heap() {
     println!("cargo::rerun-if-changed=src/heap.c");
     let mut build = cc::Build::new();
     let build = build.file("src/heap.c").warnings(true);
+    if let Some(headers) = variable("DEP_MIMALLOC_INCLUDE_DIR") {
+        build.include(headers).define("HAS_MIMALLOC", None);
+    }
     // Only the daemon's binary: a program that has a server inside owns its heap.
     for object in build.cargo_metadata(false).compile_intermediates() {
         println!("cargo::rustc-link-arg-bins={}", object.display());

@@ -7,6 +7,9 @@
  * is C, and runs a thread that does nothing else. It is linked in by build.rs and shares nothing
  * with the program.
  *
+ * Static binaries have mimalloc, which needs no thread: it gives back at once what is free, if it is
+ * told to.
+ *
  * Trimming locks the heaps one after the other, and what is in use again soon has to be fetched
  * anew. So it is done after a pause in which the process had hardly anything to do, if there is
  * something to gain; and now and then all the same, if there is much.
@@ -122,6 +125,15 @@ __attribute__((constructor)) static void start(void)
         pthread_detach(thread);
     }
     pthread_sigmask(SIG_SETMASK, &mask, 0);
+}
+
+#elif defined(HAS_MIMALLOC)
+#include <mimalloc.h>
+
+/* By default it gives memory back a second later, and only if somebody asks for memory then. */
+__attribute__((constructor)) static void start(void)
+{
+    mi_option_set(mi_option_purge_delay, 0);
 }
 
 #endif

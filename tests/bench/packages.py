@@ -124,7 +124,7 @@ def main():
     rounds = {binary: [] for binary in options.binaries}
     for number in range(options.rounds):
         for binary in options.binaries:
-            rounds[binary].append(measure(binary, PAUSE))
+            rounds[binary].append(measure(os.path.abspath(binary), PAUSE))
             print(f"round {number + 1}: {binary}", file=sys.stderr)
     names = list(rounds[options.binaries[0]][0])
     print("| program | MiB | " + " | ".join(names) + " |")
