@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use actors::cacher::CacherHandle;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -116,7 +117,7 @@ impl DeletionPause {
 pub struct CustomResources {
     stop: watch::Sender<bool>,
     gate: Arc<Gate>,
-    running: JoinHandle<()>,
+    running: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl CustomResources {
@@ -138,7 +139,7 @@ impl CustomResources {
         Some(CustomResources {
             stop,
             gate,
-            running,
+            running: Mutex::new(Some(running)),
         })
     }
 
@@ -148,9 +149,12 @@ impl CustomResources {
     }
 
     /// Stops the loops.
-    pub async fn stop(self) {
+    pub async fn stop(&self) {
         self.stop.send_replace(true);
-        if let Err(error) = self.running.await {
+        let running = self.running.lock().take();
+        if let Some(running) = running
+            && let Err(error) = running.await
+        {
             tracing::warn!(%error, "the loops over definitions ended with an error");
         }
     }

@@ -14,31 +14,23 @@ use tokio::sync::mpsc;
 
 use super::Daemon;
 use super::stores::OpenEngines;
+use super::writers::Writers;
 use crate::clock::OwnClock;
-use crate::controllers::Controllers;
-use crate::custom_resources::DeletionPause;
 use crate::server::test_controls::{Reset, Snapshots, TestClock, TestControls};
 
 /// How long a reset waits for a cache. A cache that takes longer is filled later.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The parts of the daemon that write by themselves.
-pub(super) struct Writers {
-    pub(super) controllers: Arc<Controllers>,
-    pub(super) pause: DeletionPause,
-}
 
 /// Carries out requests to reset the store, on the thread of the controllers.
 async fn carry_out(
     mut requests: mpsc::Receiver<Reset>,
     engine: Arc<MemoryEngine>,
     actor_system: ActorSystem,
-    writers: Writers,
+    writers: Arc<Writers>,
 ) {
     while let Some(Reset { snapshot, done }) = requests.recv().await {
         let resetting = reset(&engine, &snapshot, &actor_system);
-        let paused = writers.pause.during(resetting);
-        let outcome = writers.controllers.pause(paused).await;
+        let outcome = writers.pause(resetting).await;
         // The client may not wait any longer.
         let _ = done.send(outcome);
     }
@@ -60,18 +52,18 @@ async fn reset(
     Ok(revision)
 }
 
-/// Returns the parts that a test may change, if the daemon has a clock of its own, and the task that
-/// resets its store, if that is in memory.
+/// Returns the parts that a test may change, if the daemon has a clock of its own, and the task
+/// that resets its store, if that is in memory.
 pub(super) fn controls(
     clock: Option<OwnClock>,
     stores: &OpenEngines,
     actor_system: &ActorSystem,
-    writers: Writers,
+    writers: &Arc<Writers>,
 ) -> Option<(Arc<TestControls>, Option<JoinHandle<()>>)> {
     let clock = TestClock::new(clock?, actor_system.clone());
     let snapshots = stores.memory.clone().map(|engine| {
         let (snapshots, requests) = Snapshots::new(engine.clone());
-        let resetting = carry_out(requests, engine, actor_system.clone(), writers);
+        let resetting = carry_out(requests, engine, actor_system.clone(), writers.clone());
         (Arc::new(snapshots), actix_rt::spawn(resetting))
     });
     let (snapshots, resetting) = snapshots.unzip();

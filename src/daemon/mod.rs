@@ -28,6 +28,7 @@ mod start_error;
 mod stores;
 mod token_issuers;
 mod webhooks;
+mod writers;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -49,9 +50,8 @@ use crate::auth::authorization_config::AuthorizerType;
 use crate::build_info;
 use crate::cli::Announcement;
 use crate::config::{Config, StorageBackend, running_plugins};
+use crate::controllers::Simulation;
 use crate::controllers::kubernetes_service::KubernetesServiceController;
-use crate::controllers::{Controllers, Simulation};
-use crate::custom_resources::{CustomResources, DeletionPause};
 use crate::kinds::validation::pods::security::NO_PRIVILEGED_CONTAINERS;
 use crate::registry::component_statuses::ComponentStatusStore;
 use crate::registry::deletion::Collector;
@@ -82,13 +82,13 @@ use authorization::Authorization;
 use credentials::Credentials;
 use factory::{UnservedPlans, remove_unserved, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
-use for_tests::Writers;
 use opened::Opened;
 use resources::Resources;
 use service_manager::ServiceManager;
 pub use start_error::StartError;
 use stores::OpenEngines;
 pub use stores::{open_etcd, open_existing};
+use writers::Writers;
 
 /// The part of the shutdown timeout that is reserved for the steps after the connections.
 const REST_OF_STOP: Duration = Duration::from_secs(2);
@@ -154,8 +154,7 @@ pub struct Daemon {
     encryption: Encryption,
     credentials: Arc<Credentials>,
     audit: Option<Arc<Audit>>,
-    controllers: Arc<Controllers>,
-    custom_resources: Option<CustomResources>,
+    writers: Arc<Writers>,
     service: KubernetesServiceController,
     running: Running,
     metrics_address: Option<std::net::SocketAddr>,
@@ -221,14 +220,8 @@ impl Daemon {
             &encryption,
             &series,
         );
-        let pause = DeletionPause::default();
-        let custom_resources = custom::start(&resources, &health, pause.clone());
-        let controllers = Arc::new(Controllers::start(setup, sharing));
-        let writers = Writers {
-            controllers: Arc::clone(&controllers),
-            pause,
-        };
-        let test = for_tests::controls(opened.own_clock, &stores, &actor_system, writers);
+        let writers = Writers::start(&resources, &health, setup, sharing);
+        let test = for_tests::controls(opened.own_clock, &stores, &actor_system, &writers);
         let (test, resetting) = test.unzip();
         background.extend(resetting.flatten());
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {
@@ -241,7 +234,7 @@ impl Daemon {
             own_store: stores::own_store(&engines, &config),
             rotate_token: Credentials::rotation(&credentials),
             issuer: issuer(&config, &credentials, address),
-            unknown_paths: custom::gate(custom_resources.as_ref()),
+            unknown_paths: writers.gate(),
             audit: audit.clone(),
             test: test.clone(),
             features: Features::of(|gate| config.feature_gates.is_on(gate)),
@@ -270,8 +263,7 @@ impl Daemon {
             encryption,
             credentials,
             audit,
-            controllers,
-            custom_resources,
+            writers,
             service,
             running,
             metrics_address,
@@ -386,10 +378,7 @@ impl Daemon {
                 // Closing writes the audit events that are still queued.
                 let _ = actix_rt::task::spawn_blocking(move || audit.close()).await;
             }
-            if let Some(custom_resources) = self.custom_resources {
-                custom_resources.stop().await;
-            }
-            self.controllers.stop().await;
+            self.writers.stop().await;
             self.actor_system.stop().await;
             for (_, engine) in self.engines.iter() {
                 engine.close().await;

@@ -105,8 +105,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Makes this a server for tests, as `taffrail test` starts one: it keeps its objects in memory,
-    /// has few threads, and stops without waiting for its clients. The test may reset it to
+    /// Makes this a server for tests, as `taffrail test` starts one: it keeps its objects in
+    /// memory, has few threads, and stops without waiting for its clients. The test may reset it to
     /// snapshots, inject faults into its answers and move its clock forward, also by the paths
     /// below `/taffrail/v1/test`.
     pub fn for_tests(mut self) -> ServerBuilder {

@@ -155,8 +155,11 @@ const DAEMON: Table = &[
             "config",
             "controllers::Simulation",
             "daemon",
+            "files",
             "process_limits",
+            "server::test_controls",
             "telemetry",
+            "test_server",
         ],
     ),
     // Values of flags are in the notations of Go and Kubernetes.

@@ -363,8 +363,8 @@ impl WatchCache {
         before
     }
 
-    /// Begins a new generation with this snapshot. The watchers of the old one end without an error,
-    /// and learn whether they can go on when they resume (WA-37).
+    /// Begins a new generation with this snapshot. The watchers of the old one end without an
+    /// error, and learn whether they can go on when they resume (WA-37).
     ///
     /// Returns the generation, and the last snapshot, which may take long to free.
     pub(crate) fn replace(&self, snapshot: Snapshot) -> (u64, Option<Arc<Snapshot>>) {

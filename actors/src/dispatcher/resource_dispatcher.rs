@@ -213,7 +213,8 @@ impl ResourceDispatcher {
         }
     }
 
-    /// Ends all streams at their next poll, because the store was reset and begins at this revision.
+    /// Ends all streams at their next poll, because the store was reset and begins at this
+    /// revision.
     pub(super) fn expire_all(&mut self, oldest: Revision) {
         for member in self.members.iter_mut() {
             member.expire(oldest);
