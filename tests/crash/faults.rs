@@ -81,6 +81,7 @@ async fn suffer(seed: u64) {
                     last = events.last().map_or(last, |event| event.revision);
                     fed.extend(events.iter().cloned());
                 }
+                Ok(reset @ FeedItem::Reset { .. }) => panic!("{reset:?}"),
                 Ok(FeedItem::Progress(reached)) => last = last.max(reached),
                 Err(_) => {
                     let after = fed

@@ -89,6 +89,7 @@ async fn feed_until_refused(engine: &Arc<EmbeddedEngine>) -> (u64, EngineError) 
                     fed += 1;
                 }
             }
+            Ok(reset @ FeedItem::Reset { .. }) => panic!("{reset:?}"),
             Ok(FeedItem::Progress(revision)) => assert!(revision.0 < MIDDLE, "{revision}"),
             Err(error) => return (fed, error),
         }

@@ -62,6 +62,7 @@ async fn an_answer_that_a_new_watch_overtakes_is_not_its_progress(version: &'sta
         let mut late = timeout(WITHIN, opening).await.unwrap().unwrap().unwrap();
         match timeout(WITHIN, late.next()).await.unwrap().unwrap() {
             FeedItem::Events(events) => assert_eq!(events[0].revision, written),
+            reset @ FeedItem::Reset { .. } => panic!("{reset:?}"),
             FeedItem::Progress(revision) => panic!("{round}: {revision} before {written}"),
         }
         assert_eq!(take(all[1].as_mut(), 6).await.len(), 6);
@@ -88,6 +89,7 @@ async fn read(
                 break;
             };
             match item.unwrap() {
+                reset @ FeedItem::Reset { .. } => panic!("{reset:?}"),
                 FeedItem::Progress(revision) => reached = reached.max(revision),
                 FeedItem::Events(events) => {
                     let first = events[0].revision;
@@ -180,6 +182,7 @@ async fn an_idle_feed_knows_the_progress_of_a_stream_that_breaks(version: &'stat
         let mut reached = if number == 5 { newest } else { Revision::ZERO };
         let end = loop {
             match timeout(WITHIN, feed.next()).await.unwrap() {
+                Ok(reset @ FeedItem::Reset { .. }) => panic!("{reset:?}"),
                 Ok(FeedItem::Progress(revision)) => reached = revision,
                 Ok(FeedItem::Events(events)) => panic!("{number}: {events:?}"),
                 Err(end) => break end,
@@ -214,6 +217,7 @@ async fn a_feed_that_has_caught_up_shares_a_stream_again(version: &'static str) 
     {
         match timeout(WITHIN, feed.next()).await.unwrap().unwrap() {
             FeedItem::Events(events) => seen.extend(events.iter().cloned()),
+            reset @ FeedItem::Reset { .. } => panic!("{reset:?}"),
             FeedItem::Progress(revision) => {
                 assert!(seen.last().is_none_or(|last| last.revision <= revision));
             }

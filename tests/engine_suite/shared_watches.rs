@@ -259,6 +259,7 @@ async fn feeds_whose_stream_breaks_go_on_without_gap_or_repeat(version: &'static
                             last = events.last().unwrap().revision;
                             seen.extend(events.iter().map(|event| event.key.clone()));
                         }
+                        Ok(reset @ FeedItem::Reset { .. }) => panic!("{reset:?}"),
                         Ok(FeedItem::Progress(revision)) => last = last.max(revision),
                         Err(EngineError::Unavailable(_)) => {
                             breaks += 1;
@@ -398,6 +399,7 @@ async fn drain(feed: &mut dyn Feed) -> (Vec<Event>, EngineError) {
     loop {
         match timeout(WITHIN, feed.next()).await.unwrap() {
             Ok(FeedItem::Events(more)) => events.extend(more.iter().cloned()),
+            Ok(reset @ FeedItem::Reset { .. }) => panic!("{reset:?}"),
             Ok(FeedItem::Progress(_)) => {}
             Err(end) => return (events, end),
         }

@@ -332,6 +332,7 @@ pub async fn take(feed: &mut dyn Feed, at_least: usize) -> Vec<Event> {
         let item = tokio::time::timeout(TIMEOUT, feed.next()).await;
         match item.expect("the feed fell silent").unwrap() {
             FeedItem::Events(batch) => events.extend(batch.iter().cloned()),
+            reset @ FeedItem::Reset { .. } => panic!("{reset:?}"),
             FeedItem::Progress(_) => {}
         }
     }
@@ -344,6 +345,7 @@ pub async fn is_silent(feed: &mut dyn Feed) -> bool {
     loop {
         match tokio::time::timeout_at(deadline, feed.next()).await {
             Err(_) => return true,
+            Ok(Ok(reset @ FeedItem::Reset { .. })) => panic!("{reset:?}"),
             Ok(Ok(FeedItem::Progress(_))) => {}
             Ok(_) => return false,
         }
