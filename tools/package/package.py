@@ -108,9 +108,11 @@ class Work:
 
     def step_image(self):
         """an image in the layout of OCI"""
-        static = [binary for binary in self.binaries() if binary.elf.is_static]
+        static = []
         for binary in self.binaries():
-            if binary not in static:
+            if binary.elf.is_static:
+                static.append(binary)
+            else:
                 self.leave_out(f"the image for {binary.processor}", f"{binary.path} is not static, and the image has no libc")
         if static:
             yield image.make(static, self.certificates, self.folder)
