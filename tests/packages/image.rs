@@ -127,3 +127,18 @@ fn a_program_that_needs_libraries_is_in_no_image() {
         assert!(!name.ends_with("-oci"), "{name}");
     }
 }
+
+#[test]
+fn programs_of_the_folder_are_packed_when_none_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let programs = folder.path().join("binaries");
+    std::fs::create_dir(&programs).unwrap();
+    let program = of_static().program.path();
+    std::fs::copy(program, programs.join("taffrail-own")).unwrap();
+    let done = crate::tool(&["image", "--output", folder.path().to_str().unwrap()]);
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success());
+    assert!(!said.contains("left out: the image"), "{said}");
+    let name = format!("taffrail-{}-oci", env!("CARGO_PKG_VERSION"));
+    assert!(folder.path().join(name).join("index.json").exists());
+}
