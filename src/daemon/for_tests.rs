@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_rt::task::JoinHandle;
+use actors::cacher::Readiness;
 use actors::engine::{EngineError, MemoryEngine, MemorySnapshot, Revision};
 use actors::supervisor::ActorSystem;
 use tokio::sync::mpsc;
@@ -43,8 +44,12 @@ async fn reset(
 ) -> Result<Revision, EngineError> {
     let revision = engine.reset(snapshot)?;
     for cache in actor_system.cachers() {
-        // A cache that nobody has used holds nothing.
-        if cache.readiness().is_ready() && !cache.reached(revision, PATIENCE).await {
+        // A cache that nobody has used holds nothing, and the resource of a definition that is gone
+        // is removed meanwhile.
+        if cache.readiness().is_ready()
+            && !cache.reached(revision, PATIENCE).await
+            && cache.readiness() != Readiness::Stopped
+        {
             let resource = cache.resource();
             tracing::warn!(resource, "the cache does not show the reset store yet");
         }

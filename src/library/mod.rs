@@ -30,6 +30,7 @@ mod thread;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use actors::engine::MemorySnapshot;
@@ -59,7 +60,8 @@ pub struct Server {
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     content: MemorySnapshot,
-    server: SocketAddr,
+    /// Identifies the server. A later one may have the same address.
+    server: Weak<TestControls>,
 }
 
 impl Server {
@@ -143,7 +145,7 @@ impl Server {
         let content = self.snapshots()?.take().map_err(|_| ServerError::gone())?;
         Ok(Snapshot {
             content,
-            server: self.facts.address,
+            server: Arc::downgrade(self.test()?),
         })
     }
 
@@ -156,7 +158,7 @@ impl Server {
     /// [`ServerError::NotForTests`], [`ServerError::OtherServer`], [`ServerError::Ended`]
     pub async fn reset(&self, snapshot: &Snapshot) -> Result<u64, ServerError> {
         let snapshots = self.snapshots()?;
-        if snapshot.server != self.facts.address {
+        if snapshot.server.as_ptr() != Arc::as_ptr(self.test()?) {
             return Err(ServerError::OtherServer);
         }
         let reset = snapshots.reset(snapshot.content.clone()).await;
@@ -170,8 +172,8 @@ impl Server {
         snapshots.ok_or(ServerError::NotForTests)
     }
 
-    fn test(&self) -> Result<&TestControls, ServerError> {
-        let test = self.facts.test.as_deref();
+    fn test(&self) -> Result<&Arc<TestControls>, ServerError> {
+        let test = self.facts.test.as_ref();
         test.ok_or(ServerError::NotForTests)
     }
 

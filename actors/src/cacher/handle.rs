@@ -134,7 +134,7 @@ impl CacherHandle {
     }
 
     /// Waits until snapshot and ring show everything up to a revision. Returns whether they do
-    /// within this time.
+    /// within this time. A cache that has stopped never does.
     pub async fn reached(&self, revision: Revision, within: Duration) -> bool {
         let mut news = self.watch_cache.readiness();
         let reached = async {
@@ -142,6 +142,9 @@ impl CacherHandle {
                 news.mark_unchanged();
                 if self.watch_cache.newest() >= revision {
                     return true;
+                }
+                if *news.borrow() == Readiness::Stopped {
+                    return false;
                 }
                 if news.changed().await.is_err() {
                     return false;

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use actors::cacher::Readiness;
 use actors::engine::Revision;
 use actors::object::CachedObject;
 use tokio::sync::watch;
@@ -233,6 +234,7 @@ impl RegistryStore {
     async fn obeyed(&self, revision: Revision) {
         if let Some(cacher) = &self.storages.obeyed
             && !cacher.reached(revision, OBEYED_WITHIN).await
+            && cacher.readiness() != Readiness::Stopped
         {
             tracing::warn!(
                 resource = %self.definition.qualified(),
