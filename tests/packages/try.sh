@@ -14,7 +14,7 @@ tried=0
 try() { # name program...: the program runs a server, and itself as the command
   local name=$1
   shift
-  if "$@" test -- "${inner:-$1}" version > "$work/said" 2>&1 && grep -q '^API .*Kubernetes' "$work/said"; then
+  if "$@" test -- ${inner:-"$1"} version > "$work/said" 2>&1 && grep -q '^API .*Kubernetes' "$work/said"; then
     echo "try.sh: $name works"
     tried=$((tried + 1))
   else
@@ -78,7 +78,7 @@ for program in "$folder"/binaries/taffrail-*; do
     echo "try.sh: $(basename "$program") NOT TRIED: this machine has no qemu-$processor"
   else
     chmod +x "$program"
-    inner=$program try "$(basename "$program")" "$emulator" "$program"
+    inner="$emulator $program" try "$(basename "$program")" "$emulator" "$program"
   fi
 done
 echo "try.sh: $tried packages and programs work"
