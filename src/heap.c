@@ -7,8 +7,8 @@
  * is C, and runs a thread that does nothing else. It is linked in by build.rs and shares nothing
  * with the program.
  *
- * Static binaries have mimalloc, which needs no thread: it gives back at once what is free, if it is
- * told to.
+ * Static binaries have mimalloc, which needs no thread: it gives free memory back at once, if
+ * that option is set.
  *
  * Trimming locks the heaps one after the other, and what is in use again soon has to be fetched
  * anew. So it is done after a pause in which the process had hardly anything to do, if there is

@@ -1,4 +1,4 @@
-//! What crates.io would get.
+//! Tests of the crates that crates.io would get.
 
 use std::path::Path;
 use std::process::Command;

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::run;
 
-/// What the tool asks of the daemon: its version, its manual and its completions.
+/// A program that answers the tool as the daemon does: its version, manual and completions.
 const SOURCE: &str = include_str!("stand-in.c");
 
 /// The numbers of x86-64 and of arm64 in ELF files, where they are, and their names.

@@ -91,7 +91,7 @@ def files(binary, manual, maintainer):
 
 
 def overrides(binary):
-    """What lintian would complain of, and why it is meant so."""
+    """The complaints of lintian that are overridden, and the reasons."""
     text = (
         "# Debian itself has no package of it, so no bug asked for one.\n"
         "taffrail: initial-upload-closes-no-bugs [usr/share/doc/taffrail/changelog.Debian.gz:1]\n"

@@ -77,7 +77,7 @@ def compact(value):
 
 
 def labels():
-    """What the image says of itself."""
+    """The labels of the image, by the names of OCI."""
     name = "org.opencontainers.image."
     said = {
         f"{name}title": "taffrail",

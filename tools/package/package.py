@@ -33,7 +33,7 @@ SUMS = "SHA256SUMS"
 
 
 class Work:
-    """What the steps share."""
+    """The settings that all steps share."""
 
     def __init__(self, options):
         self.options = options

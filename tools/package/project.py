@@ -1,4 +1,4 @@
-"""What packages say of the project: its version, its date and commit, its texts, and the crates that it is built of."""
+"""The facts about the project in packages: its version, its date and commit, its texts, and the crates that it is built of."""
 
 import functools
 import json
@@ -37,7 +37,7 @@ def run(*command, folder=ROOT, env=None, quiet=False):
 
 
 def git(*words):
-    """What git prints; nothing where the sources are no repository."""
+    """The output of git; empty where the sources are no repository."""
     try:
         return run("git", *words, quiet=True).strip()
     except Failure:
@@ -69,7 +69,7 @@ def commit():
 
 @functools.cache
 def metadata(triple=None):
-    """What cargo knows of the workspace, and of its dependencies for a target."""
+    """The metadata that cargo has of the workspace and of its dependencies for a target."""
     words = ["cargo", "metadata", "--locked", "--format-version", "1"]
     if triple:
         words += ["--filter-platform", triple]

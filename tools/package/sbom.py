@@ -19,7 +19,7 @@ def checksums():
 
 
 def reference(package):
-    """What others name a crate by."""
+    """The identifier of a crate in other documents."""
     return f"pkg:cargo/{package['name']}@{package['version'].replace('+', '%2B')}"
 
 

@@ -45,7 +45,7 @@ from . import binary
 path = binary()
 os.execv(path, [path] + sys.argv[1:])
 '''
-# What runs with musl alone or without any C library runs everywhere; pip calls the oldest of both so.
+# A static program runs everywhere. pip knows these names for the oldest glibc and musl.
 STATIC = "manylinux_2_17_{0}.manylinux2014_{0}.musllinux_1_1_{0}"
 
 

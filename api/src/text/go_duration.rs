@@ -1,6 +1,7 @@
 //! Durations as Go reads and prints them: `1h30m0s`.
 
 use std::fmt::{self, Write as _};
+use std::time::Duration;
 
 use super::quoting::beginning;
 
@@ -116,6 +117,11 @@ impl fmt::Display for Quoted<'_> {
         }
         f.write_char('"')
     }
+}
+
+/// Returns a duration in nanoseconds, at most the longest that Go has.
+pub fn nanos(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// Formats a duration in nanoseconds as Go does.

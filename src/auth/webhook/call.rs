@@ -93,8 +93,7 @@ impl Caller {
         deadline: Instant,
     ) -> Result<crate::egress::Answer, CallError> {
         let target = self.server.target().await;
-        let nanos = i64::try_from(self.timeout.as_nanos()).unwrap_or(i64::MAX);
-        let timeout = go_duration::printed(nanos);
+        let timeout = go_duration::printed(go_duration::nanos(self.timeout));
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

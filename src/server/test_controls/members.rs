@@ -147,8 +147,7 @@ impl<'v> Members<'v> {
         duration
             .filter(|duration| *duration <= most)
             .ok_or_else(|| {
-                let most = i64::try_from(most.as_nanos()).unwrap_or(i64::MAX);
-                let most = go_duration::printed(most);
+                let most = go_duration::printed(go_duration::nanos(most));
                 format!("{place}: must be from 0s to {most}")
             })
     }

@@ -65,7 +65,7 @@ async fn the_clock_goes_forward_and_nothing_goes_back() {
     }
     let year = 366 * 24 * HOUR;
     assert!((ahead(&json!(last.to_string())) - year).abs() < 24 * HOUR);
-    // What was written before keeps its time, and the certificate of the server is still valid.
+    // Earlier objects keep their times, and the certificate of the server is still valid.
     let found = server
         .client()
         .call(Call::get(&configmap("a")))

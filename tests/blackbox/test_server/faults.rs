@@ -183,7 +183,7 @@ async fn a_code_hits_only_verbs_that_have_it() {
         .call(Call::put(&configmap("a"), &body("a", "2")))
         .await
         .expect(200);
-    // A watch of any state is none of a version that may be too old.
+    // The version 0 of a watch is never too old.
     let mut watch = client
         .watch(&format!("{CONFIGMAPS}?watch=1&resourceVersion=0"))
         .await;
@@ -273,7 +273,7 @@ async fn rules_select_requests_and_are_used_up() {
     client.call(Call::get(&path)).await.expect(200);
     let shown = client.call(Call::get(FAULTS)).await.expect(200);
     assert_eq!(shown["rules"][0]["hits"], json!({"429": 3}));
-    // What GET returns may be sent back.
+    // The answer to GET may be sent back.
     let again = client.call(Call::put(FAULTS, &shown)).await.expect(200);
     assert_eq!(again["rules"][0]["hits"], json!({}));
     client
@@ -703,7 +703,7 @@ async fn flags_have_the_same_document_and_the_log_the_seed() {
         "--load",
         manifest.to_str().unwrap(),
     ];
-    // What is loaded does not meet them.
+    // The objects of --load do not meet them.
     let server = Server::start_logging(&arguments, log.reopen().unwrap());
     let client = server.client();
     client

@@ -285,7 +285,7 @@ fn webhook_of(
     let timeout = duration(webhook, "timeout");
     match timeout {
         None => errors.push(FieldError::required(at("timeout"), "")),
-        Some(nanos) if !(0..=nanos_of(TIMEOUT_MAX)).contains(&nanos) => {
+        Some(nanos) if !(0..=go_duration::nanos(TIMEOUT_MAX)).contains(&nanos) => {
             let detail = "must be > 0s and <= 30s";
             let shown = go_duration::printed(nanos);
             errors.push(FieldError::invalid(at("timeout"), shown, detail));
@@ -345,10 +345,6 @@ fn webhook_of(
 fn duration(webhook: &Value, member: &str) -> Option<i64> {
     let nanos = go_duration::parse(webhook.get(member)?.as_str()?).ok()?;
     (nanos != 0).then_some(nanos)
-}
-
-fn nanos_of(time: Duration) -> i64 {
-    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
 fn time_of(nanos: i64) -> Duration {

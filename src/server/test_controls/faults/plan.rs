@@ -270,7 +270,8 @@ impl Rule {
         }
         for (name, duration) in [("latency", self.latency), ("jitter", self.jitter)] {
             if !duration.is_zero() {
-                put(name, go_text(duration).into());
+                let nanos = go_duration::nanos(duration);
+                put(name, go_duration::printed(nanos).into());
             }
         }
         if !self.errors.is_empty() {
@@ -305,11 +306,6 @@ impl ErrorFault {
         }
         shown
     }
-}
-
-/// Returns a duration of the document as Go prints it.
-fn go_text(duration: Duration) -> String {
-    go_duration::printed(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]
