@@ -24,6 +24,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("CRD", "docs/behaviour/crd.md"),
     ("AC", "docs/behaviour/access.md"),
     ("HK", "docs/behaviour/hooks.md"),
+    ("CN", "docs/behaviour/connect.md"),
     ("D", DEVIATIONS),
 ];
 
