@@ -122,21 +122,33 @@ pub struct Conduct {
     /// Whether requests on open connections are served until the daemon has stopped. Otherwise they
     /// are refused once it begins to stop.
     pub serves_to_the_end: bool,
-    /// Whether the daemon stops without waiting for its clients: requests and watches have
-    /// [`AT_ONCE`] to end, and their connections are cut then.
-    pub stops_at_once: bool,
+    /// What the stop waits for.
+    pub stop: Stop,
 }
 
 impl Conduct {
     /// The conduct of a server for tests.
-    pub fn of_test_server() -> Conduct {
+    pub fn of_test_server(stop: Stop) -> Conduct {
         Conduct {
             // A refusal with Retry-After would keep clients of a stopped test waiting.
             serves_to_the_end: true,
-            stops_at_once: true,
+            stop,
             ..Conduct::default()
         }
     }
+}
+
+/// What the stop of a daemon waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stop {
+    /// Requests and watches, within the time of the drain, and then all threads.
+    #[default]
+    Drained,
+    /// Threads. Requests and watches have [`AT_ONCE`] to end, and their connections are cut then.
+    Cut,
+    /// The store. Requests and watches have [`AT_ONCE`] to end. The process ends afterwards, and
+    /// closes the connections and frees the memory faster than the threads do.
+    WithProcess,
 }
 
 /// The time that the clients of a daemon have if it stops at once. Watches are sent their end
@@ -357,13 +369,20 @@ impl Daemon {
         self.health.begin_shutdown();
         let within = self.config.shutdown_timeout.0;
         let deadline = Instant::now() + within;
-        let drain = match self.conduct.stops_at_once {
-            true => AT_ONCE,
-            false => within.saturating_sub(REST_OF_STOP.min(within / 4)),
+        let stop = self.conduct.stop;
+        let drain = match stop {
+            Stop::Drained => within.saturating_sub(REST_OF_STOP.min(within / 4)),
+            Stop::Cut | Stop::WithProcess => AT_ONCE,
         };
         // Leave the endpoints while requests still run, so that new clients go to another daemon.
-        let (cut, ()) = tokio::join!(self.running.drain(drain), self.service.leave());
-        if cut > 0 && !self.conduct.stops_at_once {
+        let (drained, ()) = tokio::join!(self.running.drain(drain), self.service.leave());
+        let cut = drained.left();
+        // The audit log has the requests that are cut, which their threads write when they end.
+        match stop {
+            Stop::WithProcess if self.audit.is_none() => drained.halt(),
+            _ => drained.end().await,
+        }
+        if cut > 0 && stop == Stop::Drained {
             tracing::warn!(
                 connections = cut,
                 "connections were cut at the end of the drain"

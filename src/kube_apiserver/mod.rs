@@ -22,7 +22,7 @@ use crate::config::{
     BindAddress, Config, FilePath, MetricsAddress, Settings, StorageBackend, Switch,
 };
 use crate::controllers::NAMESPACE_DELETION_GRACE;
-use crate::daemon::Conduct;
+use crate::daemon::{Conduct, Stop};
 use crate::files::{ThrowawayFolder, remove_leftovers};
 use store_of_shim::{Found, find};
 
@@ -76,7 +76,7 @@ pub fn prepare() -> Result<Placed, ExitCode> {
                 // A refusal with Retry-After would keep clients of a stopped test waiting.
                 serves_to_the_end: true,
                 // Clients of a test may still watch, and read nothing any more.
-                stops_at_once: true,
+                stop: Stop::WithProcess,
             },
         }),
         Err(problem) => {

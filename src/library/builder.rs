@@ -12,7 +12,7 @@ use crate::api::user_info::UserInfo;
 use crate::auth::{Token, read_token};
 use crate::config::{Config, TEST_SERVER_DEFAULTS};
 use crate::controllers::Simulation;
-use crate::daemon::{Conduct, Host};
+use crate::daemon::{Conduct, Host, Stop};
 use crate::files::{ThrowawayFolder, remove_leftovers};
 use crate::{clock, process_limits, telemetry};
 
@@ -111,7 +111,7 @@ impl ServerBuilder {
     /// below `/taffrail/v1/test`.
     pub fn for_tests(mut self) -> ServerBuilder {
         self.for_tests = true;
-        self.conduct = Conduct::of_test_server();
+        self.conduct = Conduct::of_test_server(Stop::Cut);
         let defaults = TEST_SERVER_DEFAULTS.into_iter();
         defaults.fold(self, |builder, (name, value)| builder.setting(name, value))
     }

@@ -20,7 +20,7 @@ use crate::auth::{AdminAccess, read_kubeconfig};
 use crate::cli::test_server::TestOptions;
 use crate::config::{Config, FilePath};
 use crate::controllers::Simulation;
-use crate::daemon::{Conduct, Daemon, Host};
+use crate::daemon::{Conduct, Daemon, Host, Stop};
 use crate::files::{ThrowawayFolder, remove_leftovers};
 use crate::parent::Parent;
 use crate::telemetry;
@@ -133,7 +133,7 @@ async fn start(
             pods_run: options.pods_run,
             workloads: options.workloads,
         },
-        conduct: Conduct::of_test_server(),
+        conduct: Conduct::of_test_server(Stop::WithProcess),
         for_tests: true,
     };
     let daemon = Daemon::start(config, host).await?;

@@ -48,12 +48,12 @@ pub(super) struct Worker {
 }
 
 /// Reports when a thread has ended its connections.
-pub(super) struct Drained {
+pub(super) struct Emptied {
     emptied: oneshot::Receiver<()>,
     load: Arc<Load>,
 }
 
-impl Drained {
+impl Emptied {
     /// Waits until the thread is empty or `deadline` passes. Returns how many connections remain.
     pub(super) async fn wait_until(self, deadline: Instant) -> usize {
         match tokio::time::timeout_at(deadline, self.emptied).await {
@@ -88,7 +88,7 @@ impl Worker {
     }
 
     /// Starts the worker on the thread of the arbiter.
-    pub(super) fn start<S, M>(self, arbiter: &Arbiter, number: usize, make_service: M) -> Drained
+    pub(super) fn start<S, M>(self, arbiter: &Arbiter, number: usize, make_service: M) -> Emptied
     where
         S: HttpService,
         M: Fn(usize) -> S + Send + 'static,
@@ -103,7 +103,7 @@ impl Worker {
                 let _ = emptied.send(());
             });
         });
-        Drained {
+        Emptied {
             emptied: drained,
             load,
         }

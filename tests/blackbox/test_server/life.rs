@@ -101,11 +101,14 @@ async fn a_later_run_removes_what_a_killed_one_has_left() {
     killed.left_nothing();
 }
 
+/// `TAFFRAIL_CYCLES` sets their number.
 #[tokio::test]
-async fn fifty_starts_and_stops_leave_nothing() {
+async fn many_starts_and_stops_leave_nothing() {
+    let cycles = std::env::var("TAFFRAIL_CYCLES").ok();
+    let cycles = cycles.map_or(50, |text| text.parse().expect("a number"));
     let temporary = tempfile::tempdir().unwrap();
     let mut ports = std::collections::BTreeSet::new();
-    for _ in 0..50 {
+    for _ in 0..cycles {
         let output = super::output(temporary.path(), &["--", "sh", "-c", "cat $KUBECONFIG"]);
         assert!(output.status.success(), "{output:?}");
         let text = String::from_utf8(output.stdout).unwrap();

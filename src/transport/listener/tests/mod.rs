@@ -62,7 +62,10 @@ impl TestServer {
     }
 
     async fn drain(&mut self, deadline: Duration) -> usize {
-        self.running.take().unwrap().drain(deadline).await
+        let drained = self.running.take().unwrap().drain(deadline).await;
+        let left = drained.left();
+        drained.end().await;
+        left
     }
 }
 
