@@ -68,6 +68,7 @@ pub mod registry;
 pub mod server;
 pub mod shutdown;
 pub mod storage;
+pub mod streams;
 pub mod telemetry;
 pub mod test_server;
 pub mod transport;
