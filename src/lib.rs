@@ -26,6 +26,7 @@
 //!   each request, admission and the registry for what a request leads to.
 //! - [`egress`] sends requests to other servers: webhooks, issuers, kubelets. [`upgraded`] relays the
 //!   bytes of connections that have left HTTP.
+//! - [`kubelet`] knows how kubelets are trusted and this server proves who it is to them.
 //! - [`x509`] reads certificates and verifies their chains, for [`transport`], [`auth`] and
 //!   [`egress`].
 //! - [`config`] has the settings, [`cli`] the commands, [`telemetry`] logs and metrics,
@@ -61,6 +62,7 @@ pub mod egress;
 mod etcd_shim;
 pub mod files;
 pub mod kube_apiserver;
+pub mod kubelet;
 mod library;
 pub mod parent;
 pub mod process_limits;

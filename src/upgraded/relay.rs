@@ -94,6 +94,21 @@ impl<C, S> Relay<C, S> {
         }
     }
 
+    /// Whether nothing from the server is on its way to the client.
+    pub fn is_clear(&self) -> bool {
+        self.down.state == State::Open && self.down.written == self.down.filled
+    }
+
+    /// The connection to the client.
+    pub fn client_mut(&mut self) -> &mut C {
+        &mut self.client
+    }
+
+    /// The connection to the server.
+    pub fn server(&self) -> &S {
+        &self.server
+    }
+
     /// Whether a side that has ended leaves the other one silent for too long.
     fn poll_half_open(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let relayed = self.relayed();

@@ -33,8 +33,9 @@ const HELD_BYTES: usize = 32 << 10;
 pub(super) enum Source<W> {
     /// A watch.
     Watch(W),
-    /// Pieces, and the bytes that their source holds.
-    Chunks { pieces: Pieces, _held: Held },
+    /// Pieces, and the bytes that their source holds. A body that may last counts only while its
+    /// client takes nothing.
+    Chunks { pieces: Pieces, held: Held },
     /// Nothing follows the pending bytes.
     Nothing(Held),
 }
@@ -250,10 +251,21 @@ impl<W: WatchBody> Outbound<W> {
             }
         };
         self.moved |= sent.bytes > 0;
+        self.hold_lasting();
         if turn != Turn::Ended && shared.is_window_short.get() {
             self.give_back();
         }
         (turn, sent)
+    }
+
+    /// Counts a body that may last as held while it waits for the client.
+    fn hold_lasting(&mut self) {
+        let is_waiting = self.room == 0;
+        if let Source::Chunks { pieces, held } = &mut self.source
+            && pieces.revocation().is_some()
+        {
+            held.set(if is_waiting { pieces.held() } else { 0 });
+        }
     }
 
     /// Ends the stream as its body has ended.
