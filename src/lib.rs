@@ -24,7 +24,9 @@
 //!   [`custom_resources`] follow the definitions of resources.
 //! - [`auth`] finds the user of a request and decides what the user may do. The server asks it for
 //!   each request, admission and the registry for what a request leads to.
-//! - [`egress`] sends requests to other servers: webhooks, issuers, kubelets. Nothing uses it yet.
+//! - [`egress`] sends requests to other servers: webhooks, issuers, kubelets. [`upgraded`] relays the
+//!   bytes of connections that have left HTTP.
+//! - [`kubelet`] knows how kubelets are trusted and this server proves who it is to them.
 //! - [`x509`] reads certificates and verifies their chains, for [`transport`], [`auth`] and
 //!   [`egress`].
 //! - [`config`] has the settings, [`cli`] the commands, [`telemetry`] logs and metrics,
@@ -60,6 +62,7 @@ pub mod egress;
 mod etcd_shim;
 pub mod files;
 pub mod kube_apiserver;
+pub mod kubelet;
 mod library;
 pub mod parent;
 pub mod process_limits;
@@ -72,4 +75,5 @@ pub mod streams;
 pub mod telemetry;
 pub mod test_server;
 pub mod transport;
+pub mod upgraded;
 pub mod x509;

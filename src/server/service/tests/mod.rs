@@ -99,6 +99,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         metrics: None,
         metrics_lines: None,
         address: "127.0.0.1:6443".to_owned(),
+        kubelets: Kubelets::load(&Config::default(), Arc::default()).expect("no files"),
         large_requests: LargeRequests::start(&Watchdog::default()).expect("threads"),
         limits,
     });
