@@ -71,7 +71,6 @@ pub mod registry;
 pub mod server;
 pub mod shutdown;
 pub mod storage;
-pub mod streams;
 pub mod telemetry;
 pub mod test_server;
 pub mod transport;

@@ -4,7 +4,6 @@
 //! read only after those before them have been written, so a peer that reads nothing stops the
 //! other one.
 
-use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -13,36 +12,14 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// The size of a buffer: four records of TLS.
-const BUFFER_BYTES: usize = 64 << 10;
-
-/// Buffers that a thread keeps for its relays. They fill and empty them one after the other, so
-/// more are needed only while peers read slowly.
-const SPARE_BUFFERS_MAX: usize = 4;
+use super::buffers::{give_back, lend};
 
 /// The most bytes of a direction in one poll. After that the other connections of the thread have
 /// their turn.
-const TURN_BYTES: usize = 256 << 10;
+pub(super) const TURN_BYTES: usize = 256 << 10;
 
 /// How long the rest may stay silent after one side has ended.
 const HALF_OPEN: Duration = Duration::from_secs(30);
-
-thread_local! {
-    static SPARE: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
-}
-
-fn lend() -> Box<[u8]> {
-    let spare = SPARE.with_borrow_mut(Vec::pop);
-    spare.unwrap_or_else(|| vec![0; BUFFER_BYTES].into_boxed_slice())
-}
-
-fn give_back(buffer: Box<[u8]>) {
-    SPARE.with_borrow_mut(|spare| {
-        if spare.len() < SPARE_BUFFERS_MAX {
-            spare.push(buffer);
-        }
-    });
-}
 
 /// Why a relay has ended.
 #[derive(Debug)]

@@ -1,7 +1,10 @@
 //! Any method on a connect subresource: logs, commands, port forwarding.
 
+mod command;
 mod log;
 mod stream;
+mod translated;
+mod tunnel;
 
 use http::{Response, StatusCode};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderName, HeaderValue,
-    SEC_WEBSOCKET_PROTOCOL, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, Response, StatusCode, Version};
 use tokio::io::AsyncWriteExt;
@@ -16,10 +16,12 @@ use tokio::time::Instant;
 
 use super::super::{Answered, watch};
 use super::stopping;
+use super::translated::{self, Newer};
 use crate::api::status::Status;
 use crate::auth::WatchAccess;
-use crate::egress::{Answer, EgressError, Failure, Switched, UpgradeAnswer, UpgradeRequest};
+use crate::egress::{self, Answer, EgressError, Failure, Switched, UpgradeAnswer, UpgradeRequest};
 use crate::registry::rest::KubeletRequest;
+use crate::server::filters::seats::Seat;
 use crate::server::metrics::{LongRunning, session_ended};
 use crate::server::request_scope::RequestScope;
 use crate::server::respond::ResponseBody;
@@ -28,17 +30,13 @@ use crate::transport::{ClientStream, ConnectionFacts, RequestBody, Session};
 use crate::upgraded::{ByteStream, FrameWatch, Relay, RelayEnd};
 
 /// How long a kubelet may take to answer. It may have to start a process first.
-const ANSWER_WITHIN: Duration = Duration::from_secs(4 * 60);
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(4 * 60);
 
 /// How long the last frame of a session may take when the daemon stops.
 const LAST_FRAME_WITHIN: Duration = Duration::from_millis(500);
 
 /// The client's address, to which each proxy adds one.
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-
-/// Protocols that kubelets take themselves only if their node says so.
-const COMMANDS_V5: &str = "v5.channel.k8s.io";
-const TUNNEL_PREFIX: &str = "SPDY/3.1+";
 
 /// Headers that do not go to the kubelet.
 const LEFT_OUT: [HeaderName; 9] = [
@@ -53,6 +51,13 @@ const LEFT_OUT: [HeaderName; 9] = [
     HeaderName::from_static("keep-alive"),
 ];
 const IMPERSONATION: &str = "impersonate-";
+
+/// A kubelet that has to be asked, and the guards that live as long as the session.
+pub(super) struct Found {
+    pub(super) kubelet: egress::Target,
+    pub(super) path: String,
+    pub(super) guards: (Seat, LongRunning),
+}
 
 /// Asks the kubelet for an upgrade, and has the connection relayed after it.
 pub(super) async fn stream(
@@ -69,10 +74,7 @@ pub(super) async fn stream(
         let text = "the body of an upgrade request must be empty";
         return Err(Box::new(Status::bad_request(text)));
     }
-    let mut headers = passed_on(scope.headers, facts.map(|facts| facts.peer.ip()));
-    if !request.takes_websockets {
-        leave_to_kubelet(&mut headers)?;
-    }
+    let headers = passed_on(scope.headers, facts.map(|facts| facts.peer.ip()));
     let seat = watch::seat(scope)?;
     let subresource = target.storage.subresource().unwrap_or_default();
     let resource = target.storage.resource();
@@ -80,6 +82,19 @@ pub(super) async fn stream(
     let kubelets = &scope.server.kubelets;
     let kubelet = kubelets.target(&request.host, request.port, false).await;
     let kubelet = kubelet.map_err(Status::unknown)?;
+    let is_translated = is_websocket(scope.headers) && !request.takes_websockets;
+    let newer = Newer::of(scope.headers, subresource).filter(|_| is_translated);
+    if let Some(newer) = newer {
+        let found = Found {
+            kubelet,
+            path: request.path,
+            guards: (seat, running),
+        };
+        return match newer {
+            Newer::Command => translated::command(scope, found),
+            Newer::Tunnel(protocols) => translated::tunnel(scope, found, headers, protocols).await,
+        };
+    }
     let asked = UpgradeRequest {
         method: scope.parts.method.clone(),
         path: request.path,
@@ -192,43 +207,8 @@ fn passed_on(headers: &HeaderMap, peer: Option<IpAddr>) -> HeaderMap {
     passed
 }
 
-/// Leaves the protocols to the kubelet that it takes. The newer ones over WebSocket have to be
-/// translated for it, which is not implemented: their clients then fall back to SPDY.
-///
-/// # Errors
-/// 400 if the client wants none but those.
-fn leave_to_kubelet(headers: &mut HeaderMap) -> Result<(), Box<Status>> {
-    if !is_websocket(headers) {
-        return Ok(());
-    }
-    let given = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
-    let given = given.filter_map(|value| value.to_str().ok());
-    let given: Vec<String> = given
-        .flat_map(|value| value.split(','))
-        .map(|protocol| protocol.trim().to_owned())
-        .collect();
-    let is_newer =
-        |protocol: &String| protocol == COMMANDS_V5 || protocol.starts_with(TUNNEL_PREFIX);
-    let (newer, left): (Vec<String>, Vec<String>) = given.into_iter().partition(is_newer);
-    if newer.is_empty() {
-        return Ok(());
-    }
-    if left.is_empty() {
-        let text = format!(
-            "the WebSocket protocol {} can't be translated for the kubelet of this node; use \
-             SPDY/3.1 or an earlier protocol",
-            newer.join(", ")
-        );
-        return Err(Box::new(Status::bad_request(text)));
-    }
-    if let Ok(value) = HeaderValue::try_from(left.join(", ")) {
-        headers.insert(SEC_WEBSOCKET_PROTOCOL, value);
-    }
-    Ok(())
-}
-
 /// Returns the Status for a kubelet that cannot be reached, or answers no HTTP (CN-51).
-fn failed(error: &EgressError) -> Box<Status> {
+pub(super) fn failed(error: &EgressError) -> Box<Status> {
     Box::new(match &error.failure {
         why @ (Failure::Dial(_) | Failure::Tls(_) | Failure::Roots | Failure::Identity(_)) => {
             Status::unknown(format!("error dialing backend: {why}"))
@@ -238,7 +218,7 @@ fn failed(error: &EgressError) -> Box<Status> {
 }
 
 /// Returns the answer of a kubelet that does not upgrade (CN-51).
-fn refused(answer: Answer) -> Answered {
+pub(super) fn refused(answer: Answer) -> Answered {
     if answer.status.as_u16() < 400 {
         let text = format!(
             "invalid upgrade response: status code {}",
@@ -289,25 +269,5 @@ mod tests {
             ("cookie", "a=b"),
         ]);
         assert_eq!(passed, expected);
-    }
-
-    #[test]
-    fn a_kubelet_gets_the_protocols_that_it_takes_cn_50() {
-        let left = |protocols: &'static str| {
-            let mut asked = headers(&[("upgrade", "WebSocket")]);
-            asked.append(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocols));
-            leave_to_kubelet(&mut asked).map_err(|status| status.code)?;
-            Ok(asked[SEC_WEBSOCKET_PROTOCOL].to_str().unwrap().to_owned())
-        };
-        assert_eq!(
-            left("v4.channel.k8s.io,  x"),
-            Ok("v4.channel.k8s.io,  x".to_owned())
-        );
-        assert_eq!(
-            left("v5.channel.k8s.io, v4.channel.k8s.io"),
-            Ok("v4.channel.k8s.io".to_owned())
-        );
-        assert_eq!(left("v5.channel.k8s.io"), Err(400));
-        assert_eq!(left("SPDY/3.1+portforward.k8s.io"), Err(400));
     }
 }

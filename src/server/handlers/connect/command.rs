@@ -1,17 +1,17 @@
 //! Pure. A command in a container, whose client speaks WebSocket with channels and whose kubelet
 //! speaks SPDY (CN-52 to CN-59, CN-65).
 //!
-//! A session takes the bytes of both sides as they arrive and appends the frames that follow from
-//! them to two buffers. It keeps nothing else but the content of the stream of errors.
+//! It takes the bytes of both sides as they arrive, and keeps nothing else but the content of the
+//! stream of errors.
 
 use bytes::BytesMut;
 use serde_json::{Value, json};
 
-use super::spdy;
-use super::websocket::{self, CloseCode};
 use crate::api::status::Status;
 use crate::api::text::quoting::go_quote;
 use crate::api::text::truncation::truncated;
+use crate::upgraded::websocket::{self, CloseCode};
+use crate::upgraded::{Progress, Translation, spdy};
 
 /// The channels of a client (CN-56).
 const STDIN: u8 = 0;
@@ -33,6 +33,9 @@ const OPENED: [(u8, &str); 5] = [
 
 /// The most bytes that are kept of the stream of errors, which has one Status.
 const ERROR_BYTES_MAX: usize = 64 << 10;
+
+/// The pings that a kubelet may leave unanswered: a minute of them.
+const UNANSWERED_MAX: u32 = 12;
 
 /// The most bytes that a message shows of one that can't be understood.
 const SHOWN_BYTES_MAX: usize = 1 << 10;
@@ -87,20 +90,9 @@ enum Message {
     Ignored,
 }
 
-/// Whether a session goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Progress {
-    /// Further bytes are to be read.
-    Open,
-    /// Both buffers are complete: the connections are to be closed when they are written.
-    Ended,
-}
-
-/// A session.
-#[derive(Debug)]
-pub struct Session {
-    wanted: Wanted,
+/// A command that runs.
+#[derive(Debug, Default)]
+pub struct Command {
     client: websocket::Reader,
     kubelet: spdy::Reader,
     /// By channel.
@@ -110,78 +102,34 @@ pub struct Session {
     /// The number of the last ping to the kubelet, which are odd.
     pinged: u32,
     answered: u32,
-    /// Frames for the client.
-    pub to_client: BytesMut,
-    /// Frames for the kubelet.
-    pub to_kubelet: BytesMut,
+    to_client: BytesMut,
+    to_kubelet: BytesMut,
 }
 
-impl Session {
-    /// Begins a session with a client whose handshake is answered. It has to be shown that the
-    /// connection works (CN-58).
-    pub fn new(wanted: Wanted) -> Session {
-        let mut to_client = BytesMut::new();
+impl Command {
+    /// Begins with a client whose handshake is answered. It has to be shown that the connection
+    /// works (CN-58). The streams to the kubelet are opened, too.
+    pub fn new(wanted: Wanted) -> Command {
         // linear: there are three.
         let lowest = [STDOUT, STDERR].into_iter().find(|one| wanted.has(*one));
-        websocket::message(&mut to_client, lowest.unwrap_or(ERROR), &[]);
-        Session {
-            wanted,
-            client: websocket::Reader::default(),
-            kubelet: spdy::Reader::default(),
-            streams: [Stream::default(); OPENED.len()],
-            message: Message::default(),
-            errors: Vec::new(),
-            pinged: 0,
-            answered: 0,
-            to_client,
-            to_kubelet: BytesMut::new(),
-        }
-    }
-
-    /// Opens the streams to the kubelet, which has accepted the upgrade.
-    pub fn begin(&mut self) {
+        let mut command = Command::default();
+        websocket::message(&mut command.to_client, lowest.unwrap_or(ERROR), &[]);
         let mut writer = spdy::Writer::default();
-        let wanted = OPENED
-            .iter()
-            .filter(|(channel, _)| self.wanted.has(*channel));
+        let wanted = OPENED.iter().filter(|(channel, _)| wanted.has(*channel));
         for ((channel, kind), number) in wanted.zip((1..).step_by(2)) {
-            writer.open(&mut self.to_kubelet, number, &[("streamtype", kind)]);
-            if let Some(stream) = self.streams.get_mut(usize::from(*channel)) {
+            writer.open(&mut command.to_kubelet, number, &[("streamtype", kind)]);
+            if let Some(stream) = command.streams.get_mut(usize::from(*channel)) {
                 stream.number = number;
             }
         }
         // Nothing is sent on the stream of errors.
-        self.send(ERROR, &[], true);
+        command.send(ERROR, &[], true);
+        command
     }
 
-    /// Ends a session whose kubelet can't be reached, or refuses it.
+    /// Ends a command whose kubelet can't be reached, or refuses it.
     pub fn refused(&mut self, why: &Status) -> Progress {
         self.end(&untyped(why))
-    }
-
-    /// Takes bytes of the client, which are unmasked in place.
-    pub fn of_client(&mut self, mut bytes: &mut [u8]) -> Progress {
-        loop {
-            let event = match self.client.next(&mut bytes) {
-                Ok(Some(event)) => event,
-                Ok(None) => return Progress::Open,
-                Err(_) => return self.close(CloseCode::ProtocolError),
-            };
-            match event {
-                websocket::Event::Data {
-                    is_first,
-                    bytes,
-                    is_last: _,
-                } => {
-                    if is_first {
-                        self.message = Message::Begun;
-                    }
-                    self.message_part(bytes);
-                }
-                websocket::Event::Ping(content) => websocket::pong(&mut self.to_client, &content),
-                websocket::Event::Close => return self.close(CloseCode::Normal),
-            }
-        }
     }
 
     /// Takes bytes of a message.
@@ -217,8 +165,75 @@ impl Session {
         spdy::data(&mut self.to_kubelet, stream.number, bytes, is_last);
     }
 
-    /// Takes bytes of the kubelet.
-    pub fn of_kubelet(&mut self, mut bytes: &[u8]) -> Progress {
+    /// Passes bytes of a stream on.
+    fn output(&mut self, stream: u32, bytes: &[u8]) {
+        match self.channel_of(stream) {
+            Some(channel @ (STDOUT | STDERR)) if !bytes.is_empty() => {
+                websocket::message(&mut self.to_client, channel, bytes);
+            }
+            Some(ERROR) => {
+                let room = ERROR_BYTES_MAX - self.errors.len();
+                self.errors.extend(bytes.iter().take(room));
+            }
+            _ => {}
+        }
+    }
+
+    fn channel_of(&self, number: u32) -> Option<u8> {
+        // linear: there are five.
+        let place = self
+            .streams
+            .iter()
+            .position(|stream| stream.number == number);
+        place.filter(|_| number != 0).map(|place| place as u8)
+    }
+
+    /// Whether the command has ended, and all of its output has come.
+    fn has_ended(&self) -> bool {
+        let outputs = [STDOUT, STDERR, ERROR].into_iter();
+        let streams = outputs.filter_map(|channel| self.streams.get(usize::from(channel)));
+        streams
+            .filter(|stream| stream.number != 0)
+            .all(|stream| stream.has_ended)
+    }
+
+    fn end(&mut self, status: &Value) -> Progress {
+        websocket::message(&mut self.to_client, ERROR, status.to_string().as_bytes());
+        self.close(CloseCode::Normal)
+    }
+
+    fn close(&mut self, code: CloseCode) -> Progress {
+        websocket::close(&mut self.to_client, code);
+        Progress::Ended
+    }
+}
+
+impl Translation for Command {
+    fn of_client(&mut self, mut bytes: &mut [u8]) -> Progress {
+        loop {
+            let event = match self.client.next(&mut bytes) {
+                Ok(Some(event)) => event,
+                Ok(None) => return Progress::Open,
+                Err(_) => return self.close(CloseCode::ProtocolError),
+            };
+            match event {
+                websocket::Event::Data {
+                    is_first,
+                    bytes,
+                    is_last: _,
+                } => {
+                    if is_first {
+                        self.message = Message::Begun;
+                    }
+                    self.message_part(bytes);
+                }
+                websocket::Event::Ping(content) => websocket::pong(&mut self.to_client, &content),
+                websocket::Event::Close => return self.close(CloseCode::Normal),
+            }
+        }
+    }
+
+    fn of_server(&mut self, mut bytes: &[u8]) -> Progress {
         loop {
             let event = match self.kubelet.next(&mut bytes) {
                 Ok(Some(event)) => event,
@@ -268,65 +283,36 @@ impl Session {
         }
     }
 
-    /// Passes bytes of a stream on.
-    fn output(&mut self, stream: u32, bytes: &[u8]) {
-        match self.channel_of(stream) {
-            Some(channel @ (STDOUT | STDERR)) if !bytes.is_empty() => {
-                websocket::message(&mut self.to_client, channel, bytes);
-            }
-            Some(ERROR) => {
-                let room = ERROR_BYTES_MAX - self.errors.len();
-                self.errors.extend(bytes.iter().take(room));
-            }
-            _ => {}
-        }
-    }
-
-    fn channel_of(&self, number: u32) -> Option<u8> {
-        // linear: there are five.
-        let place = self
-            .streams
-            .iter()
-            .position(|stream| stream.number == number);
-        place.filter(|_| number != 0).map(|place| place as u8)
-    }
-
-    /// Whether the command has ended, and all of its output has come.
-    fn has_ended(&self) -> bool {
-        let outputs = [STDOUT, STDERR, ERROR].into_iter();
-        let streams = outputs.filter_map(|channel| self.streams.get(usize::from(channel)));
-        streams
-            .filter(|stream| stream.number != 0)
-            .all(|stream| stream.has_ended)
-    }
-
-    /// Ends a session whose kubelet has closed the connection early. The outcome of the command is
-    /// unknown then, which is not a success.
-    pub fn kubelet_gone(&mut self) -> Progress {
+    /// The outcome of the command is unknown then, which is not a success.
+    fn server_gone(&mut self) -> Progress {
         self.refused(&Status::internal(
             "error reading from error stream: unexpected EOF",
         ))
     }
 
-    /// Sends the kubelet a ping. Returns how many have not been answered.
-    pub fn ping(&mut self) -> u32 {
+    fn stop(&mut self) {
+        let _ = self.close(CloseCode::GoingAway);
+    }
+
+    /// Sends the kubelet a ping (CN-59).
+    fn tick(&mut self) -> Progress {
+        if self.pinged.saturating_sub(self.answered) / 2 >= UNANSWERED_MAX {
+            return self.refused(&Status::internal("the kubelet does not answer any more"));
+        }
         self.pinged = match self.pinged {
             0 => 1,
             last => last.wrapping_add(2),
         };
         spdy::ping(&mut self.to_kubelet, self.pinged);
-        self.pinged.saturating_sub(self.answered) / 2
+        Progress::Open
     }
 
-    fn end(&mut self, status: &Value) -> Progress {
-        websocket::message(&mut self.to_client, ERROR, status.to_string().as_bytes());
-        self.close(CloseCode::Normal)
+    fn to_client(&mut self) -> &mut BytesMut {
+        &mut self.to_client
     }
 
-    /// Closes the connection of the client.
-    pub fn close(&mut self, code: CloseCode) -> Progress {
-        websocket::close(&mut self.to_client, code);
-        Progress::Ended
+    fn to_server(&mut self) -> &mut BytesMut {
+        &mut self.to_kubelet
     }
 }
 
@@ -451,12 +437,11 @@ mod tests {
         all
     }
 
-    fn begun(wanted: Wanted) -> Session {
-        let mut session = Session::new(wanted);
-        session.begin();
-        session.to_client.clear();
-        session.to_kubelet.clear();
-        session
+    fn begun(wanted: Wanted) -> Command {
+        let mut command = Command::new(wanted);
+        command.to_client.clear();
+        command.to_kubelet.clear();
+        command
     }
 
     #[test]
@@ -479,10 +464,9 @@ mod tests {
                 "3 ",
             ),
         ] {
-            assert_eq!(messages(&Session::new(wanted).to_client), [first]);
+            assert_eq!(messages(&Command::new(wanted).to_client), [first]);
         }
-        let mut session = Session::new(ALL);
-        session.begin();
+        let command = Command::new(ALL);
         let opened = [
             "Opened(1)",
             "Opened(3)",
@@ -491,14 +475,14 @@ mod tests {
             "Opened(9)",
         ];
         assert_eq!(
-            frames(&session.to_kubelet),
+            frames(&command.to_kubelet),
             [&opened[..], &["1 \"\" true"]].concat()
         );
     }
 
     #[test]
     fn bytes_go_to_their_streams_and_channels_cn_54_cn_57_cn_59() {
-        let mut session = begun(ALL);
+        let mut command = begun(ALL);
         let all = [
             sent(&[STDIN, b'a', b'b']),
             // Neither exists nor may be written.
@@ -517,14 +501,14 @@ mod tests {
             "9 \"{\\\"Width\\\":80,\\\"Height\\\":24}\" false",
             "3 \"\" true",
         ];
-        assert_eq!(session.of_client(&mut all.clone()), Progress::Open);
-        assert_eq!(frames(&session.to_kubelet), expected);
+        assert_eq!(command.of_client(&mut all.clone()), Progress::Open);
+        assert_eq!(frames(&command.to_kubelet), expected);
         // Also in pieces: a message is one stream of bytes.
-        let mut session = begun(ALL);
+        let mut command = begun(ALL);
         for byte in all {
-            assert_eq!(session.of_client(&mut [byte]), Progress::Open);
+            assert_eq!(command.of_client(&mut [byte]), Progress::Open);
         }
-        let pieces = frames(&session.to_kubelet);
+        let pieces = frames(&command.to_kubelet);
         assert_eq!(pieces[..2], ["3 \"a\" false", "3 \"b\" false"]);
         assert_eq!(pieces.last().unwrap(), "3 \"\" true");
 
@@ -538,36 +522,36 @@ mod tests {
         let mut opened = BytesMut::new();
         spdy::Writer::default().open(&mut opened, 2, &[]);
         kubelet.unsplit(opened);
-        session.to_kubelet.clear();
-        assert_eq!(session.of_kubelet(&kubelet), Progress::Open);
-        assert_eq!(messages(&session.to_client), ["1 out", "2 err"]);
-        assert_eq!(frames(&session.to_kubelet), ["Ping(2)", "Reset(2)"]);
+        command.to_kubelet.clear();
+        assert_eq!(command.of_server(&kubelet), Progress::Open);
+        assert_eq!(messages(&command.to_client), ["1 out", "2 err"]);
+        assert_eq!(frames(&command.to_kubelet), ["Ping(2)", "Reset(2)"]);
     }
 
     #[test]
     fn a_channel_that_was_not_asked_for_takes_nothing_cn_54() {
-        let mut session = begun(Wanted {
+        let mut command = begun(Wanted {
             stdout: true,
             ..Wanted::default()
         });
         let mut bytes = sent(&[STDIN, b'a']);
-        assert_eq!(session.of_client(&mut bytes), Progress::Open);
-        assert!(session.to_kubelet.is_empty());
+        assert_eq!(command.of_client(&mut bytes), Progress::Open);
+        assert!(command.to_kubelet.is_empty());
     }
 
     /// The Status of a command that has ended with these bytes of errors.
     fn ended(errors: &[u8]) -> Value {
-        let mut session = begun(Wanted {
+        let mut command = begun(Wanted {
             stdout: true,
             ..Wanted::default()
         });
         let mut kubelet = BytesMut::new();
         spdy::data(&mut kubelet, 1, errors, true);
-        assert_eq!(session.of_kubelet(&kubelet), Progress::Open);
+        assert_eq!(command.of_server(&kubelet), Progress::Open);
         kubelet.clear();
         spdy::data(&mut kubelet, 3, b"rest", true);
-        assert_eq!(session.of_kubelet(&kubelet), Progress::Ended);
-        let messages = messages(&session.to_client);
+        assert_eq!(command.of_server(&kubelet), Progress::Ended);
+        let messages = messages(&command.to_client);
         let [rest, status, close] = &messages[..] else {
             panic!("{messages:?}");
         };
@@ -625,52 +609,57 @@ mod tests {
 
     #[test]
     fn an_early_end_is_no_success() {
-        let mut session = begun(ALL);
-        assert_eq!(session.kubelet_gone(), Progress::Ended);
-        let messages = messages(&session.to_client);
+        let mut command = begun(ALL);
+        assert_eq!(command.server_gone(), Progress::Ended);
+        let messages = messages(&command.to_client);
         assert!(
             messages[0].contains("\"status\":\"Failure\""),
             "{messages:?}"
         );
-        let mut session = begun(ALL);
+        let mut command = begun(ALL);
         let mut reset = BytesMut::new();
         spdy::refuse(&mut reset, 1);
-        assert_eq!(session.of_kubelet(&reset), Progress::Ended);
-        let mut session = begun(ALL);
+        assert_eq!(command.of_server(&reset), Progress::Ended);
+        let mut command = begun(ALL);
         assert_eq!(
-            session.of_kubelet(b"HTTP/1.1 200 OK\r\n\r\n"),
+            command.of_server(b"HTTP/1.1 200 OK\r\n\r\n"),
             Progress::Open
         );
-        let mut session = begun(ALL);
-        assert_eq!(session.of_kubelet(&[0xff; 8]), Progress::Ended);
+        let mut command = begun(ALL);
+        assert_eq!(command.of_server(&[0xff; 8]), Progress::Ended);
     }
 
     #[test]
     fn clients_are_answered_and_closed_with_a_reason_cn_59() {
-        let mut session = begun(ALL);
+        let mut command = begun(ALL);
         let mut ping = sent(b"hi");
         ping[0] = 0x89;
-        assert_eq!(session.of_client(&mut ping), Progress::Open);
+        assert_eq!(command.of_client(&mut ping), Progress::Open);
         let mut close = sent(b"\x03\xe8");
         close[0] = 0x88;
-        assert_eq!(session.of_client(&mut close), Progress::Ended);
+        assert_eq!(command.of_client(&mut close), Progress::Ended);
         assert_eq!(
-            messages(&session.to_client),
+            messages(&command.to_client),
             ["0x8a [104, 105]", "close 1000"]
         );
-        let mut session = begun(ALL);
-        assert_eq!(session.of_client(&mut [0x82, 1]), Progress::Ended);
-        assert_eq!(messages(&session.to_client), ["close 1002"]);
+        let mut command = begun(ALL);
+        assert_eq!(command.of_client(&mut [0x82, 1]), Progress::Ended);
+        assert_eq!(messages(&command.to_client), ["close 1002"]);
     }
 
     #[test]
-    fn pings_that_are_not_answered_are_counted() {
-        let mut session = begun(ALL);
-        assert_eq!([session.ping(), session.ping(), session.ping()], [0, 1, 2]);
+    fn a_kubelet_that_answers_no_ping_for_a_minute_is_gone_cn_59() {
+        let mut command = begun(ALL);
         let mut answer = BytesMut::new();
-        spdy::ping(&mut answer, 5);
-        assert_eq!(session.of_kubelet(&answer), Progress::Open);
-        assert_eq!(session.ping(), 1);
-        assert_eq!(frames(&session.to_kubelet).len(), 4);
+        for number in (1..=19).step_by(2) {
+            assert_eq!(command.tick(), Progress::Open);
+            spdy::ping(&mut answer, number);
+        }
+        assert_eq!(frames(&command.to_kubelet).len(), 10);
+        assert_eq!(command.of_server(&answer), Progress::Open);
+        for _ in 0..UNANSWERED_MAX {
+            assert_eq!(command.tick(), Progress::Open);
+        }
+        assert_eq!(command.tick(), Progress::Ended);
     }
 }

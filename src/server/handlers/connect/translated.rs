@@ -1,0 +1,354 @@
+//! Newer protocols over WebSocket that are translated for a kubelet: commands of v5, and the tunnel
+//! of port forwarding (CN-50, CN-52, CN-68).
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use futures_util::future::LocalBoxFuture;
+use http::header::{
+    CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
+    SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use http::{HeaderMap, Method, Response, StatusCode};
+
+use super::super::Answered;
+use super::command::{Command, Wanted};
+use super::stopping;
+use super::stream::{ANSWER_WITHIN, Found, failed, refused};
+use super::tunnel::Tunnel;
+use crate::api::status::Status;
+use crate::auth::WatchAccess;
+use crate::egress::{EgressError, Switched, UpgradeAnswer, UpgradeRequest};
+use crate::server::metrics::session_ended;
+use crate::server::request_scope::RequestScope;
+use crate::server::respond::ResponseBody;
+use crate::transport::{ClientStream, Session};
+use crate::upgraded::{ByteStream, Translated, TranslatedEnd, Translation, websocket};
+
+/// The protocol of commands that has to be translated.
+const COMMANDS: &str = "v5.channel.k8s.io";
+
+/// The protocols of commands that kubelets are offered (CN-52).
+const OFFERED: [&str; 5] = [
+    COMMANDS,
+    "v4.channel.k8s.io",
+    "v3.channel.k8s.io",
+    "v2.channel.k8s.io",
+    "channel.k8s.io",
+];
+
+/// The beginning of the protocols of a tunnel, before those of its SPDY.
+const TUNNEL: &str = "SPDY/3.1+";
+
+const SPDY: HeaderValue = HeaderValue::from_static("SPDY/3.1");
+const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
+
+/// Has the protocols that a client of SPDY offers, and the one that a server has chosen.
+const STREAM_PROTOCOL: HeaderName = HeaderName::from_static("x-stream-protocol-version");
+
+/// A protocol to translate.
+pub(super) enum Newer {
+    /// A command.
+    Command,
+    /// A tunnel, with the protocols of its SPDY.
+    Tunnel(Vec<String>),
+}
+
+impl Newer {
+    /// Returns the protocol that a WebSocket asks for, if it is a newer one.
+    pub(super) fn of(headers: &HeaderMap, subresource: &str) -> Option<Newer> {
+        let lines = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+        let lines = lines.filter_map(|line| line.to_str().ok());
+        let mut asked = lines.flat_map(|line| line.split(',')).map(str::trim);
+        if subresource != "portforward" {
+            // linear: a client names a few.
+            return asked.any(|one| one == COMMANDS).then_some(Newer::Command);
+        }
+        let inner = asked.filter_map(|one| one.strip_prefix(TUNNEL).map(str::to_owned));
+        let inner: Vec<String> = inner.collect();
+        (!inner.is_empty()).then_some(Newer::Tunnel(inner))
+    }
+}
+
+/// Answers the handshake, and runs the command after it. The client gets all failures of the
+/// kubelet as the outcome of the command.
+pub(super) fn command(scope: &RequestScope<'_>, found: Found) -> Answered {
+    let answer = handshake(scope, COMMANDS)?;
+    let wanted = Wanted {
+        stdin: scope.query.flag("stdin"),
+        stdout: scope.query.flag("stdout"),
+        stderr: scope.query.flag("stderr"),
+        tty: scope.query.flag("tty"),
+    };
+    let server = Arc::clone(scope.server);
+    let stops = scope.leaving.announced();
+    let run = async move |client| {
+        let Found {
+            kubelet,
+            path,
+            guards,
+        } = found;
+        let _guards = guards;
+        let mut headers = HeaderMap::new();
+        for protocol in OFFERED {
+            headers.append(STREAM_PROTOCOL, HeaderValue::from_static(protocol));
+        }
+        let asking = async move {
+            let request = asked(path, headers);
+            let answer = server.kubelets.egress().upgrade(&kubelet, request).await;
+            started(answer)
+        };
+        let mut running = Running::new(client, Command::new(wanted));
+        running.run(Some(Box::pin(asking)), stops).await;
+    };
+    session(scope, answer, run)
+}
+
+/// Asks the kubelet to forward ports over SPDY, and answers the handshake if it does.
+pub(super) async fn tunnel(
+    scope: &RequestScope<'_>,
+    found: Found,
+    mut headers: HeaderMap,
+    protocols: Vec<String>,
+) -> Answered {
+    // The handshake is checked before the kubelet is asked.
+    handshake(scope, TUNNEL)?;
+    for name in [
+        SEC_WEBSOCKET_KEY,
+        SEC_WEBSOCKET_PROTOCOL,
+        SEC_WEBSOCKET_VERSION,
+        SEC_WEBSOCKET_EXTENSIONS,
+        STREAM_PROTOCOL,
+    ] {
+        headers.remove(name);
+    }
+    for protocol in &protocols {
+        headers.append(STREAM_PROTOCOL, value(protocol)?);
+    }
+    let Found {
+        kubelet,
+        path,
+        guards,
+    } = found;
+    let egress = scope.server.kubelets.egress();
+    let answered = scope
+        .leaving
+        .unless(egress.upgrade(&kubelet, asked(path, headers)));
+    let answered = answered.await.ok_or_else(stopping)?;
+    let switched = match answered.map_err(|error| failed(&error))? {
+        UpgradeAnswer::Switched(switched) => switched,
+        UpgradeAnswer::Refused(answer) => return refused(answer),
+    };
+    let chosen = switched
+        .headers
+        .get(STREAM_PROTOCOL)
+        .map(HeaderValue::to_str);
+    let Some(Ok(chosen)) = chosen.filter(|_| is_spdy(&switched.headers)) else {
+        let text = "the kubelet has answered with another protocol than SPDY/3.1";
+        return Err(Box::new(Status::unknown(text)));
+    };
+    let answer = handshake(scope, &format!("{TUNNEL}{chosen}"))?;
+    let stops = scope.leaving.announced();
+    let run = async move |client| {
+        let _guards = guards;
+        let mut running = Running::new(client, Tunnel::default());
+        running.session.connect(switched.stream);
+        running.run(None, stops).await;
+    };
+    session(scope, answer, run)
+}
+
+/// Makes the response that a session follows.
+fn session<F>(
+    scope: &RequestScope<'_>,
+    headers: HeaderMap,
+    run: impl FnOnce(ClientStream) -> F + 'static,
+) -> Answered
+where
+    F: Future<Output = ()> + 'static,
+{
+    let access = WatchAccess::new(scope.access.clone());
+    if access.access().is_revoked() {
+        return Err(Box::new(Status::unauthorized()));
+    }
+    let session = Session::new(run, move || access.access().is_revoked());
+    let mut answer = Response::new(ResponseBody::Session(session));
+    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    *answer.headers_mut() = headers;
+    Ok(answer)
+}
+
+/// Returns the headers that accept a WebSocket with this protocol.
+///
+/// # Errors
+/// The handshake is not one of RFC 6455.
+fn handshake(scope: &RequestScope<'_>, protocol: &str) -> Result<HeaderMap, Box<Status>> {
+    let headers = scope.headers;
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let refuse = |why: &str| Box::new(Status::bad_request(format!("websocket: {why}")));
+    if scope.parts.method != Method::GET {
+        return Err(refuse("the handshake must be a GET"));
+    }
+    if text(SEC_WEBSOCKET_VERSION) != Some("13") {
+        return Err(refuse("the header Sec-WebSocket-Version must be 13"));
+    }
+    let key = text(SEC_WEBSOCKET_KEY).unwrap_or_default();
+    let bytes = BASE64_STANDARD.decode(key).unwrap_or_default();
+    if bytes.len() != 16 {
+        return Err(refuse(
+            "the header Sec-WebSocket-Key must be 16 bytes in base64",
+        ));
+    }
+    let mut accepted = HeaderMap::new();
+    accepted.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    accepted.insert(UPGRADE, WEBSOCKET);
+    accepted.insert(SEC_WEBSOCKET_ACCEPT, value(&websocket::accept(key))?);
+    accepted.insert(SEC_WEBSOCKET_PROTOCOL, value(protocol)?);
+    Ok(accepted)
+}
+
+fn value(text: &str) -> Result<HeaderValue, Box<Status>> {
+    let unusable = |_| Box::new(Status::bad_request("a protocol can't be in a header"));
+    HeaderValue::try_from(text).map_err(unusable)
+}
+
+/// Makes a request for SPDY.
+fn asked(path: String, mut headers: HeaderMap) -> UpgradeRequest {
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, SPDY);
+    UpgradeRequest {
+        method: Method::POST,
+        path,
+        headers,
+        deadline: Some(tokio::time::Instant::now() + ANSWER_WITHIN),
+    }
+}
+
+fn is_spdy(headers: &HeaderMap) -> bool {
+    let upgrade = headers.get(UPGRADE).map(HeaderValue::as_bytes);
+    upgrade.is_some_and(|upgrade| upgrade.eq_ignore_ascii_case(SPDY.as_bytes()))
+}
+
+/// Returns the connection to a kubelet that has accepted a command (CN-52).
+fn started(answer: Result<UpgradeAnswer, EgressError>) -> Result<Box<dyn ByteStream>, Box<Status>> {
+    let answer = answer
+        .map_err(|error| Box::new(Status::internal(format!("error sending request: {error}"))))?;
+    match answer {
+        UpgradeAnswer::Switched(Switched { headers, stream }) if is_spdy(&headers) => Ok(stream),
+        UpgradeAnswer::Switched(_) => {
+            let why = "unable to upgrade connection: the kubelet has chosen another protocol";
+            Err(Box::new(Status::internal(why)))
+        }
+        UpgradeAnswer::Refused(answer) => {
+            let body = String::from_utf8_lossy(&answer.body);
+            let why = format!("unable to upgrade connection: {}", body.trim());
+            Err(Box::new(Status::internal(why)))
+        }
+    }
+}
+
+/// The connection to a kubelet that is being asked, for a translation that begins without it.
+type Asking = LocalBoxFuture<'static, Result<Box<dyn ByteStream>, Box<Status>>>;
+
+/// A translation that can be refused by its kubelet after it has begun.
+trait Refused: Translation {
+    fn refuse(&mut self, why: &Status);
+}
+
+impl Refused for Command {
+    fn refuse(&mut self, why: &Status) {
+        let _ = self.refused(why);
+    }
+}
+
+impl Refused for Tunnel {
+    fn refuse(&mut self, _: &Status) {
+        self.stop();
+    }
+}
+
+/// A session, which is counted when it ends for any reason.
+struct Running<T: Refused + Unpin> {
+    session: Translated<ClientStream, Box<dyn ByteStream>, T>,
+    end: &'static str,
+}
+
+impl<T: Refused + Unpin> Running<T> {
+    fn new(client: ClientStream, translation: T) -> Running<T> {
+        Running {
+            session: Translated::new(client, translation),
+            end: "cut",
+        }
+    }
+
+    /// Runs the session to its end.
+    async fn run(&mut self, asking: Option<Asking>, stops: impl Future<Output = ()>) {
+        let mut stops = pin!(stops);
+        if let Some(asking) = asking {
+            tokio::select! {
+                asked = asking => match asked {
+                    Ok(kubelet) => self.session.connect(kubelet),
+                    Err(why) => {
+                        self.session.translation().refuse(&why);
+                        self.session.end();
+                    }
+                },
+                end = &mut self.session => return self.ended(&end),
+                () = &mut stops => return self.stopped().await,
+            }
+        }
+        tokio::select! {
+            end = &mut self.session => self.ended(&end),
+            () = &mut stops => self.stopped().await,
+        }
+    }
+
+    fn ended(&mut self, end: &TranslatedEnd) {
+        self.end = match end {
+            TranslatedEnd::InOrder => "in-order",
+            TranslatedEnd::ClientGone => "cut",
+            TranslatedEnd::Stalled => "failed",
+        };
+    }
+
+    async fn stopped(&mut self) {
+        self.end = "stopped";
+        self.session.stop();
+        (&mut self.session).await;
+    }
+}
+
+impl<T: Refused + Unpin> Drop for Running<T> {
+    fn drop(&mut self) {
+        session_ended(self.end, self.session.relayed());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_protocols_are_found_wherever_they_are_listed_cn_50_cn_68() {
+        let newer = |protocols: &'static str, subresource: &str| {
+            let mut headers = HeaderMap::new();
+            headers.append(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocols));
+            match Newer::of(&headers, subresource) {
+                Some(Newer::Command) => "command".to_owned(),
+                Some(Newer::Tunnel(protocols)) => protocols.join(" "),
+                None => String::new(),
+            }
+        };
+        assert_eq!(
+            newer("v4.channel.k8s.io,  v5.channel.k8s.io", "exec"),
+            "command"
+        );
+        assert_eq!(newer("v4.channel.k8s.io", "attach"), "");
+        assert_eq!(newer("v5.channel.k8s.io", "portforward"), "");
+        assert_eq!(newer("SPDY/3.1+portforward.k8s.io", "exec"), "");
+        let tunnel = newer("x, SPDY/3.1+portforward.k8s.io", "portforward");
+        assert_eq!(tunnel, "portforward.k8s.io");
+    }
+}
