@@ -1,10 +1,12 @@
 //! Connections to pods, services and nodes. The daemon connects to kubelets, and does not proxy yet
 //! (API-221).
 
+mod commands;
 mod kubelet;
 mod logs;
 mod settings;
 mod streams;
+mod translated;
 
 use std::time::{Duration, Instant};
 

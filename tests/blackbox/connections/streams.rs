@@ -279,16 +279,6 @@ async fn a_kubelet_gets_newer_protocols_if_its_node_declares_them_cn_50_cn_68() 
     };
     let (v5, both) = ("v5.channel.k8s.io", "v5.channel.k8s.io, v4.channel.k8s.io");
     let tunnel = "SPDY/3.1+portforward.k8s.io";
-    let v4 = "v4.channel.k8s.io";
-    for (path, protocols) in [("exec?command=a", v5), ("portforward", tunnel)] {
-        let refused = asked(path, protocols).await.unwrap_err();
-        assert!(refused.starts_with("HTTP/1.1 400 "), "{refused}");
-        assert!(
-            refused.contains("use SPDY/3.1 or an earlier protocol"),
-            "{refused}"
-        );
-    }
-    assert_eq!(asked("exec?command=a", both).await.unwrap(), v4);
     let declared = json!({"status": {"declaredFeatures": ["ExtendWebSocketsToKubelet"]}});
     let patch = Call::merge_patch("/api/v1/nodes/n/status", &declared);
     daemon.client().call(patch).await.expect(200);

@@ -1,0 +1,180 @@
+//! The commands of the stand-in for a kubelet, over SPDY/3.1 as a kubelet speaks it. This side has
+//! its own reader of frames, so that a fault of the daemon's is not repeated.
+
+use std::collections::BTreeMap;
+use std::io::{Error, Result, Write};
+
+use flate2::write::ZlibEncoder;
+use flate2::{Compression, Decompress, FlushDecompress};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+
+use super::kubelet::header;
+
+/// A connection whose client opens the streams.
+struct Connection {
+    stream: TlsStream<TcpStream>,
+    headers: Decompress,
+    /// Streams by their kinds.
+    by_kind: BTreeMap<String, u32>,
+}
+
+/// Bytes of a stream, and whether they are the last ones.
+struct Data {
+    kind: String,
+    bytes: Vec<u8>,
+    is_last: bool,
+}
+
+impl Connection {
+    /// Reads until bytes of a stream come; answers everything else.
+    async fn next(&mut self) -> Result<Data> {
+        loop {
+            let mut head = [0; 8];
+            self.stream.read_exact(&mut head).await?;
+            let [a, b, c, d, flags, e, f, g] = head;
+            let mut content = vec![0; u32::from_be_bytes([0, e, f, g]) as usize];
+            self.stream.read_exact(&mut content).await?;
+            if a & 0x80 == 0 {
+                let number = u32::from_be_bytes([a, b, c, d]);
+                let known = self.by_kind.iter().find(|(_, of)| **of == number);
+                let (kind, _) = known.expect("the stream is open");
+                return Ok(Data {
+                    kind: kind.clone(),
+                    bytes: content,
+                    is_last: flags & 1 != 0,
+                });
+            }
+            assert_eq!([a, b], [0x80, 3], "SPDY/3");
+            match u16::from_be_bytes([c, d]) {
+                1 => self.opened(&content).await?,
+                6 => {
+                    self.stream.write_all(&head).await?;
+                    self.stream.write_all(&content).await?;
+                }
+                other => panic!("frame of type {other}"),
+            }
+        }
+    }
+
+    /// Reads the kind of a new stream, and accepts it.
+    async fn opened(&mut self, content: &[u8]) -> Result<()> {
+        let number = u32::from_be_bytes(content[..4].try_into().unwrap());
+        let mut pairs = Vec::with_capacity(4096);
+        self.headers
+            .decompress_vec(&content[10..], &mut pairs, FlushDecompress::Sync)
+            .map_err(Error::other)?;
+        let mut texts = Vec::new();
+        let mut rest = &pairs[4..];
+        while let [a, b, c, d, tail @ ..] = rest {
+            let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+            texts.push(String::from_utf8(tail[..length].to_vec()).unwrap());
+            rest = &tail[length..];
+        }
+        assert_eq!(texts[0], "streamtype");
+        self.by_kind.insert(texts[1].clone(), number);
+        let mut block = ZlibEncoder::new(Vec::new(), Compression::default());
+        block.write_all(&0_u32.to_be_bytes())?;
+        block.flush()?;
+        let block = block.get_ref().clone();
+        let mut reply = vec![0x80, 3, 0, 2];
+        reply.extend((4 + block.len() as u32).to_be_bytes());
+        reply.extend(number.to_be_bytes());
+        reply.extend(block);
+        self.stream.write_all(&reply).await
+    }
+
+    async fn send(&mut self, kind: &str, bytes: &[u8], is_last: bool) -> Result<()> {
+        let Some(number) = self.by_kind.get(kind) else {
+            return Ok(());
+        };
+        let mut frame = number.to_be_bytes().to_vec();
+        frame.extend((u32::from(is_last) << 24 | bytes.len() as u32).to_be_bytes());
+        frame.extend(bytes);
+        self.stream.write_all(&frame).await
+    }
+}
+
+/// Answers an upgrade, and runs the command that the query names.
+///
+/// - `echo` writes its words, `both` something to both outputs, `streams` the kinds of streams.
+/// - `cat` writes its input, and `size` the first change of its terminal's size.
+/// - `exit N` fails with that code, and `vanish` closes the connection.
+/// - `much` writes eight MiB.
+pub async fn run(mut stream: TlsStream<TcpStream>, head: &str, wanted: &str) -> Result<()> {
+    let offered = header(head, "x-stream-protocol-version").unwrap_or_default();
+    assert_eq!(offered, "v5.channel.k8s.io");
+    assert!(head.starts_with("POST "), "{head}");
+    let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+                  Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n";
+    stream.write_all(answer.as_bytes()).await?;
+    let query = wanted.split_once('?').map_or("", |(_, query)| query);
+    let words = query
+        .split('&')
+        .filter_map(|pair| pair.strip_prefix("command="));
+    let words: Vec<&str> = words.collect();
+    let streams = ["input=1", "output=1", "error=1", "tty=1"].into_iter();
+    let expected = 1 + streams.filter(|one| query.contains(one)).count();
+    let mut connection = Connection {
+        stream,
+        headers: Decompress::new(true),
+        by_kind: BTreeMap::new(),
+    };
+    // The daemon ends its half of the stream of errors first.
+    let first = connection.next().await?;
+    assert_eq!(
+        (&*first.kind, first.bytes.len(), first.is_last),
+        ("error", 0, true)
+    );
+    assert_eq!(connection.by_kind.len(), expected);
+    let mut outcome = String::new();
+    match words[..] {
+        ["echo", ref words @ ..] => {
+            let line = format!("{}\n", words.join(" "));
+            connection.send("stdout", line.as_bytes(), false).await?;
+        }
+        ["both"] => {
+            connection.send("stdout", b"out", false).await?;
+            connection.send("stderr", b"err", false).await?;
+        }
+        ["streams"] => {
+            let kinds: Vec<&str> = connection.by_kind.keys().map(String::as_str).collect();
+            let line = kinds.join(" ");
+            connection.send("stdout", line.as_bytes(), false).await?;
+        }
+        ["cat"] => loop {
+            let data = connection.next().await?;
+            assert_eq!(data.kind, "stdin");
+            connection.send("stdout", &data.bytes, false).await?;
+            if data.is_last {
+                break;
+            }
+        },
+        ["size"] => {
+            let data = connection.next().await?;
+            assert_eq!(data.kind, "resize");
+            connection.send("stdout", &data.bytes, false).await?;
+        }
+        ["exit", code] => {
+            outcome = format!(
+                r#"{{"status":"Failure","reason":"NonZeroExitCode","details":{{"causes":[{{"reason":"ExitCode","message":"{code}"}}]}}}}"#
+            );
+        }
+        ["much"] => {
+            for _ in 0..8 {
+                connection
+                    .send("stdout", &vec![b'm'; 1 << 20], false)
+                    .await?;
+            }
+        }
+        _ => return connection.stream.shutdown().await,
+    }
+    for kind in ["stdout", "stderr"] {
+        connection.send(kind, b"", true).await?;
+    }
+    connection.send("error", outcome.as_bytes(), true).await?;
+    // The daemon closes the connection.
+    while connection.next().await.is_ok() {}
+    Ok(())
+}
