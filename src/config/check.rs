@@ -47,6 +47,10 @@ impl Config {
         if self.etcd_certfile.is_set() != self.etcd_keyfile.is_set() {
             refusals.push(ConfigError::together("etcd-certfile", "etcd-keyfile"));
         }
+        if self.kubelet_client_certificate.is_set() != self.kubelet_client_key.is_set() {
+            let both = ConfigError::together("kubelet-client-certificate", "kubelet-client-key");
+            refusals.push(both);
+        }
         if self.backend() == StorageBackend::Etcd3 && self.etcd_servers.0.is_empty() {
             let servers = ConfigError::missing("etcd-servers", "storage-backend=etcd3");
             refusals.push(servers);
@@ -242,6 +246,7 @@ impl Config {
             ("handshake-timeout", self.handshake_timeout, EXCHANGE),
             ("header-timeout", self.header_timeout, EXCHANGE),
             ("idle-timeout", self.idle_timeout, IDLE),
+            ("kubelet-timeout", self.kubelet_timeout, EXCHANGE),
             ("request-timeout", self.request_timeout, EXCHANGE),
             (
                 "shutdown-delay-duration",

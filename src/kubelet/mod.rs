@@ -35,7 +35,7 @@ impl Kubelets {
     ) -> Result<Kubelets, KubeletSettingsError> {
         Ok(Kubelets {
             egress,
-            files: Arc::new(Followed::new(Files::of(config)?).map_err(KubeletSettingsError)?),
+            files: Arc::new(Followed::new(Files::of(config)).map_err(KubeletSettingsError)?),
             connect_timeout: config.kubelet_timeout.0,
         })
     }
@@ -45,7 +45,7 @@ impl Kubelets {
     /// # Errors
     /// [`KubeletSettingsError`]
     pub fn check(config: &Config) -> Result<(), KubeletSettingsError> {
-        let made = Files::of(config)?.make();
+        let made = Files::of(config).make();
         made.map(drop).map_err(KubeletSettingsError)
     }
 
@@ -95,26 +95,14 @@ struct Files {
 }
 
 impl Files {
-    fn of(config: &Config) -> Result<Files, KubeletSettingsError> {
+    fn of(config: &Config) -> Files {
         let path = |file: &FilePath| file.is_set().then(|| file.as_path().to_owned());
         let certificate = path(&config.kubelet_client_certificate);
-        let identity = match (certificate, path(&config.kubelet_client_key)) {
-            (None, None) => None,
-            (Some(certificate), Some(key)) => Some((certificate, key)),
-            _ => {
-                let text = "--kubelet-client-certificate and --kubelet-client-key belong together: \
-                            give both or neither";
-                return Err(KubeletSettingsError(text.to_owned()));
-            }
-        };
-        if config.kubelet_timeout.0.is_zero() {
-            let text = "--kubelet-timeout: it must be more than 0, for example 5s";
-            return Err(KubeletSettingsError(text.to_owned()));
-        }
-        Ok(Files {
+        Files {
             authority: path(&config.kubelet_certificate_authority),
-            identity,
-        })
+            // The configuration has both or neither.
+            identity: certificate.zip(path(&config.kubelet_client_key)),
+        }
     }
 }
 

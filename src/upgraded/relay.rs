@@ -280,7 +280,7 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_pass_both_ways_and_ends_are_passed_on() {
-        let (mut client, relay, mut server) = relay(64);
+        let (mut client, relay, server) = relay(64);
         let long = vec![7; 3 * TURN_BYTES];
         let relaying = tokio::spawn(relay);
         let (mut from_client, mut to_client) = tokio::io::split(server);

@@ -107,7 +107,7 @@ pub fn augment(command: Command) -> Command {
 }
 
 /// Flags that are settings here and lists in kube-apiserver, or lists of the daemon itself.
-const LISTS: [&str; 26] = [
+const LISTS: [&str; 27] = [
     "api-audiences",
     "authorization-mode",
     "controllers",
@@ -117,6 +117,7 @@ const LISTS: [&str; 26] = [
     "etcd-servers",
     "etcd-servers-overrides",
     "feature-gates",
+    "kubelet-preferred-address-types",
     "oidc-required-claim",
     "oidc-signing-algs",
     "requestheader-allowed-names",

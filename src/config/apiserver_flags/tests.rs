@@ -173,18 +173,21 @@ fn what_has_no_effect_is_noted_in_one_line_unless_it_is_the_default() {
     assert_eq!(note(&[]), None);
     let defaults = [
         "--profiling",
-        "--kubelet-timeout=5000ms",
         "--enable-priority-and-fairness=T",
-        "--kubelet-preferred-address-types=Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP",
         "--audit-webhook-batch-throttle-qps=10.0",
         "--v=2",
     ];
     assert_eq!(note(&defaults), None);
     assert_eq!(
-        note(&["--kubelet-timeout=6s", "--profiling=false", "--vmodule=a=1"]).as_deref(),
+        note(&[
+            "--proxy-client-cert-file=a",
+            "--profiling=false",
+            "--vmodule=a=1"
+        ])
+        .as_deref(),
         Some(
             "flags of kube-apiserver without effect: profiling, vmodule; not yet: \
-             kubelet-timeout; see docs/kube-apiserver-flags.md"
+             proxy-client-cert-file; see docs/kube-apiserver-flags.md"
         )
     );
 }

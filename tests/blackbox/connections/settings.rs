@@ -29,7 +29,8 @@ async fn faulty_settings_are_refused_by_name() {
     for (flags, said) in [
         (
             vec![flag("client-certificate", &certificate)],
-            "--kubelet-client-certificate and --kubelet-client-key belong together".to_owned(),
+            "--kubelet-client-certificate and --kubelet-client-key are set together or not at all"
+                .to_owned(),
         ),
         (
             vec![flag("certificate-authority", none)],
@@ -48,7 +49,7 @@ async fn faulty_settings_are_refused_by_name() {
         ),
         (
             vec![flag("timeout", "0")],
-            "--kubelet-timeout: it must be more than 0".to_owned(),
+            "--kubelet-timeout=0s: from 100ms to 1h is possible".to_owned(),
         ),
         (
             vec![flag("preferred-address-types", "InternalIP,Internal")],

@@ -361,3 +361,66 @@ async fn sessions_end_with_either_side() {
     let sessions = async || daemon.count("taffrail_sessions_ended_total").await;
     until(async || sessions().await == 1).await;
 }
+
+#[tokio::test]
+async fn the_audit_log_has_the_start_and_the_end_of_what_lasts() {
+    let kubelet = Kubelet::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (policy, log) = (folder.path().join("policy"), folder.path().join("log"));
+    let rule = json!({"level": "RequestResponse", "resources": [{
+        "group": "", "resources": ["pods/exec", "pods/log"],
+    }]});
+    let text = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
+        "rules": [rule, {"level": "None"}]});
+    std::fs::write(&policy, text.to_string()).unwrap();
+    let mut flags = kubelet.flags();
+    flags.push(format!("--audit-policy-file={}", policy.display()));
+    flags.push(format!("--audit-log-path={}", log.display()));
+    let mut daemon = Daemon::with(&flags.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    kubelet.join(&daemon.client(), "n", "p", &["main"]).await;
+    let path = format!("{PODS}/p/exec?command=secret");
+    let mut session = Asked::new("POST", &path, "SPDY/3.1")
+        .send(&daemon.target())
+        .await
+        .unwrap();
+    session.stream.write_all(b"private").await.unwrap();
+    session.stream.shutdown().await.unwrap();
+    assert_eq!(session.rest().await, b"privatelast");
+    let log_path = format!("{PODS}/p/log");
+    assert_eq!(
+        daemon
+            .client()
+            .call(Call::get(&log_path))
+            .await
+            .status
+            .as_u16(),
+        200
+    );
+    daemon.stop(Signal::TERM).await;
+    let text = std::fs::read_to_string(&log).unwrap();
+    let events = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let events: Vec<_> = events
+        .map(|event| {
+            let of = event["objectRef"]["subresource"]
+                .as_str()
+                .unwrap()
+                .to_owned();
+            let stage = event["stage"].as_str().unwrap().to_owned();
+            (of, stage, event["responseStatus"]["code"].as_u64())
+        })
+        .collect();
+    let stages = |of: &str, code| {
+        ["RequestReceived", "ResponseStarted", "ResponseComplete"].map(|stage| {
+            let code = (stage != "RequestReceived").then_some(code);
+            (of.to_owned(), stage.to_owned(), code)
+        })
+    };
+    assert_eq!(events, [stages("exec", 101), stages("log", 200)].concat());
+    // What passed is not recorded, as in kube-apiserver.
+    assert!(
+        !text.contains("private") && !text.contains("/containerLogs/"),
+        "{text}"
+    );
+}

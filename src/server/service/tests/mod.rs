@@ -24,7 +24,8 @@ use crate::auth::{
     Attributes, Authenticators, Authorization, Authorizer, Authorizers, Member, Revocations,
     StaticTokens, Token,
 };
-use crate::config::AccessLogMode;
+use crate::config::{AccessLogMode, Config};
+use crate::kubelet::Kubelets;
 use crate::server::api_server::{ApiServerConfig, HttpRules, Process, Timeouts};
 use crate::server::features::Features;
 use crate::server::filters::in_flight::InFlightLimits;
