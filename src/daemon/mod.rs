@@ -7,6 +7,7 @@
 
 mod addition_pace;
 mod admission_configuration;
+mod aggregation;
 mod authorization;
 mod authorization_chain;
 mod credentials;
@@ -43,6 +44,7 @@ use actors::watchdog::Watchdog;
 
 use crate::admission::HookSources;
 use crate::admission::configuration::PluginSettings;
+use crate::aggregation::APISERVICES;
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
 use crate::auth::Token;
@@ -195,20 +197,9 @@ impl Daemon {
         let setup = setup.in_host(host.simulation, conduct.namespace_grace);
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
-        let start = readiness::Start {
-            actor_system: actor_system.clone(),
-            registry: registry.clone(),
-            service: service.clone(),
-            config_maps: options::config_maps(&config, &registry, &credentials),
-            health: health.clone(),
-            nodes: authorization.nodes.clone(),
-            at: started,
-            config: config.clone(),
-            service_manager,
-        };
         let mut background = followed(&config, &encryption, &credentials, &watchdog, &series);
         let counter = options::object_counter(&config, &registry);
-        background.extend([actix_rt::spawn(start.run()), actix_rt::spawn(counter.run())]);
+        background.push(actix_rt::spawn(counter.run()));
         let watched = service_manager.watched(watchdog.clone()).into_iter();
         background.extend(watched.chain(authorization.followed()));
         let (resources, rewriter) = changes(
@@ -220,7 +211,24 @@ impl Daemon {
             &encryption,
             &series,
         );
-        let writers = Writers::start(&resources, &health, setup, sharing);
+        let services = aggregation::services(&actor_system);
+        let writers = Writers::start(&resources, &health, setup, sharing, services.as_ref());
+        let start = readiness::Start {
+            actor_system: actor_system.clone(),
+            registry: registry.clone(),
+            service: service.clone(),
+            config_maps: options::config_maps(&config, &registry, &credentials),
+            health: health.clone(),
+            nodes: authorization.nodes.clone(),
+            at: started,
+            config: config.clone(),
+            service_manager,
+            registrar: writers.registrar().cloned(),
+        };
+        background.push(actix_rt::spawn(start.run()));
+        let aggregation = aggregation::of(services, None, &writers);
+        let (aggregation, asking) = aggregation.unzip();
+        background.extend(asking);
         let test = for_tests::controls(opened.own_clock, &stores, &actor_system, &writers);
         let (test, resetting) = test.unzip();
         background.extend(resetting.flatten());
@@ -235,6 +243,7 @@ impl Daemon {
             rotate_token: Credentials::rotation(&credentials),
             issuer: issuer(&config, &credentials, address),
             unknown_paths: writers.gate(),
+            aggregation,
             audit: audit.clone(),
             test: test.clone(),
             features: Features::of(|gate| config.feature_gates.is_on(gate)),
@@ -562,6 +571,7 @@ fn cached(plans: &[StoragePlan], config: &Config) -> Vec<CacherSpec> {
         name == NAMESPACES
             || name == custom::DEFINITIONS
             || RBAC_CACHES.contains(&name)
+            || name == APISERVICES
             || HOOK_CACHES.contains(&name)
             || (follows_nodes && NODE_CACHES.contains(&name))
     };

@@ -7,6 +7,7 @@ use actors::engine::Engine;
 use actors::supervisor::ActorSystem;
 use jiff::Timestamp;
 
+use crate::aggregation::Aggregation;
 use crate::auth::impersonation::Impersonations;
 use crate::auth::{AdminError, Authenticators, Authorizer, RefusedLogins};
 use crate::config::AccessLogMode;
@@ -97,6 +98,8 @@ pub struct ApiServer {
     pub test: Option<Arc<TestControls>>,
     /// Waits for resources that definitions may bring, if they are served.
     pub(in crate::server) unknown_paths: Option<Arc<dyn Completeness>>,
+    /// The group versions of other servers, if APIServices are served.
+    pub(in crate::server) aggregation: Option<Arc<Aggregation>>,
     /// The features that feature gates turn on or off.
     pub(in crate::server) features: Features,
     /// How long requests last.
@@ -151,6 +154,8 @@ pub struct ApiServerConfig {
     pub test: Option<Arc<TestControls>>,
     /// Waits for resources that definitions may bring, if they are served.
     pub unknown_paths: Option<Arc<dyn Completeness>>,
+    /// The group versions of other servers, if APIServices are served.
+    pub aggregation: Option<Arc<Aggregation>>,
     /// The features that feature gates turn on or off.
     pub features: Features,
     /// The rules for all requests.
@@ -196,6 +201,7 @@ impl ApiServer {
                 parts.address,
                 parts.issuer.is_some(),
                 parts.features,
+                parts.aggregation.clone(),
             ),
             measures: Measures::new(
                 parts.metrics,
@@ -214,6 +220,7 @@ impl ApiServer {
             audit: parts.audit,
             test: parts.test,
             unknown_paths: parts.unknown_paths,
+            aggregation: parts.aggregation,
             features: parts.features,
             timeouts: parts.http.timeouts,
             response_headers: parts.http.response_headers,

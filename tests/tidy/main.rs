@@ -292,6 +292,11 @@ const DAEMON: Table = &[
             "auth::rbac",
         ],
     ),
+    // It asks other servers, and keeps objects about them.
+    (
+        "aggregation",
+        &["api", "registry", "egress", "clock", "STORAGE"],
+    ),
     // It has its resources served by a trait that the daemon implements.
     (
         "custom_resources",
@@ -313,6 +318,7 @@ const DAEMON: Table = &[
         "server",
         &[
             "addresses",
+            "aggregation",
             "api",
             "kinds",
             "registry",

@@ -271,8 +271,16 @@ impl Service {
         info: &RequestInfo,
     ) -> Result<(Arc<Generation>, Route), Refused> {
         let generation = self.generation();
-        let found = routes::route(&parts.method, info, &generation.catalog);
         let server = &self.thread.server;
+        let is_listed = |group: &str| {
+            let aggregation = server.aggregation.as_ref();
+            aggregation.is_some_and(|known| known.services.current().group(group).is_some())
+        };
+        // A group may be one of another server.
+        let found = match routes::listed_group(&parts.method, info, is_listed) {
+            Some(found) => found,
+            None => routes::route(&parts.method, info, &generation.catalog),
+        };
         let (Err(miss), Some(paths), Some(group)) =
             (&found, &server.unknown_paths, routes::group_of(info))
         else {

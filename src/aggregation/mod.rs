@@ -1,0 +1,31 @@
+//! Aggregation: group versions that other servers serve, and the APIServices that say so.
+//!
+//! This folder owns the APIServices as requests see them ([`View`]), those that this server makes
+//! for itself ([`local`]), and what the servers of the others say in discovery ([`discovery`]). It
+//! calls the registry and sends requests over `egress`. The server calls it with each request that
+//! may belong to another server. This folder must not know connections of clients, handlers or the
+//! storage.
+
+mod asking;
+pub mod discovery;
+pub mod local;
+mod service;
+mod view;
+
+use std::sync::Arc;
+
+pub use asking::{Ask, Asker, QUESTION_TIME};
+pub use discovery::Discovered;
+pub use local::{CUSTOM, OWN_GROUP, Priorities, Registrar, of_built_in};
+pub use service::{AUTOMANAGED, ApiService, Condition, Keeper, ServiceReference, name_of};
+pub use view::{APISERVICES, ApiServices, ListedGroup, View};
+
+/// The parts that requests use.
+pub struct Aggregation {
+    /// The APIServices.
+    pub services: Arc<ApiServices>,
+    /// Keeps those of this server.
+    pub registrar: Arc<Registrar>,
+    /// What extensions say in discovery.
+    pub discovered: Arc<Discovered>,
+}

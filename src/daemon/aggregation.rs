@@ -1,0 +1,32 @@
+//! The parts that know of group versions of other servers.
+
+use std::sync::Arc;
+
+use actix_rt::task::JoinHandle;
+use actors::supervisor::ActorSystem;
+
+use super::writers::Writers;
+use crate::aggregation::{APISERVICES, Aggregation, ApiServices, Asker, Discovered};
+
+/// Follows the APIServices. `None` if they are not served.
+pub(super) fn services(actor_system: &ActorSystem) -> Option<Arc<ApiServices>> {
+    let cache = actor_system.cacher(APISERVICES)?;
+    Some(Arc::new(ApiServices::new(cache)))
+}
+
+/// Returns the parts that requests use, and the task that asks extensions.
+pub(super) fn of(
+    services: Option<Arc<ApiServices>>,
+    asker: Option<Arc<dyn Asker>>,
+    writers: &Writers,
+) -> Option<(Arc<Aggregation>, JoinHandle<()>)> {
+    let (services, registrar) = (services?, writers.registrar()?);
+    let discovered = Discovered::new(Arc::clone(&services), asker?);
+    let asking = actix_rt::spawn(Arc::clone(&discovered).run());
+    let aggregation = Aggregation {
+        services,
+        registrar: Arc::clone(registrar),
+        discovered,
+    };
+    Some((Arc::new(aggregation), asking))
+}
