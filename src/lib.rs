@@ -25,7 +25,8 @@
 //!   other servers serve.
 //! - [`auth`] finds the user of a request and decides what the user may do. The server asks it for
 //!   each request, admission and the registry for what a request leads to.
-//! - [`egress`] sends requests to other servers: webhooks, issuers, kubelets. Nothing uses it yet.
+//! - [`egress`] sends requests to other servers: webhooks, issuers, kubelets. [`upgraded`] relays the
+//!   bytes of connections that have left HTTP.
 //! - [`x509`] reads certificates and verifies their chains, for [`transport`], [`auth`] and
 //!   [`egress`].
 //! - [`config`] has the settings, [`cli`] the commands, [`telemetry`] logs and metrics,
@@ -73,4 +74,5 @@ pub mod storage;
 pub mod telemetry;
 pub mod test_server;
 pub mod transport;
+pub mod upgraded;
 pub mod x509;

@@ -7,8 +7,7 @@ use bytes::Bytes;
 use http::header::{
     AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, HeaderName, HeaderValue, LOCATION, USER_AGENT,
 };
-use http::{HeaderMap, Method, Request, Response, Version};
-use http_body_util::Full;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
@@ -16,6 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use super::dial::{self, Connection};
 use super::error::{EgressError, Failure};
 use super::metrics::{self, Hosts};
+use super::outgoing::OutgoingBody;
 use super::pool::{Lease, Pool};
 use super::redirect::{self, REDIRECTS_MAX};
 use super::request::{Answer, AnswerBody, EgressRequest, OpenAnswer};
@@ -92,7 +92,8 @@ impl EgressClient {
             if target.settings().redirects == Redirects::Refuse {
                 return Ok(open);
             }
-            let refuse = |why: String| error(&target, &request, Failure::Redirect(why));
+            let refuse =
+                |why: String| error(&target, Outline::of(&request), Failure::Redirect(why));
             let location = open.headers.get(LOCATION);
             let location = location.and_then(|value| value.to_str().ok());
             let scheme = if target.is_tls { "https" } else { "http" };
@@ -102,7 +103,7 @@ impl EgressClient {
                 return Ok(open);
             };
             if followed == REDIRECTS_MAX {
-                let mut last = error(&target, &request, Failure::Closed);
+                let mut last = error(&target, Outline::of(&request), Failure::Closed);
                 last.method = hop.method;
                 let origin = hop.origin.unwrap_or_else(|| target.origin());
                 last.url = format!("{origin}{}", hop.path);
@@ -126,7 +127,7 @@ impl EgressClient {
             request.method = hop.method;
             request.path = hop.path;
         }
-        Err(error(&target, &request, Failure::Closed))
+        Err(error(&target, Outline::of(&request), Failure::Closed))
     }
 
     /// Sends one request, without redirects, and counts it.
@@ -136,13 +137,13 @@ impl EgressClient {
         request: &EgressRequest,
     ) -> Result<OpenAnswer, EgressError> {
         let begin = Instant::now();
-        let exchanged = timeout_at(request.deadline, self.attempts(target, request)).await;
+        let outline = Outline::of(request);
+        let body = OutgoingBody::Whole(request.body.clone());
+        let attempts = self.attempts(target, outline, body);
+        let exchanged = timeout_at(request.deadline, attempts).await;
         let exchanged = exchanged.unwrap_or(Err(Failure::Deadline));
-        let status = exchanged.as_ref().ok().map(|(answer, _)| answer.status());
-        let took = begin.elapsed();
-        self.hosts
-            .count(&target.authority, &request.method, status, took);
-        let (answer, returned) = exchanged.map_err(|why| error(target, request, why))?;
+        self.count(target, outline, &exchanged, begin);
+        let (answer, returned) = exchanged.map_err(|why| error(target, outline, why))?;
         let (head, incoming) = answer.into_parts();
         Ok(OpenAnswer {
             status: head.status,
@@ -151,43 +152,74 @@ impl EgressClient {
                 incoming,
                 returned: Some(returned),
                 method: request.method.clone(),
-                url: url(target, request),
+                url: url(target, outline),
                 deadline: request.deadline,
             },
         })
     }
 
-    /// Sends one request. On a connection that the server has closed meanwhile, it is sent again on
-    /// a new one, if it was not sent or may be repeated.
-    async fn attempts(
+    /// Counts a request.
+    pub(super) fn count(
         &self,
         target: &Target,
-        request: &EgressRequest,
-    ) -> Result<(Response<Incoming>, (Arc<Pool>, Connection)), Failure> {
+        outline: Outline<'_>,
+        exchanged: &Result<Exchanged, Failure>,
+        begin: Instant,
+    ) {
+        let status = exchanged.as_ref().ok().map(|(answer, _)| answer.status());
+        self.count_status(target, outline, status, begin);
+    }
+
+    /// Counts a request with this status; `None` is one without an answer.
+    pub(super) fn count_status(
+        &self,
+        target: &Target,
+        outline: Outline<'_>,
+        status: Option<StatusCode>,
+        begin: Instant,
+    ) {
+        let (host, took) = (&target.authority, begin.elapsed());
+        self.hosts.count(host, outline.method, status, took);
+    }
+
+    /// Sends one request. On a connection that the server has closed meanwhile, it is sent again on
+    /// a new one, if it was not sent or may be repeated.
+    pub(super) async fn attempts(
+        &self,
+        target: &Target,
+        outline: Outline<'_>,
+        mut body: OutgoingBody,
+    ) -> Result<Exchanged, Failure> {
         let pool = self.pool(target)?;
-        let may_repeat = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
+        let may_repeat = matches!(
+            *outline.method,
+            Method::GET | Method::HEAD | Method::OPTIONS
+        );
         let mut may_reuse = true;
         loop {
             let Lease {
                 mut connection,
                 is_reused,
             } = pool.lease(target, may_reuse).await?;
-            let (sent, was_sent) = match &mut connection {
+            let again = body.again();
+            let (sent, unsent) = match &mut connection {
                 Connection::Http1(sender) => {
-                    let message = message(target, request, Version::HTTP_11)?;
+                    let message = message(target, outline, Version::HTTP_11, body)?;
                     split(sender.try_send_request(message).await)
                 }
                 Connection::Http2(sender) => {
-                    let message = message(target, request, Version::HTTP_2)?;
+                    let message = message(target, outline, Version::HTTP_2, body)?;
                     split(sender.try_send_request(message).await)
                 }
             };
             match sent {
                 Ok(answer) => return Ok((answer, (pool, connection))),
                 Err(failure) if is_reused && failure == Failure::Closed => {
-                    if was_sent && !may_repeat {
+                    let was_sent = unsent.is_none();
+                    let Some(next) = unsent.or(again).filter(|_| may_repeat || !was_sent) else {
                         return Err(failure);
-                    }
+                    };
+                    body = next;
                     may_reuse = false;
                 }
                 Err(failure) => return Err(failure),
@@ -196,7 +228,7 @@ impl EgressClient {
     }
 
     /// Returns the pool of a target.
-    fn pool(&self, target: &Target) -> Result<Arc<Pool>, Failure> {
+    pub(super) fn pool(&self, target: &Target) -> Result<Arc<Pool>, Failure> {
         let mut pools = self.pools.lock();
         if let Some((pool, used)) = pools.get_mut(&target.key) {
             *used = Instant::now();
@@ -227,53 +259,84 @@ impl EgressClient {
     }
 }
 
-type Message = Request<Full<Bytes>>;
-type Sent = Result<Response<Incoming>, hyper::client::conn::TrySendError<Message>>;
+/// An answer, and the connection that another request may use after it.
+pub(super) type Exchanged = (Response<Incoming>, (Arc<Pool>, Connection));
 
-/// Says also whether the server may have got the request.
-fn split(sent: Sent) -> (Result<Response<Incoming>, Failure>, bool) {
-    match sent {
-        Ok(answer) => (Ok(answer), true),
-        Err(mut unsent) => {
-            let was_sent = unsent.take_message().is_none();
-            let failure = match was_sent {
-                true => dial::of_exchange(unsent.error()),
-                false => Failure::Closed,
-            };
-            (Err(failure), was_sent)
+/// A request without its body.
+#[derive(Clone, Copy)]
+pub(super) struct Outline<'r> {
+    pub(super) method: &'r Method,
+    pub(super) path: &'r str,
+    pub(super) headers: &'r HeaderMap,
+    /// Whether the headers are those of another client, to which none is added.
+    pub(super) is_forwarded: bool,
+}
+
+impl<'r> Outline<'r> {
+    fn of(request: &'r EgressRequest) -> Outline<'r> {
+        Outline {
+            method: &request.method,
+            path: &request.path,
+            headers: &request.headers,
+            is_forwarded: false,
         }
     }
 }
 
-fn message(target: &Target, request: &EgressRequest, version: Version) -> Result<Message, Failure> {
+type Message = Request<OutgoingBody>;
+type Sent = Result<Response<Incoming>, hyper::client::conn::TrySendError<Message>>;
+
+/// Returns also the body of a request that the server can't have got.
+fn split(sent: Sent) -> (Result<Response<Incoming>, Failure>, Option<OutgoingBody>) {
+    match sent {
+        Ok(answer) => (Ok(answer), None),
+        Err(mut unsent) => match unsent.take_message() {
+            Some(message) => (Err(Failure::Closed), Some(message.into_body())),
+            None => (Err(dial::of_exchange(unsent.error())), None),
+        },
+    }
+}
+
+/// Makes the request as a connection of this version sends it.
+pub(super) fn message(
+    target: &Target,
+    outline: Outline<'_>,
+    version: Version,
+    body: OutgoingBody,
+) -> Result<Message, Failure> {
     let unusable = |why: &dyn std::fmt::Display| Failure::Transport(why.to_string());
     let is_http2 = version == Version::HTTP_2;
-    let place = match is_http2 {
-        true => url(target, request),
-        false => request.path.clone(),
+    let mut headers = outline.headers.clone();
+    let host = match headers.remove(HOST).filter(|_| outline.is_forwarded) {
+        Some(host) => host,
+        None => HeaderValue::try_from(&target.authority).map_err(|why| unusable(&why))?,
     };
-    let mut message = Request::builder()
-        .method(request.method.clone())
-        .uri(place)
-        .version(version)
-        .body(Full::new(request.body.clone()))
-        .map_err(|why| unusable(&why))?;
-    let headers: &mut HeaderMap = message.headers_mut();
-    *headers = request.headers.clone();
-    if !headers.contains_key(USER_AGENT) {
+    let place = match is_http2 {
+        true => {
+            let authority = host.to_str().map_err(|why| unusable(&why))?;
+            format!("{}{}", target.origin_of(authority), outline.path)
+        }
+        false => outline.path.to_owned(),
+    };
+    if !is_http2 {
+        headers.insert(HOST, host);
+    }
+    if !outline.is_forwarded && !headers.contains_key(USER_AGENT) {
         headers.insert(USER_AGENT, user_agent(is_http2));
     }
     if let Some(authorization) = target.authorization() {
         headers.insert(AUTHORIZATION, authorization.clone());
     }
-    if !is_http2 {
-        let host = HeaderValue::try_from(&target.authority).map_err(|why| unusable(&why))?;
-        headers.insert(HOST, host);
-    }
+    let mut message = Request::builder()
+        .method(outline.method.clone())
+        .uri(place)
+        .version(version)
+        .body(body)
+        .map_err(|why| unusable(&why))?;
+    *message.headers_mut() = headers;
     Ok(message)
 }
 
-/// The client that a server sees unless the request names one: that of Go, as from kube-apiserver.
 /// Removes the headers that are for the first host alone.
 fn remove_secrets(headers: &mut HeaderMap) {
     let impersonating = headers
@@ -285,6 +348,7 @@ fn remove_secrets(headers: &mut HeaderMap) {
     }
 }
 
+/// The client that a server sees unless the request names one: that of Go, as from kube-apiserver.
 fn user_agent(is_http2: bool) -> HeaderValue {
     HeaderValue::from_static(match is_http2 {
         true => "Go-http-client/2.0",
@@ -292,14 +356,15 @@ fn user_agent(is_http2: bool) -> HeaderValue {
     })
 }
 
-fn url(target: &Target, request: &EgressRequest) -> String {
-    format!("{}{}", target.origin(), request.path)
+fn url(target: &Target, outline: Outline<'_>) -> String {
+    format!("{}{}", target.origin(), outline.path)
 }
 
-fn error(target: &Target, request: &EgressRequest, failure: Failure) -> EgressError {
+/// Says which request has failed.
+pub(super) fn error(target: &Target, outline: Outline<'_>, failure: Failure) -> EgressError {
     EgressError {
-        method: request.method.clone(),
-        url: url(target, request),
+        method: outline.method.clone(),
+        url: url(target, outline),
         failure,
     }
 }

@@ -5,20 +5,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustix::net::sockopt;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::error::Failure;
+use super::outgoing::OutgoingBody;
 use super::target::Target;
 use super::trust::{self, ALPN_HTTP2};
+use super::wire::Wire;
 
 /// The time for a connection, including the look-up of its name.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,23 +31,79 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 const PING_AFTER: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-type Body = Full<Bytes>;
+/// The most bytes that wait for the reader of one answer, and of all answers of a connection. One
+/// reader that is slow must not stop the others.
+const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
+
+/// The TCP keep-alive times.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_PROBES: u32 = 3;
 
 /// A connection that requests can be sent on.
 pub(super) enum Connection {
     /// It has one request at a time.
-    Http1(http1::SendRequest<Body>),
+    Http1(http1::SendRequest<OutgoingBody>),
     /// Its clones share the connection.
-    Http2(http2::SendRequest<Body>),
+    Http2(http2::SendRequest<OutgoingBody>),
 }
 
 /// Connects to a target.
 pub(super) async fn dial(target: &Target, tls: &Arc<ClientConfig>) -> Result<Connection, Failure> {
-    let socket = connect(&target.dialed()).await?;
-    // It only delays small requests.
-    let _ = socket.set_nodelay(true);
+    let (wire, is_http2) = open(target, tls).await?;
+    if !is_http2 {
+        let (sender, connection) = http1()
+            .handshake(TokioIo::new(wire))
+            .await
+            .map_err(|error| Failure::Transport(error.to_string()))?;
+        tokio::spawn(connection);
+        return Ok(Connection::Http1(sender));
+    }
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_AFTER)
+        .keep_alive_timeout(PING_TIMEOUT)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+        .handshake(TokioIo::new(wire))
+        .await
+        .map_err(|error| Failure::Transport(error.to_string()))?;
+    tokio::spawn(connection);
+    Ok(Connection::Http2(sender))
+}
+
+/// The settings of HTTP/1.1.
+pub(super) fn http1() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(HEAD_BYTES_MAX);
+    builder
+}
+
+/// Opens a connection, and says whether both sides have chosen HTTP/2.
+pub(super) async fn open(
+    target: &Target,
+    tls: &Arc<ClientConfig>,
+) -> Result<(Wire, bool), Failure> {
+    let address = target.dialed();
+    let Some(within) = target.settings().connect_timeout else {
+        return shake_hands(target, tls, connect(&address, CONNECT_TIMEOUT).await?).await;
+    };
+    let opening = async { shake_hands(target, tls, connect(&address, within).await?).await };
+    let late = || Failure::Tls("net/http: TLS handshake timeout".to_owned());
+    timeout(within, opening)
+        .await
+        .unwrap_or_else(|_| Err(late()))
+}
+
+async fn shake_hands(
+    target: &Target,
+    tls: &Arc<ClientConfig>,
+    socket: TcpStream,
+) -> Result<(Wire, bool), Failure> {
     if !target.is_tls {
-        return speak_http1(socket).await;
+        return Ok((Wire::Plain(socket), false));
     }
     let unusable = |_| Failure::Tls("tls: the server name is not valid".to_owned());
     let name = ServerName::try_from(target.server_name().to_owned()).map_err(unusable)?;
@@ -57,41 +113,20 @@ pub(super) async fn dial(target: &Target, tls: &Arc<ClientConfig>) -> Result<Con
         Ok(Err(error)) => return Err(of_handshake(&error)),
         Err(_) => return Err(Failure::Tls("net/http: TLS handshake timeout".to_owned())),
     };
-    if stream.get_ref().1.alpn_protocol() != Some(ALPN_HTTP2) {
-        return speak_http1(stream).await;
-    }
-    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .keep_alive_interval(PING_AFTER)
-        .keep_alive_timeout(PING_TIMEOUT)
-        .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
-        .handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| Failure::Transport(error.to_string()))?;
-    tokio::spawn(connection);
-    Ok(Connection::Http2(sender))
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2);
+    Ok((Wire::Tls(Box::new(stream)), is_http2))
 }
 
-async fn speak_http1<S>(stream: S) -> Result<Connection, Failure>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (sender, connection) = http1::Builder::new()
-        .max_buf_size(HEAD_BYTES_MAX)
-        .handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| Failure::Transport(error.to_string()))?;
-    tokio::spawn(connection);
-    Ok(Connection::Http1(sender))
-}
-
-async fn connect(address: &str) -> Result<TcpStream, Failure> {
+async fn connect(address: &str, within: Duration) -> Result<TcpStream, Failure> {
     let connecting = async {
         let addresses = addresses(address).await?;
         let mut failure = None;
         for address in addresses {
             match TcpStream::connect(address).await {
-                Ok(socket) => return Ok(socket),
+                Ok(socket) => {
+                    prepare(&socket);
+                    return Ok(socket);
+                }
                 Err(error) => {
                     let why = reason(&error);
                     let text = format!("dial tcp {address}: connect: {why}");
@@ -102,7 +137,18 @@ async fn connect(address: &str) -> Result<TcpStream, Failure> {
         Err(failure.unwrap_or_else(|| no_such_host(address)))
     };
     let late = |_| Failure::Dial(format!("dial tcp {address}: i/o timeout"));
-    timeout(CONNECT_TIMEOUT, connecting).await.map_err(late)?
+    timeout(within, connecting).await.map_err(late)?
+}
+
+/// Sets the options of a socket. Each is only an improvement.
+fn prepare(socket: &TcpStream) {
+    // It only delays small requests.
+    let _ = socket.set_nodelay(true);
+    // A server whose machine is gone is noticed, however long its connection stays quiet.
+    let _ = sockopt::set_socket_keepalive(socket, true)
+        .and_then(|()| sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE))
+        .and_then(|()| sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL))
+        .and_then(|()| sockopt::set_tcp_keepcnt(socket, KEEPALIVE_PROBES));
 }
 
 async fn addresses(address: &str) -> Result<Vec<SocketAddr>, Failure> {
@@ -140,6 +186,14 @@ fn of_handshake(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => Failure::Closed,
         _ => Failure::Tls(format!("read tcp: read: {}", reason(error))),
+    }
+}
+
+/// Why the body of an answer ended early.
+pub(super) fn of_body(error: &hyper::Error) -> String {
+    match of_exchange(error) {
+        Failure::Closed => "unexpected EOF".to_owned(),
+        failure => failure.to_string(),
     }
 }
 

@@ -6,6 +6,10 @@
 //! to another host, the environment's proxies are ignored, and answers, time and connections are
 //! bounded. No breaker stops requests: each one tries to reach its server.
 //!
+//! Requests of the daemon itself ([`EgressClient::send`]) have a deadline and bounded answers. A
+//! request that is passed on for a client ([`EgressClient::forward`]) streams both bodies and lasts
+//! as long as the client waits. [`EgressClient::upgrade`] makes a stream of bytes of a connection.
+//!
 //! This folder knows sockets, TLS and HTTP, but no objects: senders of requests to Services
 //! implement [`ServiceResolver`]. Errors have the texts of Go's net/http (HK-37), because clients
 //! of Kubernetes see them.
@@ -13,7 +17,9 @@
 mod client;
 mod dial;
 mod error;
+mod forward;
 mod metrics;
+mod outgoing;
 mod pool;
 mod redirect;
 mod request;
@@ -23,9 +29,13 @@ mod target;
 #[cfg(test)]
 pub(crate) mod tests;
 mod trust;
+mod upgrade;
+mod wire;
 
 pub use client::EgressClient;
 pub use error::{EgressError, Failure};
+pub use forward::{ForwardAnswer, ForwardRequest, ForwardedBody};
+pub use outgoing::ForwardBody;
 pub use request::{Answer, AnswerBody, EgressRequest, OpenAnswer};
 pub use services::{
     RouteError, Routing, ServiceBackend, ServicePort, ServiceResolver, ServiceView, route,
@@ -34,3 +44,4 @@ pub use target::{
     Address, Credentials, HttpPolicy, Identity, InvalidTarget, Redirects, Roots, Target,
     TargetSettings,
 };
+pub use upgrade::{Switched, UpgradeAnswer, UpgradeRequest};

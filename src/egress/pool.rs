@@ -3,8 +3,6 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use parking_lot::Mutex;
 use rustls::ClientConfig;
@@ -13,6 +11,7 @@ use tokio::time::Instant;
 
 use super::dial::{self, Connection};
 use super::error::Failure;
+use super::outgoing::OutgoingBody;
 use super::target::Target;
 use super::trust;
 
@@ -20,8 +19,6 @@ use super::trust;
 pub(super) const IDLE_MAX: usize = 25;
 /// The time after which an idle connection is closed, as in Go.
 pub(super) const IDLE_TIME: Duration = Duration::from_secs(90);
-
-type Body = Full<Bytes>;
 
 /// The room for long answers of one target, in MiB.
 const ROOM: u32 = 64;
@@ -35,8 +32,8 @@ pub(super) struct Pool {
 
 #[derive(Default)]
 struct State {
-    idle: Vec<(http1::SendRequest<Body>, Instant)>,
-    shared: Option<(http2::SendRequest<Body>, Instant)>,
+    idle: Vec<(http1::SendRequest<OutgoingBody>, Instant)>,
+    shared: Option<(http2::SendRequest<OutgoingBody>, Instant)>,
     /// Whether a task waits to close idle connections.
     is_swept: bool,
 }
@@ -56,6 +53,11 @@ impl Pool {
             room: Semaphore::new(ROOM as usize),
             state: Mutex::default(),
         }))
+    }
+
+    /// The TLS of its connections.
+    pub(super) fn tls(&self) -> &Arc<ClientConfig> {
+        &self.tls
     }
 
     /// Waits until there is room for an answer of this many bytes. It is never closed.

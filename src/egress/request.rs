@@ -88,11 +88,7 @@ impl AnswerBody {
                     }
                 }
                 Some(Err(error)) => {
-                    let text = match dial::of_exchange(&error) {
-                        Failure::Closed => "unexpected EOF".to_owned(),
-                        failure => failure.to_string(),
-                    };
-                    return Err(self.error(Failure::Body(text)));
+                    return Err(self.error(Failure::Body(dial::of_body(&error))));
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -85,6 +86,9 @@ pub struct TargetSettings {
     pub redirects: Redirects,
     /// Where the connection goes.
     pub address: Address,
+    /// The most time for a connection, with its TLS handshake. Otherwise 30 s, and 10 s more for
+    /// the handshake.
+    pub connect_timeout: Option<Duration>,
 }
 
 impl TargetSettings {
@@ -99,6 +103,7 @@ impl TargetSettings {
             http: HttpPolicy::Http1,
             redirects: Redirects::Refuse,
             address: Address::Url,
+            connect_timeout: None,
         }
     }
 }
@@ -191,8 +196,27 @@ impl Target {
     }
 
     pub(super) fn origin(&self) -> String {
+        self.origin_of(&self.authority)
+    }
+
+    /// The origin by another name.
+    pub(super) fn origin_of(&self, authority: &str) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
-        format!("{scheme}://{}", self.authority)
+        format!("{scheme}://{authority}")
+    }
+
+    /// The same server, asked over HTTP/1.1, which alone has upgrades.
+    pub(super) fn without_http2(&self) -> Target {
+        if self.settings.http == HttpPolicy::Http1 {
+            return self.clone();
+        }
+        let mut target = self.clone();
+        target.settings = Arc::new(TargetSettings {
+            http: HttpPolicy::Http1,
+            ..(*self.settings).clone()
+        });
+        target.key = target.key();
+        target
     }
 
     /// The name that the server's certificate must have.

@@ -23,11 +23,13 @@ pub mod listener;
 mod request_body;
 mod response_body;
 mod service;
+mod session;
 mod slots;
 mod thread;
 pub mod tls;
 mod vanished;
 
 pub use request_body::{BodyError, BodySource, RequestBody};
-pub use response_body::{PIECE_BYTES, Pieces, ResponseBody, WatchBody};
+pub use response_body::{Ending, PIECE_BYTES, Pieces, ResponseBody, WatchBody};
 pub use service::{ConnectionFacts, HttpService, LongReads, Owner, Refusal};
+pub use session::{ClientStream, Session};

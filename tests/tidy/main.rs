@@ -193,9 +193,10 @@ const DAEMON: Table = &[
     ("build_info", &[]),
     ("clock", &[]),
     ("coalescing_writer", &[]),
+    ("upgraded", &[]),
     ("x509", &[]),
     // It knows no objects: others ask it for Services through its trait.
-    ("egress", &["files", "x509"]),
+    ("egress", &["files", "upgraded", "x509"]),
     // It does not know Kubernetes. The protocols know neither each other nor the listener.
     (
         "transport",
@@ -206,6 +207,7 @@ const DAEMON: Table = &[
             "clock",
             "x509",
             "coalescing_writer",
+            "upgraded",
         ],
     ),
     ("transport::http1", TRANSPORT),
@@ -389,6 +391,7 @@ const DAEMON: Table = &[
 const TRANSPORT: &[&str] = &[
     "clock",
     "coalescing_writer",
+    "upgraded",
     "transport::buffer_pool",
     "transport::connection_state",
     "transport::frame_batch",

@@ -172,13 +172,12 @@ impl Trail {
         }
         match answer.body_mut() {
             ResponseBody::Watch(watch) => {
-                let end = AtEnd {
-                    audit: Arc::clone(&self.audit),
-                    event: Some(event),
-                    body: None,
-                    sent: Sent::default(),
-                };
+                let end = AtEnd::without_body(&self.audit, event);
                 watch.at_end(Box::new(move || drop(end)));
+            }
+            ResponseBody::Session(session) => {
+                let end = AtEnd::without_body(&self.audit, event);
+                session.at_end(move || drop(end));
             }
             ResponseBody::Chunks(_) => {
                 let mut end = AtEnd {
@@ -275,6 +274,15 @@ struct AtEnd {
 }
 
 impl AtEnd {
+    fn without_body(audit: &Arc<Audit>, event: Event) -> AtEnd {
+        AtEnd {
+            audit: Arc::clone(audit),
+            event: Some(event),
+            body: None,
+            sent: Sent::default(),
+        }
+    }
+
     fn add(&mut self, chunk: &Bytes) {
         if self.body.is_none() || self.sent.add(chunk, &self.audit.sent) {
             return;

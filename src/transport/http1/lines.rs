@@ -40,6 +40,8 @@ enum Place {
     Chunk(u64),
     /// In the lines after the last chunk.
     Trailers,
+    /// In a session, which is not HTTP.
+    Session,
 }
 
 /// The parser state for the bytes of one connection.
@@ -79,6 +81,7 @@ impl Lines {
     pub(super) fn read(&mut self, mut bytes: &mut [u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let passed = match self.place {
+                Place::Session => return Ok(()),
                 Place::Body(left) | Place::Chunk(left) => {
                     let passed = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                     self.pass(left - passed as u64);
@@ -106,6 +109,12 @@ impl Lines {
             bytes = bytes.get_mut(passed..).unwrap_or_default();
         }
         Ok(())
+    }
+
+    /// Lets all further bytes pass.
+    pub(super) fn leave_http(&mut self) {
+        self.place = Place::Session;
+        self.line = Vec::new();
     }
 
     /// Sets the state after some bytes of a body or chunk, of which `left` are still to come.

@@ -16,13 +16,13 @@ use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::SystemTime;
 
 use actors::dispatcher::{Caller, WatchFrame};
 use bytes::Bytes;
-use http::header::{CONNECTION, DATE, HOST, HeaderValue, TRANSFER_ENCODING};
-use http::{Request, Response, Version};
+use http::header::{CONNECTION, DATE, HOST, HeaderValue, TRANSFER_ENCODING, UPGRADE};
+use http::{Request, Response, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1::Builder;
@@ -31,7 +31,7 @@ use hyper_util::rt::TokioIo;
 use request::Unread;
 use timeouts::{ConnectionTimeouts, Phase, TimedIo};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
 use crate::clock;
 use crate::transport::buffer_pool::COALESCED_BYTES;
@@ -40,8 +40,9 @@ use crate::transport::frame_batch::batch;
 use crate::transport::lingering_close::lingering_close;
 use crate::transport::thread::HttpThread;
 use crate::transport::{
-    ConnectionFacts, HttpService, Refusal, RequestBody, ResponseBody, WatchBody,
+    ConnectionFacts, Ending, HttpService, Refusal, RequestBody, ResponseBody, Session, WatchBody,
 };
+use crate::upgraded::ReadAhead;
 
 /// Serves a connection until it ends.
 pub(in crate::transport) async fn serve<S, T>(
@@ -68,22 +69,28 @@ where
         .max_buf_size(thread.limits().header_bytes as usize);
     let io = TimedIo::new(io, timeouts.clone());
     let lingering = io.clone();
+    let session = RefCell::new(None);
+    let start_session = |started: Session| {
+        io.leave_http();
+        session.replace(Some(started));
+    };
     let shared = ConnectionContext {
         facts,
         state,
         thread: &thread,
         timeouts: &timeouts,
         watched: &watched,
+        start_session: &start_session,
     };
     let answering =
         service_fn(|request: Request<Incoming>| answer(service.clone(), &shared, request));
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(io), answering));
+    let mut connection = builder.serve_connection(TokioIo::new(io.clone()), answering);
     let mut timer = pin!(tokio::time::sleep_until(timeouts.next_look()));
     let mut leaving = false;
     let ended = poll_fn(|context| {
         if !leaving && membership.is_draining(context) {
             leaving = true;
-            connection.as_mut().graceful_shutdown();
+            Pin::new(&mut connection).graceful_shutdown();
         }
         // hyper formats the date even if it is not sent, and panics if the clock is out of
         // range.
@@ -92,7 +99,7 @@ where
             return Poll::Ready(Ok(Ended::OutOfTime));
         }
         let has_revocations = membership.has_revocations();
-        if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+        if let Poll::Ready(ended) = Pin::new(&mut connection).poll(context) {
             return Poll::Ready(ended.map(|()| Ended::InOrder));
         }
         // hyper does not poll a body while the body waits for its client, so its end is polled
@@ -102,24 +109,45 @@ where
         if has_revocations && timeouts.is_watched() && is_revoked() {
             return Poll::Ready(Ok(Ended::OutOfTime));
         }
-        if timeouts.next_look() < timer.deadline() {
-            timer.as_mut().reset(timeouts.next_look());
+        match is_over(&timeouts, timer.as_mut(), context) {
+            true => Poll::Ready(Ok(Ended::OutOfTime)),
+            false => Poll::Pending,
         }
-        while timer.as_mut().poll(context).is_ready() {
-            if timeouts.is_over() {
-                tracing::debug!("closing a connection, because its client is too slow");
-                return Poll::Ready(Ok(Ended::OutOfTime));
-            }
-            timer.as_mut().reset(timeouts.next_look());
-        }
-        Poll::Pending
     })
     .await?;
     // A client that was too slow gets no last message.
-    if ended == Ended::InOrder {
-        lingering_close(lingering).await;
+    if ended != Ended::InOrder {
+        return Ok(());
     }
+    if let Some(session) = session.take() {
+        let early = connection.into_parts().read_buf;
+        timeouts.enter(Phase::Session);
+        let client = Box::new(ReadAhead::new(early, lingering.clone()));
+        let is_over = |context: &mut Context<'_>| is_over(&timeouts, timer.as_mut(), context);
+        session.serve(client, &mut membership, is_over).await;
+    }
+    lingering_close(lingering).await;
     Ok(())
+}
+
+/// Whether the time of the current phase is over. If not, the timer wakes the task at the next
+/// look.
+fn is_over(
+    timeouts: &ConnectionTimeouts,
+    mut timer: Pin<&mut Sleep>,
+    context: &mut Context<'_>,
+) -> bool {
+    if timeouts.next_look() < timer.deadline() {
+        timer.as_mut().reset(timeouts.next_look());
+    }
+    while timer.as_mut().poll(context).is_ready() {
+        if timeouts.is_over() {
+            tracing::debug!("closing a connection, because its client is too slow");
+            return true;
+        }
+        timer.as_mut().reset(timeouts.next_look());
+    }
+    false
 }
 
 /// Returns whether a watch has been revoked.
@@ -132,6 +160,8 @@ struct ConnectionContext<'c> {
     thread: &'c HttpThread,
     timeouts: &'c ConnectionTimeouts,
     watched: &'c RefCell<Option<Revocation>>,
+    /// Has a session continue on the connection after the response.
+    start_session: &'c dyn Fn(Session),
 }
 
 async fn answer<S: HttpService>(
@@ -145,10 +175,13 @@ async fn answer<S: HttpService>(
         thread,
         timeouts,
         watched,
+        start_session,
         ..
     } = *shared;
     timeouts.enter(Phase::Busy);
     let unread = Unread::of(&request);
+    let may_upgrade =
+        request.version() == Version::HTTP_11 && request.headers().contains_key(UPGRADE);
     let mut request = request.map(|incoming| {
         if incoming.is_end_stream() {
             RequestBody::Empty
@@ -172,26 +205,48 @@ async fn answer<S: HttpService>(
         .headers_mut()
         .entry(DATE)
         .or_insert_with(|| thread.date().now());
-    if !unread.is_drained().await {
+    let is_drained = unread.is_drained().await;
+    if matches!(response.body(), ResponseBody::Session(_)) && !(may_upgrade && is_drained) {
+        // The service upgrades nothing that can't be upgraded.
+        response = Response::new(ResponseBody::Empty);
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+    }
+    if !is_drained {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);
-    }
-    if let ResponseBody::Watch(watch) = response.body() {
-        watched.replace(Some(watch.revocation()));
-        timeouts.enter(Phase::Watched);
     }
     let mut held = None;
     match response.body() {
         ResponseBody::Full(bytes) => timeouts.send(state.hold_answer(bytes.len())),
-        ResponseBody::Chunks(pieces) => held = Some(state.hold_answer(pieces.held())),
-        ResponseBody::Empty | ResponseBody::Watch(_) => {}
+        ResponseBody::Chunks(pieces) => {
+            held = Some(state.hold_answer(pieces.held()));
+            if let Some(revocation) = pieces.revocation().cloned() {
+                watched.replace(Some(Box::new(move || revocation())));
+                timeouts.enter(Phase::Watched);
+            }
+        }
+        ResponseBody::Watch(watch) => {
+            watched.replace(Some(watch.revocation()));
+            timeouts.enter(Phase::Watched);
+        }
+        ResponseBody::Empty | ResponseBody::Session(_) => {}
     }
-    Ok(response.map(|body| Outgoing {
+    let (head, body) = response.into_parts();
+    let body = match body {
+        ResponseBody::Session(session) => {
+            start_session(session);
+            ResponseBody::Empty
+        }
+        body => body,
+    };
+    let outgoing = Outgoing {
         body,
+        is_broken: false,
         _held: held,
         thread: thread.clone(),
         timeouts: timeouts.clone(),
-    }))
+    };
+    Ok(Response::from_parts(head, outgoing))
 }
 
 /// The reason to refuse a request before it reaches the service.
@@ -245,6 +300,8 @@ enum Ended {
 /// A response body in the form that hyper takes.
 struct Outgoing<W> {
     body: ResponseBody<W>,
+    /// Whether the body has broken off.
+    is_broken: bool,
     /// The bytes that a body in pieces holds. A complete body goes to hyper at once, and counts
     /// until all of it is sent.
     _held: Option<Held>,
@@ -258,23 +315,56 @@ impl<W> Drop for Outgoing<W> {
     }
 }
 
+/// The body of a response has broken off, and so the connection has to.
+#[derive(Debug, thiserror::Error)]
+#[error("the body of the response broke off")]
+struct BrokenOff;
+
+impl<W: WatchBody> Outgoing<W> {
+    /// Ends a body in pieces.
+    fn end(&mut self, ending: Ending, context: &Context<'_>) -> Poll<Option<FrameOrBroken>> {
+        self.body = ResponseBody::Empty;
+        match ending {
+            Ending::Complete => Poll::Ready(None),
+            Ending::Trailers(trailers) => Poll::Ready(Some(Ok(Frame::trailers(*trailers)))),
+            Ending::Broken => {
+                // hyper writes what it has before it looks again.
+                self.is_broken = true;
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
+    }
+}
+
+type FrameOrBroken = Result<Frame<Bytes>, BrokenOff>;
+
 impl<W: WatchBody> Body for Outgoing<W> {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = BrokenOff;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<FrameOrBroken>> {
         let this = &mut *self;
+        if this.is_broken {
+            return Poll::Ready(Some(Err(BrokenOff)));
+        }
         let next = match &mut this.body {
-            ResponseBody::Empty => Poll::Ready(None),
+            ResponseBody::Empty | ResponseBody::Session(_) => Poll::Ready(None),
             ResponseBody::Full(bytes) => {
                 let bytes = std::mem::take(bytes);
                 this.body = ResponseBody::Empty;
                 Poll::Ready((!bytes.is_empty()).then_some(bytes))
             }
-            ResponseBody::Chunks(pieces) => pieces.poll_next(context),
+            ResponseBody::Chunks(pieces) => match ready!(pieces.poll_next(context)) {
+                None => {
+                    let ending = pieces.ending();
+                    return this.end(ending, context);
+                }
+                piece => Poll::Ready(piece),
+            },
             ResponseBody::Watch(watch) if watch.is_revoked() => Poll::Ready(None),
             ResponseBody::Watch(watch) => {
                 let caller = Caller::task(context);
@@ -288,7 +378,7 @@ impl<W: WatchBody> Body for Outgoing<W> {
 
     fn is_end_stream(&self) -> bool {
         match &self.body {
-            ResponseBody::Empty => true,
+            ResponseBody::Empty | ResponseBody::Session(_) => !self.is_broken,
             ResponseBody::Full(bytes) => bytes.is_empty(),
             ResponseBody::Chunks(_) | ResponseBody::Watch(_) => false,
         }
@@ -296,7 +386,7 @@ impl<W: WatchBody> Body for Outgoing<W> {
 
     fn size_hint(&self) -> SizeHint {
         match &self.body {
-            ResponseBody::Empty => SizeHint::with_exact(0),
+            ResponseBody::Empty | ResponseBody::Session(_) => SizeHint::with_exact(0),
             ResponseBody::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             ResponseBody::Chunks(_) | ResponseBody::Watch(_) => SizeHint::new(),
         }

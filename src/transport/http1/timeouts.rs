@@ -26,7 +26,12 @@ pub(super) enum Phase {
     Watched,
     /// Waiting for the next request since this time.
     Idle(Instant),
+    /// In a session, whose client may pause for as long as kubelets permit.
+    Session,
 }
+
+/// How long the client of a session may take nothing: as long as a kubelet keeps an idle session.
+const SESSION_STALLED: Duration = Duration::from_secs(4 * 60 * 60);
 
 /// The timers of a connection: a deadline for headers, one for idling, and in every phase one for a
 /// client that does not read what it is sent.
@@ -107,6 +112,7 @@ impl ConnectionTimeouts {
             Phase::Idle(since) => (Some(since + self.idle_timeout), self.stalled_after),
             Phase::Busy => (None, self.stalled_after),
             Phase::Watched => (None, self.dead_after),
+            Phase::Session => (None, SESSION_STALLED),
         };
         let of_stuck = self.stuck.get().map(|since| since + patience);
         of_phase.into_iter().chain(of_stuck).min()
@@ -142,6 +148,13 @@ impl<T> TimedIo<T> {
             lines: Rc::default(),
             timeouts,
         }
+    }
+}
+
+impl<T> TimedIo<T> {
+    /// Lets all further bytes pass as they are, because they are not HTTP.
+    pub(super) fn leave_http(&self) {
+        self.lines.borrow_mut().leave_http();
     }
 }
 

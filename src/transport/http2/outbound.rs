@@ -17,7 +17,7 @@ use h2::{Reason, SendStream};
 use super::signals::{Signals, StreamSignal};
 use crate::transport::connection_state::{ConnectionState, Held};
 use crate::transport::frame_batch::batch;
-use crate::transport::{Pieces, WatchBody};
+use crate::transport::{Ending, Pieces, WatchBody};
 
 /// The longest rest of a frame that is copied if the frame did not fit the window. A copy is better
 /// than keeping alive the whole chunk of history that the frame is a slice of.
@@ -49,6 +49,25 @@ impl<W: WatchBody> Source<W> {
                 polled.map(|piece| piece.map(WatchFrame::from))
             }
             Source::Nothing(_) => Poll::Ready(None),
+        }
+    }
+
+    /// Returns how the body has ended.
+    fn ending(&self) -> Ending {
+        match self {
+            Source::Chunks { pieces, .. } => pieces.ending(),
+            Source::Watch(_) | Source::Nothing(_) => Ending::Complete,
+        }
+    }
+
+    /// Whether the client has lost the right to a body that may last.
+    fn is_revoked(&self) -> bool {
+        match self {
+            Source::Watch(watch) => watch.is_revoked(),
+            Source::Chunks { pieces, .. } => {
+                pieces.revocation().is_some_and(|is_revoked| is_revoked())
+            }
+            Source::Nothing(_) => false,
         }
     }
 }
@@ -157,6 +176,14 @@ impl<W: WatchBody> Outbound<W> {
         matches!(self.source, Source::Watch(_))
     }
 
+    /// Whether the body may last. Its client may pause for longer.
+    pub(super) fn is_lasting(&self) -> bool {
+        match &self.source {
+            Source::Chunks { pieces, .. } => pieces.revocation().is_some(),
+            Source::Watch(_) | Source::Nothing(_) => self.is_watch(),
+        }
+    }
+
     /// Returns the number of inspections in a row, including this one, in which the stream waited
     /// for the client without progress.
     pub(super) fn inspect(&mut self) -> u32 {
@@ -169,14 +196,11 @@ impl<W: WatchBody> Outbound<W> {
         self.stalled
     }
 
-    /// Ends the stream if it is a watch whose access is revoked, and returns whether it is one. The
-    /// end needs no window unless a pending frame comes first.
+    /// Ends the stream if access to it is revoked, and returns whether it is. The end of a watch
+    /// needs no window unless a pending frame comes first.
     pub(super) fn end_if_revoked(&mut self) -> bool {
-        let is_revoked = match &self.source {
-            Source::Watch(watch) => watch.is_revoked(),
-            Source::Chunks { .. } | Source::Nothing(_) => false,
-        };
-        if is_revoked && self.pending.is_empty() {
+        let is_revoked = self.source.is_revoked();
+        if is_revoked && self.is_watch() && self.pending.is_empty() {
             // The client may have closed the stream at this moment.
             let _ = self.stream.send_data(Bytes::new(), true);
         } else if is_revoked {
@@ -219,9 +243,7 @@ impl<W: WatchBody> Outbound<W> {
                 }
                 Poll::Ready(Some(piece)) => self.pending = piece.bytes,
                 Poll::Ready(None) => {
-                    // The client may have closed the stream at this moment. Then nobody needs
-                    // the end.
-                    let _ = self.stream.send_data(Bytes::new(), true);
+                    self.end();
                     break Turn::Ended;
                 }
                 Poll::Pending => break self.wait_for_reset(),
@@ -232,6 +254,19 @@ impl<W: WatchBody> Outbound<W> {
             self.give_back();
         }
         (turn, sent)
+    }
+
+    /// Ends the stream as its body has ended.
+    fn end(&mut self) {
+        // The client may have closed the stream at this moment. Then nobody needs the end.
+        let _ = match self.source.ending() {
+            Ending::Complete => self.stream.send_data(Bytes::new(), true),
+            Ending::Trailers(trailers) => self.stream.send_trailers(*trailers),
+            Ending::Broken => {
+                self.stream.send_reset(Reason::INTERNAL_ERROR);
+                Ok(())
+            }
+        };
     }
 
     /// Makes a frame pending, together with the frames after it that fit into one DATA frame.

@@ -8,7 +8,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, HeaderValue, TRANSFER_ENCODING, UPGRADE};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 
 use super::outbound::Source;
 use crate::transport::connection_state::{ConnectionState, Held};
@@ -108,6 +108,11 @@ impl<W> Reply<W> {
         state: &Rc<ConnectionState>,
     ) -> Result<Started<W>, h2::Error> {
         let (mut parts, body) = self.response.into_parts();
+        if matches!(body, ResponseBody::Session(_)) {
+            // HTTP/2 has no upgrades, and the service asks for none.
+            parts.status = StatusCode::BAD_REQUEST;
+            parts.headers.clear();
+        }
         let close = says_close(parts.headers.get(CONNECTION));
         // HTTP/2 does not allow these headers, and h2 would refuse the response.
         for name in [CONNECTION, TRANSFER_ENCODING, UPGRADE] {
@@ -125,7 +130,7 @@ impl<W> Reply<W> {
         parts.headers.entry(DATE).or_insert_with(|| date.now());
         let whole = self.bodiless
             || match &body {
-                ResponseBody::Empty => true,
+                ResponseBody::Empty | ResponseBody::Session(_) => true,
                 ResponseBody::Full(bytes) => bytes.is_empty(),
                 ResponseBody::Chunks(_) | ResponseBody::Watch(_) => false,
             };
@@ -136,7 +141,7 @@ impl<W> Reply<W> {
         let mut sent = HEAD_BYTES;
         let body = match body {
             _ if whole => None,
-            ResponseBody::Empty => None,
+            ResponseBody::Empty | ResponseBody::Session(_) => None,
             ResponseBody::Full(bytes) if bytes.len() <= FORGOTTEN_BYTES_MAX => {
                 stream.reserve_capacity(bytes.len());
                 is_window_short = stream.capacity() < bytes.len();
@@ -173,7 +178,7 @@ fn held_bytes<W>(body: &ResponseBody<W>) -> usize {
     match body {
         ResponseBody::Full(bytes) => bytes.len(),
         ResponseBody::Chunks(pieces) => pieces.held(),
-        ResponseBody::Empty | ResponseBody::Watch(_) => 0,
+        ResponseBody::Empty | ResponseBody::Watch(_) | ResponseBody::Session(_) => 0,
     }
 }
 

@@ -25,6 +25,9 @@ pub(super) const ROUND_BYTES: usize = 256 * 1024;
 /// waited in it, 300 bytes for each, as long as the connection lives.
 pub(super) const STREAMS_PER_STEP: usize = 16;
 
+/// How much longer the client of a body that may last is waited for.
+const LASTING_PATIENCE: u32 = 10;
+
 /// The most slots that are added at a time when all are in use. A vector by itself would double.
 const SLOTS_ADDED_MAX: usize = 8;
 
@@ -177,10 +180,12 @@ impl<W: WatchBody> Streams<W> {
     pub(super) fn reset_stalled(&mut self, inspections_max: u32) -> usize {
         let mut stalled = Vec::new();
         for (index, slot) in self.slots.iter_mut().enumerate() {
-            if let Some(outbound) = slot
-                && !outbound.is_watch()
-                && outbound.inspect() >= inspections_max
-            {
+            let Some(outbound) = slot else { continue };
+            let most = match outbound.is_lasting() {
+                true => inspections_max.saturating_mul(LASTING_PATIENCE),
+                false => inspections_max,
+            };
+            if !outbound.is_watch() && outbound.inspect() >= most {
                 outbound.reset();
                 stalled.push(index as u32);
             }
