@@ -1,14 +1,19 @@
 //! Aggregation: group versions that other servers serve, and the APIServices that say so.
 //!
 //! This folder owns the APIServices as requests see them ([`View`]), those that this server makes
-//! for itself ([`local`]), and what the servers of the others say in discovery ([`discovery`]). It
-//! calls the registry and sends requests over `egress`. The server calls it with each request that
+//! for itself ([`local`]), what the servers of the others say in discovery ([`discovery`]), whether
+//! they are available ([`availability`]), where they are ([`remote`]), and what they get of a request
+//! that is passed on ([`proxy`]). It calls the registry and sends requests over `egress`. The server calls it with each request that
 //! may belong to another server. This folder must not know connections of clients, handlers or the
 //! storage.
 
 mod asking;
+pub mod availability;
 pub mod discovery;
 pub mod local;
+pub mod metrics;
+pub mod proxy;
+pub mod remote;
 mod service;
 mod view;
 
@@ -17,6 +22,7 @@ use std::sync::Arc;
 pub use asking::{Ask, Asker, QUESTION_TIME};
 pub use discovery::Discovered;
 pub use local::{CUSTOM, OWN_GROUP, Priorities, Registrar, of_built_in};
+pub use remote::RemoteServers;
 pub use service::{AUTOMANAGED, ApiService, Condition, Keeper, ServiceReference, name_of};
 pub use view::{APISERVICES, ApiServices, ListedGroup, View};
 
@@ -28,4 +34,6 @@ pub struct Aggregation {
     pub registrar: Arc<Registrar>,
     /// What extensions say in discovery.
     pub discovered: Arc<Discovered>,
+    /// Finds and asks extensions.
+    pub servers: Arc<RemoteServers>,
 }

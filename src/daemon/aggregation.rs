@@ -6,7 +6,7 @@ use actix_rt::task::JoinHandle;
 use actors::supervisor::ActorSystem;
 
 use super::writers::Writers;
-use crate::aggregation::{APISERVICES, Aggregation, ApiServices, Asker, Discovered};
+use crate::aggregation::{APISERVICES, Aggregation, ApiServices, Asker, Discovered, RemoteServers};
 
 /// Follows the APIServices. `None` if they are not served.
 pub(super) fn services(actor_system: &ActorSystem) -> Option<Arc<ApiServices>> {
@@ -17,16 +17,19 @@ pub(super) fn services(actor_system: &ActorSystem) -> Option<Arc<ApiServices>> {
 /// Returns the parts that requests use, and the task that asks extensions.
 pub(super) fn of(
     services: Option<Arc<ApiServices>>,
-    asker: Option<Arc<dyn Asker>>,
+    servers: Option<Arc<RemoteServers>>,
     writers: &Writers,
 ) -> Option<(Arc<Aggregation>, JoinHandle<()>)> {
-    let (services, registrar) = (services?, writers.registrar()?);
-    let discovered = Discovered::new(Arc::clone(&services), asker?);
+    let (services, servers) = (services?, servers?);
+    let registrar = writers.registrar()?;
+    let asker = Arc::clone(&servers) as Arc<dyn Asker>;
+    let discovered = Discovered::new(Arc::clone(&services), asker);
     let asking = actix_rt::spawn(Arc::clone(&discovered).run());
     let aggregation = Aggregation {
         services,
         registrar: Arc::clone(registrar),
         discovered,
+        servers,
     };
     Some((Arc::new(aggregation), asking))
 }

@@ -13,6 +13,7 @@ mod authorization_chain;
 mod credentials;
 mod custom;
 mod encryption;
+mod extensions;
 mod factory;
 mod for_tests;
 mod hooks;
@@ -187,14 +188,18 @@ impl Daemon {
         let actors = options::actor_system_config(&config, &engines, &series, &watchdog);
         let actor_system = ActorSystem::start(actors, cached(&plans, &config))?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
-        let hooks = hooks::of(&config, &actor_system, address, &opened.egress);
-        let authorization = Authorization::new(&config, &actor_system, &plans, opened.egress)?;
+        let egress = opened.egress;
+        let hooks = hooks::of(&config, &actor_system, address, &egress);
+        let authorization =
+            Authorization::new(&config, &actor_system, &plans, Arc::clone(&egress))?;
         let planned = Planned::new(&plans, &unserved, opened.plugin_settings);
         let registry = assemble(&config, planned, &actor_system, &authorization, hooks);
         add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog, conduct);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
+        let servers = extensions::servers(&registry, &credentials, &egress);
         let setup = setup.in_host(host.simulation, conduct.namespace_grace);
+        let setup = extensions::with_availability(setup, servers.as_ref());
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
         let mut background = followed(&config, &encryption, &credentials, &watchdog, &series);
@@ -226,7 +231,7 @@ impl Daemon {
             registrar: writers.registrar().cloned(),
         };
         background.push(actix_rt::spawn(start.run()));
-        let aggregation = aggregation::of(services, None, &writers);
+        let aggregation = aggregation::of(services, servers, &writers);
         let (aggregation, asking) = aggregation.unzip();
         background.extend(asking);
         let test = for_tests::controls(opened.own_clock, &stores, &actor_system, &writers);

@@ -297,7 +297,17 @@ const DAEMON: Table = &[
     // It asks other servers, and keeps objects about them.
     (
         "aggregation",
-        &["api", "registry", "egress", "clock", "STORAGE"],
+        &[
+            "api",
+            "registry",
+            "clock",
+            "egress",
+            "STORAGE",
+            // Services are found for webhooks and for APIServices alike.
+            "admission::hooks::client",
+            // A controller runs with the others, and queues its work as they do.
+            "controllers",
+        ],
     ),
     // It has its resources served by a trait that the daemon implements.
     (

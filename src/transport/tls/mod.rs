@@ -16,6 +16,7 @@ mod faults;
 mod metrics;
 mod names;
 mod pem;
+mod proxy_client;
 mod server_config;
 mod suites;
 
@@ -33,8 +34,9 @@ use rustls::pki_types::CertificateDer;
 use crate::clock;
 use crate::config::Config;
 use crate::files::{PrivateDirectory, given, own};
-use authority::Authority;
+use authority::{Authority, SERVING};
 pub(super) use metrics::handshake_errors;
+pub use proxy_client::{ProxyClient, ProxyIdentity};
 pub(super) use server_config::ALPN_HTTP2;
 
 /// The settings that name files.
@@ -44,6 +46,8 @@ const FOLDER_OF_BOTH: &str = "cert-dir";
 const NAMED: &str = "tls-sni-cert-key";
 const CLIENT_AUTHORITY: &str = "client-ca-file";
 const PROXY_AUTHORITY: &str = "requestheader-client-ca-file";
+const PROXY_CLIENT: &str = "proxy-client-cert-file";
+const PROXY_CLIENT_KEY: &str = "proxy-client-key-file";
 
 /// The folder of the certificates within the data directory.
 const FOLDER: &str = "pki";
@@ -146,7 +150,7 @@ impl Tls {
     pub fn load_or_create(config: &Config) -> Result<Tls, TlsError> {
         let folder = config.data_dir.as_path().join(FOLDER);
         PrivateDirectory::within(&folder).map_err(|error| TlsError::new(&folder, error))?;
-        let authority = Authority::load_or_create(&folder)?;
+        let authority = Authority::load_or_create(&folder, &SERVING)?;
         let loaded = load(config, &authority)?;
         let server = server_config::build(config, &loaded)?;
         let tls = Tls {
@@ -168,6 +172,7 @@ impl Tls {
             given_certificate(config)?;
         }
         named_certificates(config)?;
+        ProxyClient::check(config)?;
         client_authority::read(config).map(|_| ())
     }
 
