@@ -14,9 +14,11 @@ use crate::server::respond::Answer;
 /// # Errors
 /// 429 if it has to be written and too many large requests are running.
 pub async fn openapi_v2(scope: &RequestScope<'_>) -> Answered {
-    let is_written = documents(scope).has_v2(scope.headers);
+    let extensions = documents(scope).extensions();
+    let is_written = documents(scope).has_v2(scope.headers, &extensions);
     let headers = scope.headers.clone();
-    answered(scope, is_written, move |documents| documents.v2(&headers)).await
+    let answer = move |documents: &OpenApi| documents.v2(&headers, &extensions);
+    answered(scope, is_written, answer).await
 }
 
 /// Returns `/openapi/v3`, the list of documents.
@@ -24,9 +26,10 @@ pub async fn openapi_v2(scope: &RequestScope<'_>) -> Answered {
 /// # Errors
 /// 429 if documents have to be written and too many large requests are running.
 pub async fn openapi_v3_index(scope: &RequestScope<'_>) -> Answered {
-    let is_written = documents(scope).has_v3_index();
+    let extensions = documents(scope).extensions();
+    let is_written = documents(scope).has_v3_index(&extensions);
     let headers = scope.headers.clone();
-    let answer = move |documents: &OpenApi| documents.v3_index(&headers);
+    let answer = move |documents: &OpenApi| documents.v3_index(&headers, &extensions);
     answered(scope, is_written, answer).await
 }
 
