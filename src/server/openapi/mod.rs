@@ -97,7 +97,7 @@ pub struct Extensions {
 
 impl Extensions {
     /// Whether another server describes a group version.
-    fn has(&self, group: &str, version: &str) -> bool {
+    pub fn has(&self, group: &str, version: &str) -> bool {
         self.view.remote(group, version).is_some()
     }
 
