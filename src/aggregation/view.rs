@@ -30,6 +30,7 @@ pub struct View {
     groups: OrdMap<Arc<str>, Arc<ListedGroup>>,
     order: OrdSet<(Rank, Arc<str>)>,
     edition: u64,
+    remote_edition: u64,
 }
 
 /// The place of a group among others: the highest priority of its versions, then the name of the
@@ -107,6 +108,11 @@ impl View {
         self.edition
     }
 
+    /// Returns a number that changes with the set of group versions that other servers serve.
+    pub fn remote_edition(&self) -> u64 {
+        self.remote_edition
+    }
+
     /// Sets an APIService, or with `None` removes the one of this name.
     fn set(&mut self, name: &str, service: Option<Arc<ApiService>>) {
         let before = match &service {
@@ -117,6 +123,8 @@ impl View {
             Some(service) => self.remote.insert(name.into(), Arc::clone(service)),
             None => self.remote.remove(name),
         };
+        let is_remote = |of: &Option<Arc<ApiService>>| of.as_ref().is_some_and(|of| of.is_remote());
+        self.remote_edition += u64::from(is_remote(&before) != is_remote(&service));
         let is_listed_as_before = match (&before, &service) {
             (Some(before), Some(service)) => before.is_listed_like(service),
             (None, None) => true,
@@ -175,10 +183,12 @@ impl View {
         }
     }
 
-    fn of_snapshot(snapshot: &Snapshot, prefix: &Prefix, edition: u64) -> View {
+    /// Reads a whole state, after that of an earlier view.
+    fn of_snapshot(snapshot: &Snapshot, prefix: &Prefix, before: &View) -> View {
         let mut view = View {
             is_filled: true,
-            edition: edition + 1,
+            edition: before.edition + 1,
+            remote_edition: before.remote_edition + 1,
             ..View::default()
         };
         // The actor system reports values that can't be read.
@@ -237,8 +247,8 @@ impl Followed {
             match self.follower.read() {
                 CacheNews::Nothing | CacheNews::Filling | CacheNews::Stopped => return,
                 CacheNews::State(snapshot) => {
-                    let edition = self.view.edition;
-                    self.view = Arc::new(View::of_snapshot(&snapshot, prefix, edition));
+                    let view = View::of_snapshot(&snapshot, prefix, &self.view);
+                    self.view = Arc::new(view);
                 }
                 CacheNews::Events(events) => {
                     // Views share their trees, so a copy takes little.

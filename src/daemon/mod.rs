@@ -233,7 +233,7 @@ impl Daemon {
         background.push(actix_rt::spawn(start.run()));
         let aggregation = aggregation::of(services, servers, &writers);
         let (aggregation, asking) = aggregation.unzip();
-        background.extend(asking);
+        background.extend(asking.into_iter().flatten());
         let test = for_tests::controls(opened.own_clock, &stores, &actor_system, &writers);
         let (test, resetting) = test.unzip();
         background.extend(resetting.flatten());

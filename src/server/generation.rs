@@ -65,12 +65,12 @@ impl Generations {
         let settings = discovery::Settings {
             address,
             has_hashes: features.storage_version_hash,
-            aggregation,
+            aggregation: aggregation.clone(),
         };
         let shared = Shared {
             discovery: Arc::new(settings),
             of_discovery: Arc::default(),
-            of_openapi: Arc::new(openapi::Shared::new(has_issuer)),
+            of_openapi: Arc::new(openapi::Shared::new(has_issuer, aggregation)),
         };
         let first = Generation::of(registry.current(), &shared);
         Generations {

@@ -6,10 +6,10 @@
 //! and the number of questions at a time are bounded.
 
 mod documents;
-mod questions;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actors::cacher::CacheNews;
 use futures_util::future::{BoxFuture, FutureExt};
@@ -21,11 +21,11 @@ use parking_lot::RwLock;
 use tokio::time::Instant;
 
 use super::asking::{Ask, Asker, QUESTION_TIME};
+use super::questions::{Key, Pauses, Questions};
 use super::service::{ApiService, name_of};
 use super::view::ApiServices;
 use documents::Versions;
 pub use documents::stale;
-use questions::{Key, Questions};
 
 /// The user as whom extensions are asked.
 const USER: &str = "system:kube-aggregator";
@@ -39,6 +39,16 @@ const ANSWER_BYTES_MAX: usize = 4 << 20;
 
 /// The number of extensions that are asked at a time.
 const ASKED_MAX: usize = 16;
+
+/// When they are asked (CN-24).
+const PAUSES: Pauses = Pauses {
+    first: Duration::ZERO,
+    each: Duration::from_secs(60),
+    failed: Duration::from_millis(500),
+};
+
+/// The tag of the last answer.
+type AnswerTag = Option<HeaderValue>;
 
 /// What all extensions have said.
 #[derive(Clone, Default)]
@@ -106,7 +116,7 @@ impl Discovered {
     /// Asks extensions until the daemon stops.
     pub async fn run(self: Arc<Self>) {
         let mut follower = self.services.cache().follow();
-        let mut questions = Questions::default();
+        let mut questions = Questions::new(PAUSES);
         let mut asking: FuturesUnordered<BoxFuture<'static, (Key, Outcome)>> =
             FuturesUnordered::new();
         loop {
@@ -150,19 +160,19 @@ impl Discovered {
             tokio::select! {
                 Some((key, outcome)) = asking.next() => self.answered(&mut questions, &key, outcome),
                 () = follower.changed() => {}
-                () = wait_until(due) => {}
+                () = super::wait_until(due) => {}
             }
         }
     }
 
-    fn take(&self, questions: &mut Questions, name: &str, service: Option<&Arc<ApiService>>) {
+    fn take(&self, questions: &mut Questions<AnswerTag>, name: &str, service: Option<&Arc<ApiService>>) {
         if service.is_none() && questions.has(name) {
             self.change(|said| said.set(name, None));
         }
         questions.set(name, service, Instant::now());
     }
 
-    fn answered(&self, questions: &mut Questions, key: &Key, outcome: Outcome) {
+    fn answered(&self, questions: &mut Questions<AnswerTag>, key: &Key, outcome: Outcome) {
         if let Err(why) = &outcome {
             let service = &key.service;
             tracing::debug!(
@@ -268,11 +278,4 @@ async fn ask(asker: &dyn Asker, services: &[Arc<ApiService>], tag: Option<Header
         versions,
         tag: None,
     }))
-}
-
-async fn wait_until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
-    }
 }

@@ -4,15 +4,20 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::HeaderValue;
 use tokio::time::Instant;
 
-use super::super::service::{ApiService, ServiceReference};
+use super::service::{ApiService, ServiceReference};
 
-/// The pause after an answer.
-const EACH: Duration = Duration::from_secs(60);
-/// The pause after the first failure. Each further one doubles it, up to [`EACH`].
-const AFTER_FAILURE: Duration = Duration::from_millis(500);
+/// How long to wait before questions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pauses {
+    /// After a change of an APIService.
+    pub first: Duration,
+    /// After an answer.
+    pub each: Duration,
+    /// After the first failure. Each further one doubles it, up to that after an answer.
+    pub failed: Duration,
+}
 
 /// What distinguishes servers: where they are, and how they are verified.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,9 +39,10 @@ impl Key {
 
 /// A server, and how often it was asked.
 #[derive(Default)]
-struct Question {
+struct Question<T> {
     services: BTreeMap<String, Arc<ApiService>>,
-    tag: Option<HeaderValue>,
+    /// The tags of the last answer.
+    tag: T,
     failures: u32,
     is_asking: bool,
     /// Something changed while it was asked.
@@ -44,15 +50,25 @@ struct Question {
     due: Option<Instant>,
 }
 
-/// All servers.
-#[derive(Default)]
-pub(super) struct Questions {
-    by_key: HashMap<Key, Question>,
+/// All servers. `T` has the tags of an answer.
+pub(super) struct Questions<T> {
+    pauses: Pauses,
+    by_key: HashMap<Key, Question<T>>,
     keys: HashMap<String, Key>,
     due: BTreeSet<(Instant, Key)>,
 }
 
-impl Questions {
+impl<T: Clone + Default> Questions<T> {
+    /// Creates an empty set.
+    pub(super) fn new(pauses: Pauses) -> Questions<T> {
+        Questions {
+            pauses,
+            by_key: HashMap::new(),
+            keys: HashMap::new(),
+            due: BTreeSet::new(),
+        }
+    }
+
     /// Whether an APIService is known.
     pub(super) fn has(&self, name: &str) -> bool {
         self.keys.contains_key(name)
@@ -95,11 +111,11 @@ impl Questions {
         });
         if is_new {
             // A version that was not known when it was asked is not in the last answer.
-            question.tag = None;
+            question.tag = T::default();
             question.failures = 0;
             match question.is_asking {
                 true => question.is_outdated = true,
-                false => self.plan(&key, now),
+                false => self.plan(&key, now + self.pauses.first),
             }
         }
     }
@@ -117,7 +133,7 @@ impl Questions {
     pub(super) fn next(
         &mut self,
         now: Instant,
-    ) -> Option<(Key, Vec<Arc<ApiService>>, Option<HeaderValue>)> {
+    ) -> Option<(Key, Vec<Arc<ApiService>>, T)> {
         let (due, _) = self.due.first()?;
         if *due > now {
             return None;
@@ -142,7 +158,7 @@ impl Questions {
         &mut self,
         key: &Key,
         has_failed: bool,
-        tag: Option<Option<HeaderValue>>,
+        tag: Option<T>,
         now: Instant,
     ) -> Vec<Arc<ApiService>> {
         let Some(question) = self.by_key.get_mut(key) else {
@@ -158,9 +174,12 @@ impl Questions {
             false => 0,
         };
         let pause = match question.failures {
-            _ if is_outdated => Duration::ZERO,
-            0 => EACH,
-            failures => EACH.min(AFTER_FAILURE * 2u32.saturating_pow(failures.min(10) - 1)),
+            _ if is_outdated => self.pauses.first,
+            0 => self.pauses.each,
+            failures => {
+                let factor = 2u32.saturating_pow(failures.min(10) - 1);
+                self.pauses.each.min(self.pauses.failed * factor)
+            }
         };
         let services = question.services.values().cloned().collect();
         self.plan(key, now + pause);
@@ -187,7 +206,12 @@ mod tests {
     #[test]
     fn one_question_per_server_and_longer_pauses_after_failures_cn_21_cn_24() {
         let now = Instant::now();
-        let mut questions = Questions::default();
+        let each = Duration::from_secs(60);
+        let mut questions: Questions<Option<u32>> = Questions::new(Pauses {
+            first: Duration::ZERO,
+            each,
+            failed: Duration::from_millis(500),
+        });
         let [one, two] = ["v1.a", "v1.b"].map(|name| service(name, "s"));
         questions.set("v1.a", Some(&one), now);
         questions.set("v1.b", Some(&two), now);
@@ -206,7 +230,7 @@ mod tests {
         // A change while it is asked is not lost.
         questions.set("v1.b", None, now);
         let mut available = (*one).clone();
-        available.available = Some(super::super::super::service::Condition {
+        available.available = Some(crate::aggregation::Condition {
             status: "True".to_owned(),
             ..Default::default()
         });
@@ -215,7 +239,7 @@ mod tests {
         assert_eq!(questions.ended(&key, false, None, now).len(), 1);
         assert!(questions.next(now).is_some());
         questions.ended(&key, false, None, now);
-        assert_eq!(questions.due(), Some(now + EACH));
+        assert_eq!(questions.due(), Some(now + each));
         questions.set("v1.a", None, now);
         assert!(questions.due().is_none() && questions.by_key.is_empty());
         assert!(questions.ended(&key, false, None, now).is_empty());
