@@ -8,6 +8,7 @@
 //! ID, request info, shutdown, deadline, authentication, impersonation, limits, authorization,
 //! routing. A panic in a handler becomes a 500; it ends neither the connection nor the thread.
 
+mod labels;
 mod metrics_service;
 mod proxied;
 mod refusals;
@@ -24,6 +25,7 @@ use futures_util::FutureExt;
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request};
+use labels::labelled;
 pub use metrics_service::MetricsService;
 use proxied::Passing;
 use refusals::{
@@ -39,7 +41,6 @@ use super::filters::in_flight::{self, Counted};
 use super::filters::{audit_id, warnings};
 use super::generation::Generation;
 use super::handlers;
-use super::health::Root;
 use super::issuer_discovery::IssuerDiscovery;
 use super::metrics::{RequestLabels, RequestMeters, Running, WatchMeters};
 use super::negotiation::Handler;
@@ -502,41 +503,6 @@ fn manager(parts: &Parts, query: &Query) -> String {
     let agent = parts.headers.get(http::header::USER_AGENT);
     let agent = agent.map(HeaderValue::as_bytes).unwrap_or_default();
     options::field_manager(query, &go_text(agent))
-}
-
-/// Adds the labels of the server's own paths and of resources. Other paths get none, so clients
-/// cannot create new label values.
-fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabels {
-    match route {
-        Route::Resource(target) => {
-            let dry_run = query.first("dryRun") == Some("All");
-            let storage = &target.storage;
-            labels.about(storage.resource(), storage.subresource(), dry_run)
-        }
-        Route::Index => labels.at("/"),
-        Route::Version => labels.at("/version"),
-        Route::Health(Root::Healthz, _) => labels.at("/healthz"),
-        Route::Health(Root::Livez, _) => labels.at("/livez"),
-        Route::Health(Root::Readyz, _) => labels.at("/readyz"),
-        Route::Metrics => labels.at("/metrics"),
-        Route::Slis => labels.at("/metrics/slis"),
-        Route::Statusz => labels.at("/statusz"),
-        Route::Flagz => labels.at("/flagz"),
-        Route::LegacyVersions => labels.at("/api"),
-        Route::Groups | Route::Group(_) | Route::Resources { .. } => labels.at("/apis"),
-        Route::OpenApiV2 => labels.at("/openapi/v2"),
-        Route::OpenApiV3Index | Route::OpenApiV3(_) => labels.at("/openapi/v3"),
-        Route::Compact => labels.at("/taffrail/v1/compact"),
-        Route::StorageRewrite => labels.at("/taffrail/v1/storage/rewrite"),
-        Route::Inspect => labels.at("/taffrail/v1/inspect"),
-        Route::History(_) => labels.at("/taffrail/v1/history"),
-        Route::Revision => labels.at("/taffrail/v1/revision"),
-        Route::Backup => labels.at("/taffrail/v1/backup"),
-        Route::RotateToken => labels.at("/taffrail/v1/token/rotate"),
-        Route::Test(_) => labels.at("/taffrail/v1/test"),
-        Route::IssuerConfiguration => labels.at("/.well-known/openid-configuration"),
-        Route::IssuerKeys => labels.at("/openid/v1/jwks"),
-    }
 }
 
 async fn handle(

@@ -2,7 +2,7 @@
 
 mod applies;
 mod changes;
-mod client_go;
+pub mod client_go;
 mod conversions;
 mod data;
 mod definitions;
@@ -67,7 +67,7 @@ fn schema() -> Value {
         "status": {"type": "object", "properties": {"lit": {"type": "boolean"}}}}})
 }
 
-fn lamps() -> Value {
+pub fn lamps() -> Value {
     definition("lamps", "Lamp", &json!([version("v1", true, &schema())]))
 }
 
