@@ -26,8 +26,8 @@ use tokio::time::Instant;
 
 pub use asking::{Ask, Asker, QUESTION_TIME};
 pub use discovery::Discovered;
-pub use openapi::ExtensionDocuments;
 pub use local::{CUSTOM, OWN_GROUP, Priorities, Registrar, of_built_in};
+pub use openapi::ExtensionDocuments;
 pub use remote::RemoteServers;
 pub use service::{AUTOMANAGED, ApiService, Condition, Keeper, ServiceReference, name_of};
 pub use view::{APISERVICES, ApiServices, ListedGroup, View};

@@ -130,10 +130,7 @@ impl<T: Clone + Default> Questions<T> {
     }
 
     /// Takes a server that is to be asked now, with its APIServices and the tag of its last answer.
-    pub(super) fn next(
-        &mut self,
-        now: Instant,
-    ) -> Option<(Key, Vec<Arc<ApiService>>, T)> {
+    pub(super) fn next(&mut self, now: Instant) -> Option<(Key, Vec<Arc<ApiService>>, T)> {
         let (due, _) = self.due.first()?;
         if *due > now {
             return None;

@@ -165,7 +165,12 @@ impl Discovered {
         }
     }
 
-    fn take(&self, questions: &mut Questions<AnswerTag>, name: &str, service: Option<&Arc<ApiService>>) {
+    fn take(
+        &self,
+        questions: &mut Questions<AnswerTag>,
+        name: &str,
+        service: Option<&Arc<ApiService>>,
+    ) {
         if service.is_none() && questions.has(name) {
             self.change(|said| said.set(name, None));
         }

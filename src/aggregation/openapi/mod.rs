@@ -193,7 +193,8 @@ impl ExtensionDocuments {
                         let gone = questions.names_except(|name| {
                             view.named(name).is_some_and(|service| service.is_remote())
                         });
-                        gone.iter().for_each(|name| self.take(&mut questions, name, None));
+                        gone.iter()
+                            .for_each(|name| self.take(&mut questions, name, None));
                         for service in view.remotes() {
                             self.take(&mut questions, &service.name, Some(service));
                         }
@@ -230,12 +231,7 @@ impl ExtensionDocuments {
     }
 
     /// Takes note of an APIService, or that it is gone. Then its part of the documents goes at once.
-    fn take(
-        &self,
-        questions: &mut Questions<Tags>,
-        name: &str,
-        service: Option<&Arc<ApiService>>,
-    ) {
+    fn take(&self, questions: &mut Questions<Tags>, name: &str, service: Option<&Arc<ApiService>>) {
         let is_known = questions.has(name);
         questions.set(name, service, Instant::now());
         if is_known && service.is_none() {
@@ -248,7 +244,9 @@ impl ExtensionDocuments {
                         server.v2 = None;
                     }
                 }
-                documents.by_server.retain(|_, server| !server.services.is_empty());
+                documents
+                    .by_server
+                    .retain(|_, server| !server.services.is_empty());
             });
         }
     }
@@ -274,8 +272,12 @@ impl ExtensionDocuments {
             let fits = bytes + v2.plain_bytes() <= MERGED_BYTES_MAX;
             if !fits {
                 let (namespace, name) = (&key.service.namespace, &key.service.name);
-                tracing::warn!(namespace, name, "the OpenAPI documents of aggregated servers are \
-                    too long: this one is left out");
+                tracing::warn!(
+                    namespace,
+                    name,
+                    "the OpenAPI documents of aggregated servers are \
+                    too long: this one is left out"
+                );
             }
             fits
         });
@@ -284,7 +286,11 @@ impl ExtensionDocuments {
             let hash = |v2: &Option<Arc<Reduced>>| v2.as_ref().map(|v2| v2.hash().to_owned());
             server.v3 == v3
                 && hash(&server.v2) == hash(&v2)
-                && server.services.iter().map(|one| &one.name).eq(services.iter().map(|one| &one.name))
+                && server
+                    .services
+                    .iter()
+                    .map(|one| &one.name)
+                    .eq(services.iter().map(|one| &one.name))
         });
         if is_as_before {
             return;
@@ -367,7 +373,11 @@ async fn ask(asker: &dyn Asker, services: &[Arc<ApiService>], tags: Tags) -> Out
             let reduced = reduced.and_then(|reduced| reduced);
             outcome.has_failed = reduced.is_err();
             if let Err(why) = &reduced {
-                tracing::warn!(apiservice = first.name, why, "an OpenAPI document can't be read");
+                tracing::warn!(
+                    apiservice = first.name,
+                    why,
+                    "an OpenAPI document can't be read"
+                );
             }
             outcome.v2 = Some(reduced.ok().map(Arc::new));
         }
@@ -389,7 +399,11 @@ fn read_index(body: &[u8], services: &[Arc<ApiService>]) -> Option<BTreeMap<Stri
         let hash = entry.url.split_once("?hash=").map(|(_, hash)| hash);
         let hash = hash.unwrap_or_default();
         let is_plain = hash.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let hash = if is_plain && hash.len() <= HASH_MAX { hash } else { "" };
+        let hash = if is_plain && hash.len() <= HASH_MAX {
+            hash
+        } else {
+            ""
+        };
         Some((key, hash.to_owned()))
     });
     Some(hashes.collect())

@@ -131,7 +131,9 @@ fn references(value: &Value, found: &mut dyn FnMut(&str)) {
             if let Some(Value::String(reference)) = members.get("$ref") {
                 found(reference);
             }
-            members.values().for_each(|member| references(member, found));
+            members
+                .values()
+                .for_each(|member| references(member, found));
         }
         Value::Array(items) => items.iter().for_each(|item| references(item, found)),
         _ => {}
@@ -253,7 +255,10 @@ mod tests {
         let found = reduced.read(|parts| {
             let [paths, definitions, parameters] =
                 [&parts.paths, &parts.definitions, &parts.parameters].map(names);
-            assert_eq!(paths, ["/apis/a.example/v1/flunders", "/apis/a.example/v1/more"]);
+            assert_eq!(
+                paths,
+                ["/apis/a.example/v1/flunders", "/apis/a.example/v1/more"]
+            );
             assert_eq!(definitions, ["Alone", "Body", "Both", "Flunder", "Spec"]);
             assert_eq!(parameters, ["shared", "unused"]);
         });
@@ -261,6 +266,10 @@ mod tests {
         assert_eq!(reduced.hash().len(), 64);
         assert!(Reduced::of(b"[", &versions).is_err());
         let empty = Reduced::of(b"{}", &versions).unwrap();
-        assert!(empty.read(|parts| assert!(parts.paths.is_empty())).is_some());
+        assert!(
+            empty
+                .read(|parts| assert!(parts.paths.is_empty()))
+                .is_some()
+        );
     }
 }

@@ -99,7 +99,9 @@ async fn of_extension(
             let hash = scope.query.first("hash");
             let hash = hash.filter(|hash| hash.bytes().all(|byte| byte.is_ascii_alphanumeric()));
             let query = hash.map(|hash| format!("hash={hash}"));
-            let asking = aggregation.documents.v3(&service, query.as_deref(), headers);
+            let asking = aggregation
+                .documents
+                .v3(&service, query.as_deref(), headers);
             Ok(Some(match asking.await {
                 Ok(answer) => passed_on(answer),
                 Err(why) => unreachable_extension(&why),

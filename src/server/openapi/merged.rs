@@ -133,7 +133,9 @@ impl<'m> Merged<'m> {
         let Some(members) = schema.as_object_mut() else {
             return;
         };
-        let kinds = members.entry(KINDS).or_insert_with(|| Value::Array(Vec::new()));
+        let kinds = members
+            .entry(KINDS)
+            .or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(kinds) = kinds {
             kinds.extend(added.iter().cloned());
         }
@@ -172,19 +174,16 @@ impl<'m> Merged<'m> {
         for extension in &self.extensions {
             let names = &extension.parameters;
             let _ = extension.document.read(|parts| {
-                extension.members(&parts.parameters, names, &mut |name, value| take(name, &value));
+                extension.members(&parts.parameters, names, &mut |name, value| {
+                    take(name, &value)
+                });
             });
         }
     }
 }
 
 impl Extension<'_> {
-    fn members(
-        &self,
-        members: &Members<'_>,
-        names: &Names,
-        take: &mut dyn FnMut(&str, Value),
-    ) {
+    fn members(&self, members: &Members<'_>, names: &Names, take: &mut dyn FnMut(&str, Value)) {
         for (name, text) in members {
             if names.shared.contains(&**name) {
                 continue;

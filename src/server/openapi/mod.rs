@@ -307,7 +307,10 @@ impl OpenApi {
         if extensions.is_empty() {
             return None;
         }
-        let state = (extensions.view.remote_edition(), extensions.documents.edition());
+        let state = (
+            extensions.view.remote_edition(),
+            extensions.documents.edition(),
+        );
         let mut merged = self.merged_v2.lock();
         if let Some((of, document)) = &*merged
             && *of == state

@@ -218,7 +218,10 @@ impl Extension {
     pub async fn install(&self, client: &Client, group: &str) {
         self.add_service(client).await;
         let body = self.api_service(group, "v1");
-        client.call(Call::post(APISERVICES, &body)).await.expect(201);
+        client
+            .call(Call::post(APISERVICES, &body))
+            .await
+            .expect(201);
     }
 }
 
@@ -248,7 +251,10 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, memory: Arc<Memory>) {
                 }
                 false => {
                     let server = hyper::server::conn::http1::Builder::new();
-                    server.serve_connection(stream, service).with_upgrades().await
+                    server
+                        .serve_connection(stream, service)
+                        .with_upgrades()
+                        .await
                 }
             };
         });
@@ -317,7 +323,11 @@ async fn answered(
             document(200, &told.resource_list(group, version))
         }
         ["apis", group, version, ref rest @ ..] if told.serves(group, version) => {
-            let rest: Vec<&str> = rest.iter().copied().filter(|part| !part.is_empty()).collect();
+            let rest: Vec<&str> = rest
+                .iter()
+                .copied()
+                .filter(|part| !part.is_empty())
+                .collect();
             objects(&memory, &told, &asked, [group, version], &rest)
         }
         ["openapi", "v2"] if told.has_v2 => document(200, &told.openapi_v2()),
@@ -346,8 +356,10 @@ impl Told {
             resources.push(json!({"name": plural, "singularName": kind.to_lowercase(),
                 "namespaced": true, "kind": kind, "verbs": VERBS, "shortNames": ["fl"],
                 "categories": ["all"]}));
-            resources.push(json!({"name": format!("{plural}/status"), "singularName": "",
-                "namespaced": true, "kind": kind, "verbs": ["get", "patch", "update"]}));
+            resources.push(
+                json!({"name": format!("{plural}/status"), "singularName": "",
+                "namespaced": true, "kind": kind, "verbs": ["get", "patch", "update"]}),
+            );
         }
         json!({"kind": "APIResourceList", "apiVersion": "v1",
             "groupVersion": format!("{group}/{version}"), "resources": resources})
@@ -482,14 +494,17 @@ fn groups(told: &Told, asked: &Asked) -> Response<Body> {
         return answer;
     }
     let groups = told.groups.iter().map(|(group, versions)| {
-        let versions = versions.iter().map(|version| {
-            json!({"groupVersion": format!("{group}/{version}"), "version": version})
-        });
+        let versions = versions.iter().map(
+            |version| json!({"groupVersion": format!("{group}/{version}"), "version": version}),
+        );
         let versions: Vec<Value> = versions.collect();
         json!({"name": group, "versions": versions, "preferredVersion": versions[0]})
     });
     let groups: Vec<Value> = groups.collect();
-    document(200, &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+    document(
+        200,
+        &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}),
+    )
 }
 
 /// Answers a request below a group version.
@@ -507,7 +522,8 @@ fn objects(
     match rest {
         ["echoes", ..] => {
             let headers = asked.headers.keys();
-            let headers = headers.map(|name| (name.to_string(), asked.header(name.as_str()).into()));
+            let headers =
+                headers.map(|name| (name.to_string(), asked.header(name.as_str()).into()));
             let headers = Value::Object(headers.collect());
             let body = String::from_utf8_lossy(&asked.body);
             document(
@@ -561,9 +577,8 @@ fn stored(memory: &Arc<Memory>, asked: &Asked, types: &Value, at: [String; 4]) -
     let body = || serde_json::from_slice::<Value>(&asked.body).unwrap_or_default();
     match (&asked.method, is_one) {
         (&Method::GET, false) => {
-            let fits = |key: &[String; 4]| {
-                key[..2] == at[..2] && (at[2].is_empty() || key[2] == at[2])
-            };
+            let fits =
+                |key: &[String; 4]| key[..2] == at[..2] && (at[2].is_empty() || key[2] == at[2]);
             let items = state.objects.iter().filter(|(key, _)| fits(key));
             let items: Vec<Value> = items.map(|(_, object)| typed(object)).collect();
             let revision = memory.revision.borrow().to_string();
@@ -576,7 +591,10 @@ fn stored(memory: &Arc<Memory>, asked: &Asked, types: &Value, at: [String; 4]) -
         }
         (&Method::POST, false) => {
             let mut object = body();
-            let name = object["metadata"]["name"].as_str().unwrap_or("none").to_owned();
+            let name = object["metadata"]["name"]
+                .as_str()
+                .unwrap_or("none")
+                .to_owned();
             let key = [at[0].clone(), at[1].clone(), at[2].clone(), name.clone()];
             if state.objects.contains_key(&key) {
                 return refusal(409, "already exists");
@@ -621,27 +639,30 @@ fn watching(memory: &Arc<Memory>, types: &Value, at: [String; 4]) -> Response<Bo
     let news = memory.revision.subscribe();
     let types = types.clone();
     let state = (Arc::clone(memory), news, next, types, at);
-    let events = stream::unfold(state, |(memory, mut news, mut next, types, at)| async move {
-        loop {
-            let found = {
-                let state = memory.state.lock().unwrap();
-                let mut rest = state.events.iter().enumerate().skip(next);
-                let fits = |key: &[String; 4]| {
-                    key[..2] == at[..2] && (at[2].is_empty() || key[2] == at[2])
+    let events = stream::unfold(
+        state,
+        |(memory, mut news, mut next, types, at)| async move {
+            loop {
+                let found = {
+                    let state = memory.state.lock().unwrap();
+                    let mut rest = state.events.iter().enumerate().skip(next);
+                    let fits = |key: &[String; 4]| {
+                        key[..2] == at[..2] && (at[2].is_empty() || key[2] == at[2])
+                    };
+                    rest.find(|(_, (key, _))| fits(key))
+                        .map(|(index, (_, event))| (index, event.clone()))
                 };
-                rest.find(|(_, (key, _))| fits(key))
-                    .map(|(index, (_, event))| (index, event.clone()))
-            };
-            if let Some((index, mut event)) = found {
-                next = index + 1;
-                event["object"]["apiVersion"] = types["apiVersion"].clone();
-                event["object"]["kind"] = types["kind"].clone();
-                let line = Bytes::from(format!("{event}\n"));
-                return Some((Ok(Frame::data(line)), (memory, news, next, types, at)));
+                if let Some((index, mut event)) = found {
+                    next = index + 1;
+                    event["object"]["apiVersion"] = types["apiVersion"].clone();
+                    event["object"]["kind"] = types["kind"].clone();
+                    let line = Bytes::from(format!("{event}\n"));
+                    return Some((Ok(Frame::data(line)), (memory, news, next, types, at)));
+                }
+                news.changed().await.unwrap();
             }
-            news.changed().await.unwrap();
-        }
-    });
+        },
+    );
     let mut answer = Response::new(StreamBody::new(events).boxed());
     let headers = answer.headers_mut();
     headers.insert("content-type", "application/json".parse().unwrap());
