@@ -7,8 +7,10 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{WebPkiSupportedAlgorithms, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, SignatureScheme,
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, InconsistentKeys, OtherError,
+    SignatureScheme,
 };
 
 use super::error::Failure;
@@ -52,8 +54,17 @@ pub(super) fn config(settings: &TargetSettings) -> Result<ClientConfig, Failure>
     let mut config = match &settings.identity {
         None => builder.with_no_client_auth(),
         Some(identity) => {
-            let (chain, key) = parts(identity)?;
-            builder.with_client_auth_cert(chain, key).map_err(refuse)?
+            let (chain, own) = parts(identity)?;
+            let key = builder.crypto_provider().key_provider;
+            let key = key.load_private_key(own).map_err(refuse)?;
+            // Certificates of version 1 are presented, too, which Go's servers accept.
+            let certified = CertifiedKey::new(chain, key);
+            if let Err(mismatch @ Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) =
+                certified.keys_match()
+            {
+                return Err(refuse(mismatch));
+            }
+            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certified)))
         }
     };
     config.alpn_protocols = match settings.http {

@@ -7,7 +7,7 @@ use actors::engine::Engine;
 use actors::supervisor::ActorSystem;
 use jiff::Timestamp;
 
-use crate::aggregation::Aggregation;
+use crate::aggregation::{self, Aggregation};
 use crate::auth::impersonation::Impersonations;
 use crate::auth::{AdminError, Authenticators, Authorizer, RefusedLogins};
 use crate::config::AccessLogMode;
@@ -181,15 +181,13 @@ impl ApiServer {
     pub fn metrics_page(&self) -> String {
         let catalog = Arc::clone(&self.generations.current().catalog);
         self.health.measure();
-        // This process serves every group itself, so none is ever unavailable.
-        for group in catalog.groups() {
-            for version in &group.versions {
-                let name = format!("{}.{}", version.version, group.name);
-                metrics::gauge!("aggregator_unavailable_apiservice", "name" => name).set(0.0);
-            }
+        let mut page = self
+            .measures
+            .render(|group, version, plural| catalog.find(group, version, plural).is_some());
+        if let Some(aggregation) = &self.aggregation {
+            page += &aggregation::metrics::lines(&aggregation.services.current());
         }
-        self.measures
-            .render(|group, version, plural| catalog.find(group, version, plural).is_some())
+        page
     }
 
     /// Builds the shared parts from their configuration.

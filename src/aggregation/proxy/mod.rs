@@ -8,4 +8,4 @@ mod path;
 pub use headers::{
     Forwarded, Head, Unnameable, incoming, is_circling, is_upgrade, name_user, outgoing,
 };
-pub use path::{decoded, encoded_path, forwarded_uri, rewritten_query};
+pub use path::{decoded, encoded_path, forwarded_uri, group_version, rewritten_query};

@@ -9,6 +9,17 @@ const PLAIN_IN_PATH: &[u8] = b"-_.~$&+,/:;=@";
 /// Those that Go leaves as they are in a query.
 const PLAIN_IN_QUERY: &[u8] = b"-_.~";
 
+/// Returns the group and version whose path this is or is below. Core has the whole of `/api`.
+pub fn group_version(path: &str) -> Option<(&str, &str)> {
+    if path == "/api" || path.starts_with("/api/") {
+        return Some(("", "v1"));
+    }
+    let mut parts = path.strip_prefix("/apis/")?.split('/');
+    let group = parts.next().filter(|group| !group.is_empty())?;
+    let version = parts.next().filter(|version| !version.is_empty())?;
+    Some((group, version))
+}
+
 /// Encodes a decoded path as Go does. Nothing is cleaned.
 pub fn encoded_path(path: &[u8]) -> String {
     encoded(path, PLAIN_IN_PATH)
@@ -94,6 +105,27 @@ pub fn forwarded_uri(encoded_path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_below_a_group_version_belongs_to_it_cn_28() {
+        for (path, expected) in [
+            ("/apis/g/v1", Some(("g", "v1"))),
+            ("/apis/g/v1/", Some(("g", "v1"))),
+            ("/apis/g/v1/a/../b", Some(("g", "v1"))),
+            ("/apis/g/v1beta1//x", Some(("g", "v1beta1"))),
+            ("/apis/g", None),
+            ("/apis/g/", None),
+            ("/apis//v1", None),
+            ("//apis/g/v1", None),
+            ("/apis", None),
+            ("/api", Some(("", "v1"))),
+            ("/api/v1/pods", Some(("", "v1"))),
+            ("/apix", None),
+            ("/openapi/v2", None),
+        ] {
+            assert_eq!(group_version(path), expected, "{path}");
+        }
+    }
 
     #[test]
     fn a_path_is_decoded_once_and_encoded_again_cn_31() {

@@ -192,6 +192,7 @@ fn what_has_no_effect_is_noted_in_one_line_unless_it_is_the_default() {
 #[test]
 fn what_must_not_be_neglected_is_refused() {
     for (flag, value) in [
+        ("aggregator-reject-forwarding-redirect", "false"),
         ("audit-log-format", "legacy"),
         ("audit-log-mode", "blocking-strict"),
         ("audit-webhook-config-file", "/a"),

@@ -9,6 +9,7 @@
 //! routing. A panic in a handler becomes a 500; it ends neither the connection nor the thread.
 
 mod metrics_service;
+mod proxied;
 mod refusals;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request};
 pub use metrics_service::MetricsService;
+use proxied::Passing;
 use refusals::{
     Refused, is_served_to_the_end, not_authorized, not_understood, panicked, preflight,
     refused_by_transport, shutting_down, too_many,
@@ -43,7 +45,7 @@ use super::metrics::{RequestLabels, RequestMeters, Running, WatchMeters};
 use super::negotiation::Handler;
 use super::request_record::RequestRecord;
 use super::request_scope::{self, RequestScope};
-use super::respond::{self, Answer, ResponseBody};
+use super::respond::{self, Answer, PassedOn, ResponseBody};
 use super::routes::{self, Miss, Route};
 use crate::api::options::{self, Query};
 use crate::api::request_info::RequestInfo;
@@ -69,6 +71,8 @@ struct Thread {
     dispatcher: LocalDispatcher,
     requests: RequestMeters,
     watches: Arc<WatchMeters>,
+    /// Whether the daemon stops, so that responses of other servers that may last end.
+    draining: watch::Sender<bool>,
 }
 
 /// The authenticated user of a request.
@@ -89,7 +93,10 @@ impl HttpService for Service {
         let server = &self.thread.server;
         // With APIResponseCompression off, kube-apiserver still compresses OpenAPI v2 and metrics.
         let is_packed = |path: &str| path == "/openapi/v2" || path.starts_with("/metrics");
-        if !server.features.response_compression && !is_packed(parts.uri.path()) {
+        if !server.features.response_compression
+            && !is_packed(parts.uri.path())
+            && self.elsewhere(parts.uri.path()).is_none()
+        {
             parts.headers.remove(ACCEPT_ENCODING);
         }
         let record = RequestRecord::begin(audit_id::of(&parts.headers), server);
@@ -108,12 +115,14 @@ impl HttpService for Service {
         }
         let facts = parts.extensions.get::<ConnectionFacts>();
         let is_http2 = facts.is_some_and(|facts| facts.http2);
+        let is_passed_on = answer.extensions().get::<PassedOn>().is_some();
         let headers = answer.headers_mut();
         server.response_headers.add(headers, origin, is_http2);
         audit_id::set(headers, &record.audit_id);
-        headers
-            .entry(CACHE_CONTROL)
-            .or_insert(HeaderValue::from_static("no-cache, private"));
+        if is_passed_on || !headers.contains_key(CACHE_CONTROL) {
+            let uncached = HeaderValue::from_static("no-cache, private");
+            headers.append(CACHE_CONTROL, uncached);
+        }
         warnings::add(headers, record.warnings.take());
         record.answered(answer, has_panicked, server)
     }
@@ -132,6 +141,7 @@ impl HttpService for Service {
         if let Some(test) = &self.thread.server.test {
             test.faults.end_delays();
         }
+        self.thread.draining.send_replace(true);
         self.thread.dispatcher.drain();
     }
 
@@ -159,6 +169,7 @@ impl Service {
         let thread = Thread {
             requests: RequestMeters::default(),
             watches: server.measures.thread(),
+            draining: watch::Sender::new(false),
             dispatcher,
             generation: RefCell::new(server.generations.current()),
             server,
@@ -224,6 +235,19 @@ impl Service {
             .authorized(&authorized, began.elapsed());
         if !authorized.is_allowed() {
             return Err(not_authorized(parts, &attributes, &authorized));
+        }
+        if let Some(apiservice) = self.elsewhere(&info.path) {
+            let passing = Passing {
+                parts,
+                info,
+                record,
+                requester: &requester,
+                apiservice,
+                allowed,
+                counted,
+            };
+            // Most requests are not passed on, and should not move the memory for it.
+            return Box::pin(self.pass_on(passing, body, running)).await;
         }
         let within = allowed.map_or(server.timeouts.request, |allowed| allowed.within);
         let context = RequestContext {

@@ -375,22 +375,37 @@ fn pair(
     certificate: (&'static str, &Path),
     key: (&'static str, &Path),
 ) -> Result<Presented, TlsError> {
-    let presented = Presented {
+    let presented = unchecked_pair(certificate, key)?;
+    // Only building the TLS key shows whether certificate and key are usable together.
+    let checked = server_config::certified_key(&presented).map(drop);
+    checked.map_err(of_either(certificate, key))?;
+    Ok(presented)
+}
+
+/// Returns the function that names the setting at fault.
+fn of_either(
+    certificate: (&'static str, &Path),
+    key: (&'static str, &Path),
+) -> impl FnOnce(TlsError) -> TlsError {
+    let is_key = move |error: &TlsError| error.path == key.1;
+    move |error| {
+        let setting = if is_key(&error) { key.0 } else { certificate.0 };
+        TlsError::of(setting)(error)
+    }
+}
+
+/// Reads a certificate and its key.
+fn unchecked_pair(
+    certificate: (&'static str, &Path),
+    key: (&'static str, &Path),
+) -> Result<Presented, TlsError> {
+    Ok(Presented {
         path: certificate.1.to_owned(),
         chain_pem: read(certificate.1).map_err(TlsError::of(certificate.0))?,
         key_path: key.1.to_owned(),
         key_pem: read(key.1).map_err(TlsError::of(key.0))?,
         setting: Some(certificate.0),
-    };
-    // Only building the TLS key shows whether certificate and key are usable together.
-    server_config::certified_key(&presented).map_err(|error| {
-        let setting = match error.path == key.1 {
-            true => key.0,
-            false => certificate.0,
-        };
-        TlsError::of(setting)(error)
-    })?;
-    Ok(presented)
+    })
 }
 
 /// Refuses an expired certificate on a reload, so that it does not replace the one in use. At the

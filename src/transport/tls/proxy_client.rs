@@ -11,7 +11,10 @@ use zeroize::Zeroizing;
 
 use super::authority::{Authority, AuthorityFiles};
 use super::certificate::{self, LeafFiles};
-use super::{FOLDER, PROXY_CLIENT, PROXY_CLIENT_KEY, TlsError, metrics, pair};
+use super::{
+    FOLDER, PROXY_CLIENT, PROXY_CLIENT_KEY, TlsError, metrics, of_either, server_config,
+    unchecked_pair,
+};
 use crate::clock;
 use crate::config::Config;
 use crate::files::{PrivateDirectory, own};
@@ -134,10 +137,11 @@ fn load(config: &Config) -> Result<Option<ProxyIdentity>, TlsError> {
 }
 
 fn given(config: &Config) -> Result<ProxyIdentity, TlsError> {
-    let presented = pair(
-        (PROXY_CLIENT, config.proxy_client_cert_file.as_path()),
-        (PROXY_CLIENT_KEY, config.proxy_client_key_file.as_path()),
-    )?;
+    let certificate = (PROXY_CLIENT, config.proxy_client_cert_file.as_path());
+    let key = (PROXY_CLIENT_KEY, config.proxy_client_key_file.as_path());
+    let presented = unchecked_pair(certificate, key)?;
+    let checked = server_config::check_client(&presented);
+    checked.map_err(of_either(certificate, key))?;
     Ok(ProxyIdentity {
         chain_pem: presented.chain_pem,
         key_pem: Zeroizing::new(presented.key_pem),

@@ -105,8 +105,8 @@ fn notes(daemon: &Daemon) -> Vec<String> {
     lines.map(|(_, note)| note.to_owned()).collect()
 }
 
-const NOT_YET: &str = "kubelet-client-certificate, kubelet-client-key, \
-    kubelet-preferred-address-types, proxy-client-cert-file, proxy-client-key-file";
+const NOT_YET: &str =
+    "kubelet-client-certificate, kubelet-client-key, kubelet-preferred-address-types";
 
 #[tokio::test]
 async fn kubeadms_and_kinds_lines_start_the_daemon_d_118() {
