@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::extension::APISERVICES;
@@ -32,7 +33,8 @@ async fn relabel(client: &Client, name: &str, labels: Value) {
     client.call(call).await.expect(200);
 }
 
-/// CN-8: one for each group version, with the priorities of kube-apiserver, before `/readyz` passes.
+/// CN-8: one for each group version, with the priorities of kube-apiserver, before `/readyz`
+/// passes.
 #[tokio::test]
 async fn each_built_in_group_version_has_one_when_the_daemon_is_ready_cn_8() {
     let daemon = Daemon::start().await;
@@ -128,6 +130,7 @@ async fn built_in_ones_are_put_right_at_each_start_cn_9_cn_12() {
         .await
         .refusal(404, "NotFound");
 
+    daemon.stop(Signal::TERM).await;
     daemon.restart().await;
     let client = daemon.client();
     client.call(Call::get(&apps)).await.expect(200);
