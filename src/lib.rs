@@ -21,12 +21,12 @@
 //!   connection, by that thread's Dispatcher.
 //! - [`daemon`] builds the parts and owns the order of starting and stopping. [`Server`] runs one
 //!   inside another program. [`controllers`] replace a controller manager, and
-//!   [`custom_resources`] follow the definitions of resources. [`aggregation`] knows the groups that
-//!   other servers serve.
+//!   [`custom_resources`] follow the definitions of resources. [`aggregation`] knows the groups
+//!   that other servers serve.
 //! - [`auth`] finds the user of a request and decides what the user may do. The server asks it for
 //!   each request, admission and the registry for what a request leads to.
-//! - [`egress`] sends requests to other servers: webhooks, issuers, kubelets. [`upgraded`] relays the
-//!   bytes of connections that have left HTTP.
+//! - [`egress`] sends requests to other servers: webhooks, issuers, kubelets. [`upgraded`] relays
+//!   the bytes of connections that have left HTTP.
 //! - [`x509`] reads certificates and verifies their chains, for [`transport`], [`auth`] and
 //!   [`egress`].
 //! - [`config`] has the settings, [`cli`] the commands, [`telemetry`] logs and metrics,

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use tokio::time::Instant;
 
 use super::service::ApiService;
-use crate::egress::Answer;
+pub use crate::egress::Answer as ExtensionAnswer;
 
 /// The time for a question.
 pub const QUESTION_TIME: Duration = Duration::from_secs(5);
@@ -37,5 +37,5 @@ pub trait Asker: Send + Sync + 'static {
         &'a self,
         service: &'a ApiService,
         ask: Ask,
-    ) -> BoxFuture<'a, Result<Answer, String>>;
+    ) -> BoxFuture<'a, Result<ExtensionAnswer, String>>;
 }

@@ -3,10 +3,9 @@
 //! This folder owns the APIServices as requests see them ([`View`]), those that this server makes
 //! for itself ([`local`]), what the servers of the others say in discovery ([`discovery`]) and
 //! OpenAPI ([`openapi`]), whether they are available ([`availability`]), where they are
-//! ([`remote`]), and what they get of a request that is passed on ([`proxy`]). It calls the registry
-//! and sends requests over `egress`. The server calls it with each request that
-//! may belong to another server. This folder must not know connections of clients, handlers or the
-//! storage.
+//! ([`remote`]), and what they get of a request that is passed on ([`proxy`]). It calls the
+//! registry and sends requests over `egress`. The server calls it with each request that may belong
+//! to another server. This folder must not know connections of clients, handlers or the storage.
 
 mod asking;
 pub mod availability;
@@ -24,7 +23,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-pub use asking::{Ask, Asker, QUESTION_TIME};
+pub use asking::{Ask, Asker, ExtensionAnswer, QUESTION_TIME};
 pub use discovery::Discovered;
 pub use local::{CUSTOM, OWN_GROUP, Priorities, Registrar, of_built_in};
 pub use openapi::ExtensionDocuments;
@@ -38,11 +37,11 @@ pub struct Aggregation {
     pub services: Arc<ApiServices>,
     /// Keeps those of this server.
     pub registrar: Arc<Registrar>,
-    /// What extensions say in discovery.
+    /// The discovery documents of extensions.
     pub discovered: Arc<Discovered>,
     /// Finds and asks extensions.
     pub servers: Arc<RemoteServers>,
-    /// What extensions say in OpenAPI.
+    /// The OpenAPI documents of extensions.
     pub documents: Arc<ExtensionDocuments>,
 }
 

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::cacher::{CacheFollower, CacheNews};
 use tokio::time::Instant;
 
 use super::service::{ApiService, ServiceReference};
+use super::view::ApiServices;
 
 /// How long to wait before questions.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +21,7 @@ pub(super) struct Pauses {
     pub failed: Duration,
 }
 
-/// What distinguishes servers: where they are, and how they are verified.
+/// A server: its place, and the way in which it is verified.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Key {
     pub service: ServiceReference,
@@ -74,10 +76,38 @@ impl<T: Clone + Default> Questions<T> {
         self.keys.contains_key(name)
     }
 
-    /// Returns the names of known APIServices but those.
-    pub(super) fn names_except(&self, is_kept: impl Fn(&str) -> bool) -> Vec<String> {
-        let names = self.keys.keys().filter(|name| !is_kept(name));
-        names.cloned().collect()
+    /// Reads the news of the cache: the APIServices of other servers that came or changed, and the
+    /// names of those that are gone or local now. `None` if the cache has stopped.
+    pub(super) fn read(
+        &self,
+        follower: &mut CacheFollower,
+        services: &ApiServices,
+    ) -> Option<Vec<(String, Option<Arc<ApiService>>)>> {
+        let mut changes = Vec::new();
+        loop {
+            let news = follower.read();
+            let view = services.current();
+            let mut add = |name: &str| {
+                let service = view.named(name).filter(|service| service.is_remote());
+                changes.push((name.to_owned(), service.cloned()));
+            };
+            match news {
+                CacheNews::Nothing | CacheNews::Filling => return Some(changes),
+                CacheNews::Stopped => return None,
+                CacheNews::State(_) => {
+                    self.keys.keys().for_each(|name| add(name));
+                    view.remotes().for_each(|service| add(&service.name));
+                }
+                CacheNews::Events(events) => {
+                    for event in events {
+                        let object = event.current.as_ref().or(event.previous.as_ref());
+                        if let Some(object) = object {
+                            add(object.attributes().name());
+                        }
+                    }
+                }
+            }
+        }
     }
 
     /// Takes an APIService, or that it is gone. Its server is asked at once if anything about it

@@ -52,7 +52,7 @@ pub enum Keeper {
     Always,
 }
 
-/// The service behind an APIService.
+/// The service that an APIService names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServiceReference {
     /// Its namespace.

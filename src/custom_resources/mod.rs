@@ -77,7 +77,7 @@ pub struct Setup {
     pub serving: Arc<dyn Serving>,
     /// Ends the deletion of objects, and lets none begin.
     pub pause: DeletionPause,
-    /// Is told the group versions that definitions serve.
+    /// Gets the group versions that definitions serve.
     pub defined: Arc<DefinedVersions>,
 }
 

@@ -144,8 +144,8 @@ impl Start {
     }
 
     /// Readiness waits at the start for the caches (WC-46), for system namespaces and
-    /// PriorityClasses (API-262), for local APIServices (CN-8), and for the `kubernetes` Service. A cache that fills again later
-    /// reports its own state.
+    /// PriorityClasses (API-262), for local APIServices (CN-8), and for the `kubernetes` Service. A
+    /// cache that fills again later reports its own state.
     async fn complete(&self) {
         let patience = self.config.storage_initialization_timeout.0;
         let filled = self.actor_system.ready_within(patience).await;

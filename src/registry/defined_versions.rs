@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// The group versions that some definition serves. The loops over definitions tell it, and the
-/// registrar of APIServices asks.
+/// The group versions that some definition serves. The loops over definitions report them, and
+/// the registrar of APIServices reads them.
 #[derive(Default)]
 pub struct DefinedVersions {
     state: Mutex<State>,

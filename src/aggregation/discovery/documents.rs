@@ -1,4 +1,5 @@
-//! What an extension says in discovery, in the aggregated form (CN-21, CN-22). Pure.
+//! Reads discovery documents of extensions, and turns plain ones into the aggregated form (CN-21,
+//! CN-22). Pure.
 
 use std::collections::{BTreeMap, HashMap};
 

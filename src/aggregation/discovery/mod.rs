@@ -1,4 +1,4 @@
-//! What extensions say in discovery (CN-21 to CN-24).
+//! The discovery documents of extensions (CN-21 to CN-24).
 //!
 //! One task asks each server once, whatever number of APIServices it has: when one of them appears,
 //! changes or becomes available, then each minute, and after a failure again and again with growing
@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::cacher::CacheNews;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use http::StatusCode;
@@ -50,7 +49,7 @@ const PAUSES: Pauses = Pauses {
 /// The tag of the last answer.
 type AnswerTag = Option<HeaderValue>;
 
-/// What all extensions have said.
+/// The documents of all extensions.
 #[derive(Clone, Default)]
 pub struct Said {
     /// By the names of APIServices. Those that are missing have not answered.
@@ -92,7 +91,7 @@ pub struct Discovered {
 /// The outcome of a question. `None` means that nothing has changed.
 type Outcome = Result<Option<Answered>, String>;
 
-/// What a server has said.
+/// The answer of a server.
 struct Answered {
     versions: Versions,
     tag: Option<HeaderValue>,
@@ -120,33 +119,11 @@ impl Discovered {
         let mut asking: FuturesUnordered<BoxFuture<'static, (Key, Outcome)>> =
             FuturesUnordered::new();
         loop {
-            loop {
-                match follower.read() {
-                    CacheNews::Nothing | CacheNews::Filling => break,
-                    CacheNews::Stopped => return,
-                    CacheNews::State(_) => {
-                        let view = self.services.current();
-                        let gone = questions.names_except(|name| {
-                            view.named(name).is_some_and(|service| service.is_remote())
-                        });
-                        for name in gone {
-                            self.take(&mut questions, &name, None);
-                        }
-                        for service in view.remotes() {
-                            self.take(&mut questions, &service.name, Some(service));
-                        }
-                    }
-                    CacheNews::Events(events) => {
-                        let view = self.services.current();
-                        for event in events {
-                            let object = event.current.as_ref().or(event.previous.as_ref());
-                            let Some(object) = object else { continue };
-                            let name = object.attributes().name();
-                            let service = view.named(name).filter(|service| service.is_remote());
-                            self.take(&mut questions, name, service);
-                        }
-                    }
-                }
+            let Some(changes) = questions.read(&mut follower, &self.services) else {
+                return;
+            };
+            for (name, service) in changes {
+                self.take(&mut questions, &name, service.as_ref());
             }
             let now = Instant::now();
             while asking.len() < ASKED_MAX
@@ -158,7 +135,9 @@ impl Discovered {
             }
             let due = questions.due().filter(|_| asking.len() < ASKED_MAX);
             tokio::select! {
-                Some((key, outcome)) = asking.next() => self.answered(&mut questions, &key, outcome),
+                Some((key, outcome)) = asking.next() => {
+                    self.answered(&mut questions, &key, outcome);
+                }
                 () = follower.changed() => {}
                 () = super::wait_until(due) => {}
             }
@@ -220,7 +199,7 @@ impl Discovered {
     }
 
     fn change(&self, change: impl FnOnce(&mut Said)) {
-        // What was said before is copied only if a request still uses it.
+        // The documents before are copied only if a request still uses them.
         change(Arc::make_mut(&mut *self.said.write()));
     }
 }
@@ -258,7 +237,7 @@ async fn ask(asker: &dyn Asker, services: &[Arc<ApiService>], tag: Option<Header
                 let mut services = services.iter();
                 services.any(|one| one.group == group && one.version == version)
             };
-            // An answer that is no JSON has not the aggregated form either.
+            // An answer that is not JSON does not have the aggregated form either.
             let aggregated = documents::aggregated(&answer.body, is_wanted).unwrap_or_default();
             if let Some(versions) = aggregated {
                 return Ok(Some(Answered { versions, tag: new }));

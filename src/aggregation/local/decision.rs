@@ -1,4 +1,4 @@
-//! What is to be done about an APIService that this server may make. Pure.
+//! Decides about an APIService that this server may make. Pure.
 
 use super::super::service::{ApiService, Keeper};
 use super::priorities::Priorities;
@@ -16,7 +16,7 @@ pub(super) enum Action {
     Delete,
 }
 
-/// Whether the server may now write what it writes once after a start (CN-9).
+/// Whether the server may now write the APIServices that it writes once after a start (CN-9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
     /// It may.

@@ -42,8 +42,8 @@ impl Wanted<'_> {
     }
 }
 
-/// Carries out a decision about an APIService of this name. That another server was faster is no
-/// error: the cache will show it.
+/// Carries out a decision about an APIService of this name. Another server may be faster; the
+/// cache will show that.
 ///
 /// # Errors
 /// The write failed, and is to be repeated.

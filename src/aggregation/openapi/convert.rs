@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::reduced::{DEFINITIONS, PARAMETERS, Parts, redirect};
 
-/// The members of a parameter that stay beside its schema.
+/// The members of a parameter that are not part of its schema.
 const OF_PARAMETERS: [&str; 5] = ["name", "in", "description", "required", "allowEmptyValue"];
 
 /// The methods of a path.

@@ -1,4 +1,4 @@
-//! What extensions say in OpenAPI (CN-26, CN-27).
+//! The OpenAPI documents of extensions (CN-26, CN-27).
 //!
 //! One task asks each server once, whatever number of APIServices it has: a second after one of
 //! them appears or changes, then each minute. The part of a v2 document that is merged stays, as
@@ -12,7 +12,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::cacher::CacheNews;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -22,11 +21,11 @@ use parking_lot::RwLock;
 use serde::Deserialize;
 use tokio::time::Instant;
 
+use super::asking::ExtensionAnswer;
 use super::asking::{Ask, Asker, QUESTION_TIME};
 use super::questions::{Key, Pauses, Questions};
 use super::service::ApiService;
 use super::view::ApiServices;
-use crate::egress::Answer;
 pub use reduced::{DEFINITIONS, Members, PARAMETERS, Parts, Reduced, redirect};
 
 /// The user as whom extensions are asked.
@@ -136,7 +135,7 @@ struct Tags {
     v2: Option<HeaderValue>,
 }
 
-/// What a server has answered.
+/// The answers of a server.
 struct Outcome {
     v3: Option<BTreeMap<String, String>>,
     /// `None` if it has not changed.
@@ -169,7 +168,7 @@ impl ExtensionDocuments {
         service: &ApiService,
         query: Option<&str>,
         headers: HeaderMap,
-    ) -> Result<Answer, String> {
+    ) -> Result<ExtensionAnswer, String> {
         let (group, version) = (&service.group, &service.version);
         let query = query.map(|query| format!("?{query}")).unwrap_or_default();
         let path = format!("/openapi/v3/apis/{group}/{version}{query}");
@@ -184,32 +183,11 @@ impl ExtensionDocuments {
         let mut asking: FuturesUnordered<BoxFuture<'static, (Key, Outcome)>> =
             FuturesUnordered::new();
         loop {
-            loop {
-                match follower.read() {
-                    CacheNews::Nothing | CacheNews::Filling => break,
-                    CacheNews::Stopped => return,
-                    CacheNews::State(_) => {
-                        let view = self.services.current();
-                        let gone = questions.names_except(|name| {
-                            view.named(name).is_some_and(|service| service.is_remote())
-                        });
-                        gone.iter()
-                            .for_each(|name| self.take(&mut questions, name, None));
-                        for service in view.remotes() {
-                            self.take(&mut questions, &service.name, Some(service));
-                        }
-                    }
-                    CacheNews::Events(events) => {
-                        let view = self.services.current();
-                        for event in events {
-                            let object = event.current.as_ref().or(event.previous.as_ref());
-                            let Some(object) = object else { continue };
-                            let name = object.attributes().name();
-                            let service = view.named(name).filter(|service| service.is_remote());
-                            self.take(&mut questions, name, service);
-                        }
-                    }
-                }
+            let Some(changes) = questions.read(&mut follower, &self.services) else {
+                return;
+            };
+            for (name, service) in changes {
+                self.take(&mut questions, &name, service.as_ref());
             }
             let now = Instant::now();
             while asking.len() < ASKED_MAX
@@ -230,7 +208,7 @@ impl ExtensionDocuments {
         }
     }
 
-    /// Takes note of an APIService, or that it is gone. Then its part of the documents goes at once.
+    /// Takes an APIService, or that it is gone. Then its part of the documents goes at once.
     fn take(&self, questions: &mut Questions<Tags>, name: &str, service: Option<&Arc<ApiService>>) {
         let is_known = questions.has(name);
         questions.set(name, service, Instant::now());

@@ -3,12 +3,15 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::aggregation::{CUSTOM, OWN_GROUP, Priorities, View, name_of, of_built_in};
+use crate::aggregation::{
+    ApiService, CUSTOM, Keeper, OWN_GROUP, Priorities, View, name_of, of_built_in,
+};
 use crate::registry::catalog::Group;
 use crate::registry::{Catalog, GROUPS, compare_versions};
 
-/// What lists of groups are made from.
+/// The sources of lists of groups.
 #[derive(Clone, Copy)]
 pub(super) struct Listing<'l> {
     /// The resources.
@@ -169,8 +172,16 @@ fn usual(group: &str, version: &str) -> Priorities {
     of_built_in(group, version).unwrap_or(CUSTOM)
 }
 
-fn of_view(versions: &[std::sync::Arc<crate::aggregation::ApiService>]) -> Vec<Place<'_>> {
-    let places = versions.iter().map(|service| Place {
+/// Returns the versions that have APIServices. Those of definitions in built-in groups are hidden
+/// (CRD-104).
+fn of_view(versions: &[Arc<ApiService>]) -> Vec<Place<'_>> {
+    let is_hidden = |service: &ApiService| {
+        service.keeper == Keeper::Always
+            && !service.is_remote()
+            && GROUPS.contains(&&*service.group)
+    };
+    let shown = versions.iter().filter(|service| !is_hidden(service));
+    let places = shown.map(|service| Place {
         version: &service.version,
         priorities: Priorities {
             group: service.group_priority,

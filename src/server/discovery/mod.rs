@@ -140,7 +140,7 @@ pub struct Settings {
     pub aggregation: Option<Arc<Aggregation>>,
 }
 
-/// What is known of APIServices when a list is made.
+/// The APIServices and the documents of extensions at the moment in which a list is made.
 #[derive(Default)]
 struct Known {
     view: Arc<View>,

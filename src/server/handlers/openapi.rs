@@ -10,9 +10,9 @@ use http::header::{
 use http::{Response, StatusCode};
 
 use super::Answered;
+use crate::aggregation::ExtensionAnswer;
 use crate::aggregation::openapi::{V3Source, converted};
 use crate::api::status::Status;
-use crate::egress;
 use crate::server::discovery::Tag;
 use crate::server::encoding::Encoding;
 use crate::server::gzip;
@@ -127,7 +127,7 @@ async fn of_extension(
     }
 }
 
-fn passed_on(answer: egress::Answer) -> Answer {
+fn passed_on(answer: ExtensionAnswer) -> Answer {
     let mut passed = Response::new(ResponseBody::Full(answer.body));
     *passed.status_mut() = answer.status;
     for name in PASSED_ON {

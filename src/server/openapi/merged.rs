@@ -41,7 +41,7 @@ struct Names {
 type Contents = HashMap<String, [u8; 32]>;
 
 impl<'m> Merged<'m> {
-    /// Decides about the names of extensions, beside these own definitions and parameters.
+    /// Decides about the names of extensions, next to these own definitions and parameters.
     pub(super) fn new(
         extensions: &'m [Arc<Reduced>],
         own: &BTreeMap<String, Source<'_>>,

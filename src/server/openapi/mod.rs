@@ -88,7 +88,7 @@ pub struct OpenApi {
     merged_v2: Mutex<Option<((u64, u64), Arc<Document>)>>,
 }
 
-/// What is known of the documents of extensions when a document is made.
+/// The APIServices and the documents of extensions at the moment in which a document is made.
 #[derive(Clone, Default)]
 pub struct Extensions {
     view: Arc<View>,
