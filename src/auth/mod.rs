@@ -40,6 +40,7 @@ mod token;
 mod token_file;
 mod token_lookups;
 pub mod webhook;
+pub mod websocket_token;
 
 pub use access::{Access, Revocations, WatchAccess};
 pub use admin::{

@@ -51,6 +51,10 @@ impl Config {
             let both = ConfigError::together("proxy-client-cert-file", "proxy-client-key-file");
             refusals.push(both);
         }
+        if self.kubelet_client_certificate.is_set() != self.kubelet_client_key.is_set() {
+            let both = ConfigError::together("kubelet-client-certificate", "kubelet-client-key");
+            refusals.push(both);
+        }
         if self.backend() == StorageBackend::Etcd3 && self.etcd_servers.0.is_empty() {
             let servers = ConfigError::missing("etcd-servers", "storage-backend=etcd3");
             refusals.push(servers);
@@ -246,6 +250,7 @@ impl Config {
             ("handshake-timeout", self.handshake_timeout, EXCHANGE),
             ("header-timeout", self.header_timeout, EXCHANGE),
             ("idle-timeout", self.idle_timeout, IDLE),
+            ("kubelet-timeout", self.kubelet_timeout, EXCHANGE),
             ("request-timeout", self.request_timeout, EXCHANGE),
             (
                 "shutdown-delay-duration",

@@ -50,8 +50,8 @@ pub use tls_settings::{
 };
 pub use values::{
     AccessLogMode, AddressRanges, AdvertiseAddress, BindAddress, ByteSize, EndpointReconciler,
-    FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, PortRange, StorageBackend,
-    WholeSeconds,
+    FilePath, LogFilter, LogFormat, MetricsAddress, Names, NodeAddressTypes, Period, Port,
+    PortRange, StorageBackend, WholeSeconds,
 };
 
 use std::path::Path;

@@ -19,8 +19,8 @@ use super::storage::{
 use super::tls_settings::{CipherSuites, CurvePreferences, SniCertificates, TlsVersion};
 use super::values::{
     AccessLogMode, AddressRanges, AdvertiseAddress, BindAddress, ByteSize, EndpointReconciler,
-    FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, PortRange, StorageBackend,
-    WholeSeconds,
+    FilePath, LogFilter, LogFormat, MetricsAddress, Names, NodeAddressTypes, Period, Port,
+    PortRange, StorageBackend, WholeSeconds,
 };
 
 /// One setting, its value as text and its explanation: an entry of `taffrail config`.
@@ -221,6 +221,32 @@ settings! {
         /// it, or if its quotes don't match.
         /// [default: none]
         token_auth_file: FilePath ["FILE"] = FilePath::unset();
+    }
+
+    "Kubelets" {
+        /// Certificate (PEM) by which the daemon proves to kubelets who it is, when it asks them
+        /// for logs, commands and ports of pods. It and the files of the next two settings are read
+        /// again when they change.
+        /// [default: none]
+        kubelet_client_certificate: FilePath ["FILE"] = FilePath::unset();
+
+        /// Private key (PEM) of kubelet-client-certificate.
+        /// [default: none]
+        kubelet_client_key: FilePath ["FILE"] = FilePath::unset();
+
+        /// Authorities (PEM) that sign the certificates of kubelets. Unset, the certificates are
+        /// not checked, as in kube-apiserver.
+        /// [default: none]
+        kubelet_certificate_authority: FilePath ["FILE"] = FilePath::unset();
+
+        /// Types of the addresses of nodes at which kubelets are reached, the preferred ones first,
+        /// separated by commas.
+        /// [default: Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP]
+        kubelet_preferred_address_types: NodeAddressTypes ["TYPES"] = NodeAddressTypes::default();
+
+        /// How long a connection to a kubelet may take to open.
+        /// [default: 5s]
+        kubelet_timeout: Period ["DURATION"] = Period(Duration::from_secs(5));
     }
 
     "Authorization" {

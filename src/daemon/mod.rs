@@ -248,6 +248,7 @@ impl Daemon {
             metrics: Some(Box::new(move || series.render())),
             metrics_lines: Some(metrics::further_lines(stores.measured)),
             address: address.to_string(),
+            kubelets: opened.kubelets,
             large_requests: LargeRequests::start(&watchdog).map_err(StartError::Threads)?,
             limits: options::in_flight_limits(&config),
         }));
@@ -459,6 +460,7 @@ fn assemble(
             bytes: config.max_definition_bytes.0 as usize,
         },
         definition_cache: actor_system.cacher(custom::DEFINITIONS),
+        node_addresses: config.kubelet_preferred_address_types.0.clone().into(),
     };
     Registry::with_parts(root, ttl, collector, versions, parts)
 }

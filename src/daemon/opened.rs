@@ -22,6 +22,7 @@ use crate::clock::{self, OwnClock};
 use crate::config::Config;
 use crate::controllers::Sharing;
 use crate::egress::EgressClient;
+use crate::kubelet::Kubelets;
 use crate::server::audit::Audit;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::Encryption;
@@ -42,6 +43,8 @@ pub(super) struct Opened {
     pub(super) credentials: Arc<Credentials>,
     /// Asks all other servers, so that those with the same target share connections.
     pub(super) egress: Arc<EgressClient>,
+    /// The way to kubelets.
+    pub(super) kubelets: Kubelets,
     pub(super) audit: Option<Arc<Audit>>,
     pub(super) plugin_settings: PluginSettings,
     /// The clock that a test may move, if the daemon serves tests.
@@ -88,6 +91,7 @@ impl Opened {
             watchdog,
             stores,
             credentials: Arc::new(credentials),
+            kubelets: Kubelets::load(config, Arc::clone(&egress))?,
             egress,
             audit: Audit::open(config)?,
             plugin_settings: admission.settings,
@@ -133,6 +137,7 @@ fn faulty_files(config: &Config) -> impl Iterator<Item = StartError> + use<> {
     let webhooks = webhooks::check(config);
     let authorizers = authorization_chain::check(config);
     let plugins = admission_configuration::check(config);
+    let kubelets = Kubelets::check(config).err().map(StartError::Kubelets);
     let faults = [
         tls,
         users,
@@ -142,6 +147,7 @@ fn faulty_files(config: &Config) -> impl Iterator<Item = StartError> + use<> {
         webhooks,
         authorizers,
         plugins,
+        kubelets,
     ];
     faults.into_iter().flatten()
 }

@@ -8,6 +8,7 @@ use crate::auth::kubeconfigs::KubeconfigError;
 use crate::auth::service_accounts::KeyFileError;
 
 use crate::auth::{AdminError, TokenFileError};
+use crate::kubelet::KubeletSettingsError;
 use crate::registry::definition_check::DefinitionError;
 use crate::server::audit::AuditError;
 use crate::storage::embedded::OpenError;
@@ -53,6 +54,9 @@ pub enum StartError {
     /// A key for tokens of service accounts is invalid.
     #[error(transparent)]
     Keys(#[from] KeyFileError),
+    /// The certificates for kubelets cannot be used.
+    #[error(transparent)]
+    Kubelets(#[from] KubeletSettingsError),
     /// The configuration of the issuers of tokens is invalid.
     #[error(transparent)]
     Authentication(#[from] AuthenticationConfigError),

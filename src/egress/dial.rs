@@ -33,8 +33,12 @@ const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The most bytes that wait for the reader of one answer, and of all answers of a connection. One
 /// reader that is slow must not stop the others.
-const STREAM_WINDOW_BYTES: u32 = 256 << 10;
+const STREAM_WINDOW_BYTES: u32 = 128 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
+
+/// The most bytes that an answer which is passed on may hold while nobody reads it: those of its
+/// window, or of the buffer of HTTP/1.1, and a piece.
+pub const HELD_BYTES_MAX: usize = STREAM_WINDOW_BYTES as usize + HEAD_BYTES_MAX;
 
 /// The TCP keep-alive times.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);

@@ -33,6 +33,7 @@ mod upgrade;
 mod wire;
 
 pub use client::EgressClient;
+pub use dial::HELD_BYTES_MAX;
 pub use error::{EgressError, Failure};
 pub use forward::{ForwardAnswer, ForwardRequest, ForwardedBody};
 pub use outgoing::ForwardBody;

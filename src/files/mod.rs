@@ -5,7 +5,7 @@
 //! flag, and follows links, because Kubernetes mounts Secrets as links. [`RollingLog`] appends to a
 //! log that an operator names, and [`NewFile`] creates a file that does not exist yet.
 //! [`PrivateDirectory`] is the data directory itself, or one within it, and [`ThrowawayFolder`] a
-//! folder for one run.
+//! folder for one run. [`Followed`] makes something of files, and again when they change.
 //!
 //! The functions take a path and return bounded contents or an open file, or an error that says
 //! what to fix. Anybody who may write to a folder can put a pipe, a device or a link in a file's
@@ -16,6 +16,7 @@
 //! kernel shows below `/proc`.
 
 mod directory;
+mod followed;
 pub mod given;
 mod new_file;
 pub mod own;
@@ -32,6 +33,7 @@ use rustix::fs::{Mode, OFlags};
 use zeroize::Zeroizing;
 
 pub use directory::PrivateDirectory;
+pub use followed::{Followed, Source};
 pub use new_file::NewFile;
 pub use programs::{create_archive, open_program, place_program};
 pub use rolling::{RollingLimits, RollingLog};

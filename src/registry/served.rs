@@ -66,6 +66,8 @@ pub struct ClusterParts {
     pub definitions: DefinitionLimits,
     /// The cache of these definitions, if they have one.
     pub definition_cache: Option<CacherHandle>,
+    /// The types of the addresses at which kubelets are reached, the preferred ones first (CN-37).
+    pub node_addresses: Arc<[String]>,
 }
 
 /// The number of removed resources that are remembered. The garbage collector needs them for a
@@ -106,6 +108,7 @@ impl Registry {
             policies: ClusterPolicies::default(),
             definitions: DefinitionLimits::default(),
             definition_cache: None,
+            node_addresses: Arc::default(),
         };
         Registry::with_parts(root, event_ttl, collector, resources, parts)
     }
@@ -127,6 +130,7 @@ impl Registry {
             policies,
             definitions,
             definition_cache,
+            node_addresses,
         }: ClusterParts,
     ) -> Registry {
         let mut options = StoreOptions {
@@ -165,7 +169,7 @@ impl Registry {
         let stores: Vec<Arc<RegistryStore>> = stores
             .map(|resource| store(resource, &options, allocators.as_ref()))
             .collect();
-        let others = rest::unstored(&stores);
+        let others = rest::unstored(&stores, node_addresses);
         let (current, _) = watch::channel(Arc::new(Catalog::new(stores, others)));
         let current = Arc::new(current);
         parameters.attach(&current);

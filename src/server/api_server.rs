@@ -11,6 +11,7 @@ use crate::aggregation::{self, Aggregation};
 use crate::auth::impersonation::Impersonations;
 use crate::auth::{AdminError, Authenticators, Authorizer, RefusedLogins};
 use crate::config::AccessLogMode;
+use crate::kubelet::Kubelets;
 use crate::registry::{Completeness, Registry};
 use crate::server::access_log::AccessLog;
 use crate::server::audit::Audit;
@@ -112,6 +113,8 @@ pub struct ApiServer {
     pub(in crate::server) access_log: AccessLog,
     /// The measurements and the metrics page.
     pub measures: Measures,
+    /// The way to kubelets.
+    pub kubelets: Kubelets,
     /// Decides what users may do.
     pub(in crate::server) authorizer: Arc<dyn Authorizer>,
     pub(in crate::server) bodies: BodyBudget,
@@ -170,6 +173,8 @@ pub struct ApiServerConfig {
     pub metrics_lines: Option<Lines>,
     /// The address where clients reach the server, as `host:port` (API-22).
     pub address: String,
+    /// The way to kubelets.
+    pub kubelets: Kubelets,
     /// The threads that process large bodies and objects.
     pub large_requests: LargeRequests,
     /// The maximum numbers of concurrent requests and watches (API-18).
@@ -201,6 +206,7 @@ impl ApiServer {
                 parts.features,
                 parts.aggregation.clone(),
             ),
+            kubelets: parts.kubelets,
             measures: Measures::new(
                 parts.metrics,
                 Arc::clone(&in_flight),

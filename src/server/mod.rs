@@ -26,14 +26,17 @@ pub mod handlers;
 pub mod health;
 pub mod issuer_discovery;
 pub mod large_requests;
+pub mod leaving;
 pub mod metrics;
 pub mod negotiation;
 pub mod openapi;
+pub mod passed_on;
 pub mod request_record;
 pub mod request_scope;
 pub mod respond;
 pub mod routes;
 pub mod service;
+mod sessions;
 pub mod test_controls;
 #[cfg(test)]
 mod testing;

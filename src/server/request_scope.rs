@@ -7,6 +7,7 @@ use actors::dispatcher::LocalDispatcher;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
+use http::request::Parts;
 
 use super::api_server::ApiServer;
 use super::audit::Holds;
@@ -14,6 +15,7 @@ use super::encoding::{Conversion, Encoding, IncludeObject};
 use super::filters::in_flight::Counted;
 use super::generation::Generation;
 use super::gzip;
+use super::leaving::Leaving;
 use super::metrics::WatchMeters;
 use super::negotiation::{self, BODIES, BodyForm, Handler, Offer};
 use super::request_record::RequestRecord;
@@ -37,8 +39,12 @@ pub struct RequestScope<'r> {
     pub dispatcher: &'r LocalDispatcher,
     /// Counts the watches of this thread.
     pub watches: &'r Arc<WatchMeters>,
+    /// The request without its body. No header authenticates any more.
+    pub parts: &'r Parts,
     /// The request headers.
     pub headers: &'r HeaderMap,
+    /// Announces that the daemon stops.
+    pub leaving: &'r Leaving,
     /// The facts that the access log and the audit log need.
     pub record: &'r RequestRecord,
     /// The query parameters.

@@ -94,6 +94,21 @@ impl<C, S> Relay<C, S> {
         }
     }
 
+    /// Whether nothing from the server is on its way to the client.
+    pub fn is_clear(&self) -> bool {
+        self.down.state == State::Open && self.down.written == self.down.filled
+    }
+
+    /// The connection to the client.
+    pub fn client_mut(&mut self) -> &mut C {
+        &mut self.client
+    }
+
+    /// The connection to the server.
+    pub fn server(&self) -> &S {
+        &self.server
+    }
+
     /// Whether a side that has ended leaves the other one silent for too long.
     fn poll_half_open(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let relayed = self.relayed();
@@ -153,6 +168,8 @@ struct Direction {
     state: State,
     is_unflushed: bool,
     copied: u64,
+    /// Why the reader has failed. The bytes before that are written first.
+    failure: Option<io::Error>,
 }
 
 impl Direction {
@@ -166,8 +183,14 @@ impl Direction {
         let most = self.copied + TURN_BYTES as u64;
         loop {
             let is_dry =
-                self.written == self.filled && self.poll_fill(context, reader)?.is_pending();
+                self.written == self.filled && self.poll_fill(context, reader).is_pending();
             ready!(self.poll_empty(context, writer))?;
+            if let Some(failure) = self.failure.take() {
+                self.release();
+                // The writer fails, too, or takes the bytes when it can.
+                let _ = Pin::new(&mut *writer).poll_flush(context);
+                return Poll::Ready(Err(failure));
+            }
             match self.state {
                 State::Ended => return Poll::Ready(Ok(())),
                 State::Ending => {
@@ -198,9 +221,9 @@ impl Direction {
         &mut self,
         context: &mut Context<'_>,
         reader: &mut (impl AsyncRead + Unpin),
-    ) -> io::Result<Poll<()>> {
+    ) -> Poll<()> {
         if self.state != State::Open {
-            return Ok(Poll::Ready(()));
+            return Poll::Ready(());
         }
         (self.written, self.filled) = (0, 0);
         let buffer = self.buffer.get_or_insert_with(lend);
@@ -209,16 +232,19 @@ impl Direction {
             .filter(|room| !room.is_empty())
         {
             let mut room = ReadBuf::new(room);
-            match Pin::new(&mut *reader).poll_read(context, &mut room)? {
-                Poll::Pending => return Ok(Poll::Pending),
-                Poll::Ready(()) if room.filled().is_empty() => {
+            match ready!(Pin::new(&mut *reader).poll_read(context, &mut room)) {
+                Ok(()) if room.filled().is_empty() => {
                     self.state = State::Ending;
                     break;
                 }
-                Poll::Ready(()) => self.filled += room.filled().len(),
+                Ok(()) => self.filled += room.filled().len(),
+                Err(failure) => {
+                    self.failure = Some(failure);
+                    break;
+                }
             }
         }
-        Ok(Poll::Ready(()))
+        Poll::Ready(())
     }
 
     /// Writes what the buffer has.
@@ -277,7 +303,7 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_pass_both_ways_and_ends_are_passed_on() {
-        let (mut client, relay, mut server) = relay(64);
+        let (mut client, relay, server) = relay(64);
         let long = vec![7; 3 * TURN_BYTES];
         let relaying = tokio::spawn(relay);
         let (mut from_client, mut to_client) = tokio::io::split(server);
@@ -315,6 +341,52 @@ mod tests {
             "{taken} bytes are held for a server that reads nothing"
         );
         assert_eq!(relay.relayed(), Relayed { up: 19, down: 0 });
+    }
+
+    /// A stream that has some bytes and then fails.
+    struct Failing(&'static [u8]);
+
+    impl AsyncRead for Failing {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            let bytes = std::mem::take(&mut self.0);
+            buffer.put_slice(bytes);
+            Poll::Ready(match bytes {
+                [] => Err(io::ErrorKind::UnexpectedEof.into()),
+                _ => Ok(()),
+            })
+        }
+    }
+
+    impl AsyncWrite for Failing {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Pending
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test]
+    async fn the_bytes_before_a_failure_arrive() {
+        let (mut client, near) = tokio::io::duplex(64);
+        let end = Relay::new(near, Failing(b"last words")).await;
+        assert!(matches!(end, RelayEnd::Failed(_)), "{end:?}");
+        let mut got = String::new();
+        client.read_to_string(&mut got).await.unwrap();
+        assert_eq!(got, "last words");
     }
 
     #[tokio::test]

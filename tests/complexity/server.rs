@@ -108,6 +108,7 @@ impl Server {
             hooks: None,
             policies: Default::default(),
             definitions: Default::default(),
+            node_addresses: Default::default(),
         };
         let storages = storages(&engine);
         let registry =

@@ -197,6 +197,8 @@ const DAEMON: Table = &[
     ("x509", &[]),
     // It knows no objects: others ask it for Services through its trait.
     ("egress", &["files", "upgraded", "x509"]),
+    // It makes targets of settings.
+    ("kubelet", &["config", "egress", "files"]),
     // It does not know Kubernetes. The protocols know neither each other nor the listener.
     (
         "transport",
@@ -336,6 +338,10 @@ const DAEMON: Table = &[
             "registry",
             "auth",
             "transport",
+            // Connections to kubelets are carried out here.
+            "egress",
+            "kubelet",
+            "upgraded",
             "schema",
             "config",
             "telemetry",

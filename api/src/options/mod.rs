@@ -7,6 +7,7 @@
 mod delete;
 mod list;
 mod log;
+mod query_text;
 mod write;
 
 use std::borrow::Cow;
@@ -23,7 +24,8 @@ pub use crate::field_validation::FieldValidation;
 pub use crate::version::{list_version, object_version, parse_version, read_version};
 pub use delete::{DeleteOptions, Propagation};
 pub use list::{ListOptions, VersionMatchText};
-pub use log::check_log_options;
+pub use log::LogOptions;
+pub use query_text::query_text;
 pub(crate) use write::{MAX_FIELD_MANAGER_BYTES, manager_errors};
 pub use write::{WriteOptions, WriteVerb, field_manager};
 

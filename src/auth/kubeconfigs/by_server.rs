@@ -135,8 +135,8 @@ struct Presenting(User);
 impl Source for Presenting {
     type Made = Presented;
 
-    fn kubeconfig(&self) -> &Path {
-        &self.0.kubeconfig
+    fn what(&self) -> String {
+        self.0.what()
     }
 
     fn stamps(&self) -> Vec<(PathBuf, Option<Stamp>)> {

@@ -6,7 +6,6 @@
 //! ([`Followed`]). No text of a fault has a secret in it.
 
 mod by_server;
-mod followed;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -18,10 +17,9 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::documents::{Tree, types};
-use crate::files::{Stamp, given};
+use crate::files::{Followed, Source, Stamp, given};
 use crate::schema::ObjectType;
 pub use by_server::{Presented, UsersByServer};
-use followed::{Followed, Source};
 pub use server::Server;
 use user::{Impersonation, User};
 

@@ -136,17 +136,25 @@ impl Context {
 impl Source for Context {
     type Made = Target;
 
-    fn kubeconfig(&self) -> &Path {
-        &self.user.kubeconfig
+    fn what(&self) -> String {
+        self.user.what()
     }
 
     fn stamps(&self) -> Vec<(PathBuf, Option<Stamp>)> {
-        let authority = file_of(self.kubeconfig(), &self.cluster, "certificate-authority");
+        let authority = file_of(
+            &self.user.kubeconfig,
+            &self.cluster,
+            "certificate-authority",
+        );
         stamped(self.user.files().into_iter().chain([authority]))
     }
 
     fn make(&self) -> Result<Target, String> {
-        let authority = part(self.kubeconfig(), &self.cluster, "certificate-authority")?;
+        let authority = part(
+            &self.user.kubeconfig,
+            &self.cluster,
+            "certificate-authority",
+        )?;
         let roots = match (authority, self.skips_verification()) {
             (Some(bundle), _) => Roots::Bundle(bundle.to_vec()),
             (None, true) => Roots::Anyone,

@@ -100,6 +100,12 @@ impl User {
         }))
     }
 
+    /// Names its files in the log.
+    pub(super) fn what(&self) -> String {
+        let kubeconfig = self.kubeconfig.display();
+        format!("the files of a webhook's kubeconfig ({kubeconfig})")
+    }
+
     /// The token or the password, if one is given. If both a file and a token are
     /// given, the file counts.
     ///

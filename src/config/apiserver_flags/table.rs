@@ -1,6 +1,6 @@
 //! The flags of kube-apiserver that are not settings: type, default, and what becomes of them.
 
-use super::Fate::{NoEffect, NotYet, Obeyed, Refused};
+use super::Fate::{NoEffect, Obeyed, Refused};
 use super::Kind::Words;
 use super::Kind::{Bool, Duration, Float, Int, Ip, Levels, List, Map, Quantity, Text, Versions};
 use super::{ApiserverFlag, Fate, Kind, egress_selector};
@@ -22,7 +22,6 @@ const LOG: Fate = NoEffect("the log is one unbuffered stream on stderr");
 const METRICS: Fate = NoEffect("all metrics are shown, and their labels are bounded");
 const NO_ELECTIONS: Fate = NoEffect("leaders are not elected by the API server");
 const NO_PEERS: Fate = NoEffect("requests are not passed on to other API servers");
-const KUBELET: Fate = NotYet("kubelets are not connected to yet");
 
 /// The modes of the backends of audit events.
 const MODES: Kind = Words(&["batch", "blocking", "blocking-strict"]);
@@ -78,11 +77,6 @@ pub(in crate::config) const FLAGS: &[ApiserverFlag] = &[
     flag("enable-logs-handler", Bool, "false", NoEffect("there are no files of logs to serve at /logs")),
     flag("enable-priority-and-fairness", Bool, "true",
         NoEffect("requests have the limits of max-requests-inflight, with shares for each user")),
-    flag("kubelet-certificate-authority", Text, "", KUBELET),
-    flag("kubelet-client-certificate", Text, "", KUBELET),
-    flag("kubelet-client-key", Text, "", KUBELET),
-    flag("kubelet-preferred-address-types", List, "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP", KUBELET),
-    flag("kubelet-timeout", Duration, "5s", KUBELET),
     flag("livez-grace-period", Duration, "0s", NoEffect("/livez does not wait for the start, so it needs no grace")),
     flag("log-flush-frequency", Duration, "5s", LOG),
     flag("log-json-info-buffer-size", Quantity, "0", LOG),

@@ -146,7 +146,6 @@ fn the_page_has_every_flag_under_its_class() {
         let (heading, text) = match flag.fate {
             Fate::Obeyed(text) => ("Obeyed", text),
             Fate::NoEffect(text) => ("Without effect", text),
-            Fate::NotYet(text) => ("Not yet", text),
             Fate::Refused(_, text) => ("Refused", text),
         };
         let row = under(heading)
@@ -173,18 +172,16 @@ fn what_has_no_effect_is_noted_in_one_line_unless_it_is_the_default() {
     assert_eq!(note(&[]), None);
     let defaults = [
         "--profiling",
-        "--kubelet-timeout=5000ms",
         "--enable-priority-and-fairness=T",
-        "--kubelet-preferred-address-types=Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP",
         "--audit-webhook-batch-throttle-qps=10.0",
         "--v=2",
     ];
     assert_eq!(note(&defaults), None);
     assert_eq!(
-        note(&["--kubelet-timeout=6s", "--profiling=false", "--vmodule=a=1"]).as_deref(),
+        note(&["--profiling=false", "--vmodule=a=1"]).as_deref(),
         Some(
-            "flags of kube-apiserver without effect: profiling, vmodule; not yet: \
-             kubelet-timeout; see docs/kube-apiserver-flags.md"
+            "flags of kube-apiserver without effect: profiling, vmodule; see \
+             docs/kube-apiserver-flags.md"
         )
     );
 }

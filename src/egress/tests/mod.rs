@@ -3,6 +3,7 @@
 mod exchanges;
 mod redirects;
 pub(crate) mod server;
+mod streams;
 mod trusted;
 
 use std::time::Duration;

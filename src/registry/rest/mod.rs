@@ -21,7 +21,6 @@ use std::sync::Arc;
 
 use actors::engine::Revision;
 use actors::object::CachedObject;
-use bytes::Bytes;
 use futures_util::future::{BoxFuture, LocalBoxFuture};
 use http::Method;
 
@@ -37,7 +36,7 @@ use crate::kinds::definitions;
 use crate::storage::{HistorySpan, ObjectHistory, ObjectList, RunningWatch, Stats};
 
 pub use binding::BindingStore;
-pub use connection::ConnectionStore;
+pub use connection::{ConnectionStore, KubeletRequest, NodeAddresses};
 pub use eviction::EvictionStore;
 pub use subresource::SubresourceStore;
 
@@ -297,13 +296,22 @@ pub trait CollectionDeleter: Lister + Deleter {
     fn workers(&self) -> usize;
 }
 
-/// The response of a connection.
+/// Where a connection leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Connected {
-    /// The media type.
-    pub content_type: &'static str,
-    /// The body.
-    pub body: Bytes,
+pub enum Connected {
+    /// To nothing. The response is empty.
+    Nothing,
+    /// To the log of a container.
+    Log {
+        /// What the kubelet is asked.
+        request: KubeletRequest,
+        /// Whether the log is sent as it grows.
+        follow: bool,
+        /// Whether the certificate of the kubelet is not checked.
+        skips_verification: bool,
+    },
+    /// To a stream of the kubelet, by an upgrade.
+    Stream(KubeletRequest),
 }
 
 /// Connects to what an object represents.
@@ -321,18 +329,18 @@ pub trait Connecter: Send + Sync {
         false
     }
 
-    /// Connects. `path` is the rest of the URL after the subresource, without slashes at its ends.
-    /// Returns `None` for an empty response.
+    /// Checks a request and says where it leads. `path` is the rest of the URL after the
+    /// subresource, without slashes at its ends.
     ///
     /// # Errors
-    /// 404 if the object does not exist, and any failure of the connection.
+    /// 404 if the object does not exist, and other reasons to refuse the connection.
     fn connect<'a>(
         &'a self,
         context: &'a RequestContext,
         at: NamespacedName<'a>,
         path: &'a str,
         query: &'a Query,
-    ) -> Answering<'a, Option<Connected>>;
+    ) -> Answering<'a, Connected>;
 }
 
 impl dyn RestStorage + '_ {
@@ -384,8 +392,11 @@ pub fn endpoints(store: &Arc<super::RegistryStore>) -> Vec<Arc<dyn RestStorage>>
 }
 
 /// Returns the storages of paths that do not belong to a stored resource, for a daemon with these
-/// stores.
-pub fn unstored(stores: &[Arc<super::RegistryStore>]) -> Vec<Arc<dyn RestStorage>> {
+/// stores. Nodes are reached at addresses of the preferred types.
+pub fn unstored(
+    stores: &[Arc<super::RegistryStore>],
+    preferred: Arc<[String]>,
+) -> Vec<Arc<dyn RestStorage>> {
     let find = |group, plural| {
         // linear: called for a few resources, at the start.
         let found = stores
@@ -393,7 +404,9 @@ pub fn unstored(stores: &[Arc<super::RegistryStore>]) -> Vec<Arc<dyn RestStorage
             .find(|store| store.definition().is(group, plural));
         found.cloned()
     };
-    let connections = stores.iter().flat_map(ConnectionStore::paths);
+    let nodes = NodeAddresses::new(find("", "nodes"), preferred);
+    let paths_of = |store| ConnectionStore::paths(store, &nodes);
+    let connections = stores.iter().flat_map(paths_of);
     let mut paths: Vec<Arc<dyn RestStorage>> =
         connections.map(|path| Arc::new(path) as _).collect();
     if let Some(pods) = find("", "pods") {

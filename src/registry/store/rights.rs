@@ -9,6 +9,7 @@ use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
 use crate::auth::{Attributes, authorization};
 use crate::registry::context::RequestContext;
+use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::strategy::Admitted;
 
 /// A write whose author may need further rights.
@@ -80,5 +81,38 @@ impl RegistryStore {
             ..Attributes::on_resource(user, "create", group, plural)
         };
         authorization::authorize(&**authorizer, &attributes).await
+    }
+
+    /// Checks that the user of a connection may create it, because GET opens one, too (CN-47).
+    ///
+    /// # Errors
+    /// 403, which gives the reason of the authorizers alone.
+    pub async fn may_connect(
+        &self,
+        context: &RequestContext,
+        at: NamespacedName<'_>,
+        subresource: &str,
+    ) -> Result<(), Box<Status>> {
+        let Some(authorizer) = &self.options.authorizer else {
+            return Ok(());
+        };
+        let definition = self.definition();
+        let (group, plural) = (&definition.group, &definition.plural);
+        let attributes = Attributes {
+            api_version: &definition.version,
+            namespace: at.namespace.unwrap_or_default(),
+            name: at.name,
+            subresource,
+            ..Attributes::on_resource(&context.user, "create", group, plural)
+        };
+        let answer = authorizer.authorize(&attributes).await;
+        match (answer.is_allowed(), answer.error) {
+            (true, _) => Ok(()),
+            (false, Some(error)) => Err(Box::new(Status::internal(error))),
+            (false, None) => {
+                let refused = Status::forbidden(definition, at.name, &answer.reason);
+                Err(Box::new(refused))
+            }
+        }
     }
 }

@@ -133,6 +133,7 @@ impl Fixture {
             hooks: None,
             policies: Default::default(),
             definitions: Default::default(),
+            node_addresses: Default::default(),
             definition_cache: None,
         };
         let storages = storages(engine, wrap);

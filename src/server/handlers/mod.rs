@@ -75,7 +75,7 @@ pub async fn resource(scope: &RequestScope<'_>, target: Target, body: RequestBod
         met.map_err(WatchRefusal::into_status)?;
     }
     match target.verb {
-        Verb::Connect => connect::connect(scope, &target).await,
+        Verb::Connect => Box::pin(connect::connect(scope, &target, body)).await,
         Verb::Get => get::get(scope, &target).await,
         // The largest futures are boxed. Each request moves the memory of the largest one that is
         // not, whatever it asks for.

@@ -11,6 +11,7 @@ use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::registry::store::{Audience, WatchRefusal};
+use crate::server::filters::seats::Seat;
 use crate::server::metrics::MeteredWatch;
 use crate::server::negotiation::Offer;
 use crate::server::request_scope::RequestScope;
@@ -45,8 +46,7 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
     options.default_watch();
     let selection = selection(&options, target)?;
     let watcher = capability(target.storage.watcher())?;
-    let seat = scope.server.watch_seats.take(&scope.context.user.name);
-    let seat = seat.ok_or_else(|| too_many(scope.server.watch_seats.limit()))?;
+    let seat = seat(scope)?;
     let test = scope.server.test.as_ref();
     let met = match test {
         Some(test) => Box::pin(faulted::meet(&test.faults, scope, target)).await,
@@ -91,6 +91,16 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
         Some(seat),
     );
     Ok(respond::watch(&form, metered))
+}
+
+/// Takes the seat of a watch, or of something else that may last.
+///
+/// # Errors
+/// 429 over the limit.
+pub(super) fn seat(scope: &RequestScope<'_>) -> Result<Seat, Box<Status>> {
+    let seats = &scope.server.watch_seats;
+    let seat = seats.take(&scope.context.user.name);
+    seat.ok_or_else(|| too_many(seats.limit()))
 }
 
 /// Returns the refusal of a watch over the limit. Clients retry.

@@ -9,6 +9,7 @@
 //! goes to thousands of watchers must not cost thousands of histogram entries.
 
 mod requests;
+mod sessions;
 mod watches;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use metrics::{describe_counter, describe_gauge, describe_histogram, gauge};
 use parking_lot::Mutex;
 
 pub use requests::{RequestLabels, RequestMeters, Running, mark_deprecated};
+pub use sessions::{LongRunning, session_ended};
 pub use watches::{MeteredWatch, WatchMeters};
 
 use super::filters::in_flight::InFlight;
@@ -112,6 +114,7 @@ impl Measures {
 
 fn describe() {
     requests::describe();
+    sessions::describe();
     watches::describe();
     describe_gauge!(
         "apiserver_current_inflight_requests",

@@ -335,7 +335,10 @@ pub(super) fn describe() {
         "Watches that ended because a reload revoked the token or the rights of their user"
     );
     counter!(REVOKED).increment(0);
-    describe_gauge!("apiserver_longrunning_requests", "Open watches");
+    describe_gauge!(
+        "apiserver_longrunning_requests",
+        "Open watches, logs, commands and port forwardings"
+    );
     describe_counter!(
         "apiserver_watch_events_total",
         "Events sent to watchers; an event counts once for each watcher"

@@ -42,6 +42,7 @@ use super::filters::{audit_id, warnings};
 use super::generation::Generation;
 use super::handlers;
 use super::issuer_discovery::IssuerDiscovery;
+use super::leaving::Leaving;
 use super::metrics::{RequestLabels, RequestMeters, Running, WatchMeters};
 use super::negotiation::Handler;
 use super::request_record::RequestRecord;
@@ -53,7 +54,7 @@ use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
 use crate::api::text::go_text;
 use crate::api::user_info::{MASTERS, UserInfo};
-use crate::auth::{Access, Attributes, Authenticated, Credentials, Unauthorized};
+use crate::auth::{Access, Attributes, Authenticated, Credentials, Unauthorized, websocket_token};
 use crate::clock;
 use crate::registry::{GROUPS, RequestContext};
 use crate::server::metrics::MeteredWatch;
@@ -72,8 +73,7 @@ struct Thread {
     dispatcher: LocalDispatcher,
     requests: RequestMeters,
     watches: Arc<WatchMeters>,
-    /// Whether the daemon stops, so that responses of other servers that may last end.
-    draining: watch::Sender<bool>,
+    leaving: Leaving,
 }
 
 /// The authenticated user of a request.
@@ -92,6 +92,9 @@ impl HttpService for Service {
     async fn call(&self, request: Request<RequestBody>) -> http::Response<ResponseBody> {
         let (mut parts, body) = request.into_parts();
         let server = &self.thread.server;
+        if let Some(headers) = websocket_token::moved(&parts.headers) {
+            parts.headers = headers;
+        }
         // With APIResponseCompression off, kube-apiserver still compresses OpenAPI v2 and metrics.
         let is_packed = |path: &str| path == "/openapi/v2" || path.starts_with("/metrics");
         if !server.features.response_compression
@@ -129,6 +132,8 @@ impl HttpService for Service {
     }
 
     fn owner(&self, headers: &HeaderMap, facts: &ConnectionFacts) -> Option<Owner> {
+        let moved = websocket_token::moved(headers);
+        let headers = moved.as_ref().unwrap_or(headers);
         let credentials = Credentials::of(headers, facts.certificates.as_deref());
         let user = self.thread.server.authenticator.recognises(&credentials)?;
         Some(Owner(user.name.as_str().into()))
@@ -142,8 +147,8 @@ impl HttpService for Service {
         if let Some(test) = &self.thread.server.test {
             test.faults.end_delays();
         }
-        self.thread.draining.send_replace(true);
         self.thread.dispatcher.drain();
+        self.thread.leaving.announce();
     }
 
     async fn unattended_ended(&self) {
@@ -170,8 +175,8 @@ impl Service {
         let thread = Thread {
             requests: RequestMeters::default(),
             watches: server.measures.thread(),
-            draining: watch::Sender::new(false),
             dispatcher,
+            leaving: Leaving::default(),
             generation: RefCell::new(server.generations.current()),
             server,
         };
@@ -268,7 +273,9 @@ impl Service {
             generation: &generation,
             dispatcher: &self.thread.dispatcher,
             watches: &self.thread.watches,
+            parts,
             headers: &parts.headers,
+            leaving: &self.thread.leaving,
             record,
             query,
             context,

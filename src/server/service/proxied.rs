@@ -1,19 +1,15 @@
 //! Requests that another server answers, because a remote APIService has their group and version
 //! (CN-28 to CN-35).
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::future::{FutureExt, LocalBoxFuture};
-use futures_util::stream::{self, Stream, StreamExt};
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, UPGRADE};
+use futures_util::stream::{self, StreamExt};
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use http_body::Frame;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use super::refusals::Refused;
 use super::{Requester, Service};
@@ -22,27 +18,24 @@ use crate::aggregation::proxy::{self, Forwarded, Head};
 use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
 use crate::egress::{
-    EgressError, Failure, ForwardBody, ForwardRequest, ForwardedBody, Switched, UpgradeAnswer,
-    UpgradeRequest,
+    EgressError, Failure, ForwardBody, ForwardRequest, UpgradeAnswer, UpgradeRequest,
 };
 use crate::server::filters::deadline::Allowed;
 use crate::server::filters::in_flight::Counted;
 use crate::server::filters::seats::Seat;
+use crate::server::leaving::Leaving;
 use crate::server::metrics::Running;
+use crate::server::passed_on::{lasting, timed};
 use crate::server::request_record::RequestRecord;
 use crate::server::respond::{self, Answer, PassedOn, ResponseBody};
-use crate::transport::{ConnectionFacts, Pieces, RequestBody, Session};
-use crate::upgraded::Relay;
+use crate::server::sessions::relayed;
+use crate::transport::{ConnectionFacts, RequestBody};
 
 /// The time for an extension's list of resources.
 const DISCOVERY_TIME: Duration = Duration::from_secs(5);
 
 /// The time for the answer to a request for another protocol that may last.
 const UPGRADE_TIME: Duration = Duration::from_secs(60);
-
-/// The bytes that a body which is passed on may take while its client reads nothing: the window of
-/// a stream of HTTP/2, or the buffer of a connection of HTTP/1.1.
-const HELD_BYTES: usize = 512 << 10;
 
 const GOES_ROUND: &str = "the request goes round in a circle: it has passed this server before, or \
                           too many others";
@@ -132,7 +125,7 @@ impl Service {
                 deadline: Some(deadline.unwrap_or(Instant::now() + UPGRADE_TIME)),
             };
             let answer = servers.client.upgrade(&target, asked).await;
-            return Ok(upgraded(answer, &passing, &address, held));
+            return upgraded(answer, &passing, (&self.thread.leaving, &address), held);
         }
         let request = ForwardRequest {
             method: passing.parts.method.clone(),
@@ -151,65 +144,15 @@ impl Service {
                 return Ok(respond::text(StatusCode::BAD_GATEWAY, REDIRECTED));
             }
         };
-        let is_lasting = passing.info.is_long_running();
-        let frames = Frames {
-            body: answer.body,
-            over: deadline.map(|deadline| Box::pin(sleep_until(deadline))),
-            drained: is_lasting.then(|| self.drained()),
-            _held: held,
+        let pieces = match deadline {
+            Some(deadline) => timed(answer.body, deadline, held),
+            None => {
+                let access = passing.requester.access.clone();
+                lasting(answer.body, true, &self.thread.leaving, access, held)?
+            }
         };
-        let mut pieces = Pieces::passed_on(frames, HELD_BYTES);
-        if is_lasting {
-            let access = passing.requester.access.clone();
-            pieces = pieces.lasting(move || access.is_revoked());
-        }
-        Ok(passed_on(
-            answer.status,
-            headers,
-            ResponseBody::Chunks(pieces),
-        ))
-    }
-
-    /// Waits until the daemon begins to stop.
-    fn drained(&self) -> LocalBoxFuture<'static, ()> {
-        let mut draining = self.thread.draining.subscribe();
-        async move {
-            // The sender lives as long as the thread.
-            let _ = draining.wait_for(|is_draining| *is_draining).await;
-        }
-        .boxed_local()
-    }
-}
-
-/// The frames of a body that is passed on.
-struct Frames {
-    body: ForwardedBody,
-    /// When a request that may not last is broken off.
-    over: Option<Pin<Box<Sleep>>>,
-    /// When one that may last ends, because the daemon stops.
-    drained: Option<LocalBoxFuture<'static, ()>>,
-    _held: Held,
-}
-
-impl Stream for Frames {
-    type Item = Result<Frame<Bytes>, String>;
-
-    fn poll_next(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, String>>> {
-        if let Some(over) = &mut self.over
-            && over.as_mut().poll(context).is_ready()
-        {
-            return Poll::Ready(Some(Err("the time of the request is over".to_owned())));
-        }
-        if let Some(drained) = &mut self.drained
-            && drained.poll_unpin(context).is_ready()
-        {
-            self.drained = None;
-            return Poll::Ready(None);
-        }
-        self.body.poll_next_unpin(context)
+        let body = ResponseBody::Chunks(pieces);
+        Ok(passed_on(answer.status, headers, body))
     }
 }
 
@@ -273,46 +216,32 @@ fn upgrading(mut headers: HeaderMap, client: &HeaderMap) -> HeaderMap {
 fn upgraded(
     answered: Result<UpgradeAnswer, EgressError>,
     passing: &Passing<'_>,
-    address: &str,
+    place: (&Leaving, &str),
     held: Held,
-) -> Answer {
+) -> Result<Answer, Refused> {
+    let (leaving, address) = place;
     let switched = match answered {
         Ok(UpgradeAnswer::Switched(switched)) => switched,
         Ok(UpgradeAnswer::Refused(refused)) if refused.status.as_u16() < 400 => {
             let code = refused.status.as_u16();
             let text = format!("invalid upgrade response: status code {code}");
-            return refusal(StatusCode::SERVICE_UNAVAILABLE, &text);
+            return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, &text));
         }
         Ok(UpgradeAnswer::Refused(refused)) => {
             let mut headers = match proxy::incoming(refused.status, &refused.headers, address) {
                 Head::Passed(headers) => headers,
-                Head::Redirect => return refusal(StatusCode::BAD_GATEWAY, REDIRECTED),
+                Head::Redirect => return Ok(refusal(StatusCode::BAD_GATEWAY, REDIRECTED)),
             };
             headers.insert(CONTENT_LENGTH, refused.body.len().into());
-            return passed_on(refused.status, headers, ResponseBody::Full(refused.body));
+            let body = ResponseBody::Full(refused.body);
+            return Ok(passed_on(refused.status, headers, body));
         }
-        Err(error) => return failed(&error.failure, passing),
+        Err(error) => return Ok(failed(&error.failure, passing)),
     };
-    let Switched {
-        mut headers,
-        stream,
-    } = switched;
-    headers.remove(CONTENT_LENGTH);
-    headers.remove(TRANSFER_ENCODING);
     let access = passing.requester.access.clone();
-    let session = Session::new(
-        move |client| async move {
-            let ended = Relay::new(client, stream).await;
-            tracing::debug!(?ended, "the relay of an upgraded connection has ended");
-            drop(held);
-        },
-        move || access.is_revoked(),
-    );
-    passed_on(
-        StatusCode::SWITCHING_PROTOCOLS,
-        headers,
-        ResponseBody::Session(session),
-    )
+    let mut answer = relayed(switched, leaving, access, held)?;
+    answer.extensions_mut().insert(PassedOn);
+    Ok(answer)
 }
 
 /// Returns the body of a request in the form that is passed on.

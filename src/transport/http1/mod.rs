@@ -17,7 +17,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use actors::dispatcher::{Caller, WatchFrame};
 use bytes::Bytes;
@@ -30,7 +30,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use request::Unread;
 use timeouts::{ConnectionTimeouts, Phase, TimedIo};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, Sleep};
 
 use crate::clock;
@@ -43,6 +43,9 @@ use crate::transport::{
     ConnectionFacts, Ending, HttpService, Refusal, RequestBody, ResponseBody, Session, WatchBody,
 };
 use crate::upgraded::ReadAhead;
+
+/// How long the client of a session that has ended may take for its last bytes.
+const LAST_BYTES_WITHIN: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends.
 pub(in crate::transport) async fn serve<S, T>(
@@ -68,7 +71,7 @@ where
         .header_read_timeout(None)
         .max_buf_size(thread.limits().header_bytes as usize);
     let io = TimedIo::new(io, timeouts.clone());
-    let lingering = io.clone();
+    let mut lingering = io.clone();
     let session = RefCell::new(None);
     let start_session = |started: Session| {
         io.leave_http();
@@ -125,6 +128,9 @@ where
         let client = Box::new(ReadAhead::new(early, lingering.clone()));
         let is_over = |context: &mut Context<'_>| is_over(&timeouts, timer.as_mut(), context);
         session.serve(client, &mut membership, is_over).await;
+        // The last bytes may still be on their way. The client of a session that was cut may read
+        // nothing.
+        let _ = tokio::time::timeout(LAST_BYTES_WITHIN, lingering.shutdown()).await;
     }
     lingering_close(lingering).await;
     Ok(())

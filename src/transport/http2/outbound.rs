@@ -33,8 +33,9 @@ const HELD_BYTES: usize = 32 << 10;
 pub(super) enum Source<W> {
     /// A watch.
     Watch(W),
-    /// Pieces, and the bytes that their source holds.
-    Chunks { pieces: Pieces, _held: Held },
+    /// Pieces, and the bytes that their source holds. A body that may last counts only while its
+    /// client takes nothing.
+    Chunks { pieces: Pieces, held: Held },
     /// Nothing follows the pending bytes.
     Nothing(Held),
 }
@@ -125,6 +126,8 @@ pub(super) struct Outbound<W> {
     held: Option<Box<Held>>,
     /// Whether the stream waits until the connection holds less.
     withheld: bool,
+    /// Whether the body has broken off. What came before it is framed first.
+    is_broken: bool,
     signal: Arc<StreamSignal>,
     waker: Waker,
 }
@@ -150,6 +153,7 @@ impl<W: WatchBody> Outbound<W> {
             awaits_reset: false,
             held: None,
             withheld: false,
+            is_broken: false,
             waker: Waker::from(Arc::clone(&signal)),
             signal,
         }
@@ -217,6 +221,10 @@ impl<W: WatchBody> Outbound<W> {
     /// Sends the available data that fits, up to `most` bytes and one frame.
     pub(super) fn turn(&mut self, most: usize, shared: &StreamContext) -> (Turn, Sent) {
         let mut sent = Sent::default();
+        if self.is_broken {
+            self.stream.send_reset(Reason::INTERNAL_ERROR);
+            return (Turn::Ended, sent);
+        }
         // Whether the source has nothing more and will wake the stream.
         let mut is_drained = false;
         let turn = loop {
@@ -242,31 +250,40 @@ impl<W: WatchBody> Outbound<W> {
                     is_drained = self.join(frame, shared, &mut sent);
                 }
                 Poll::Ready(Some(piece)) => self.pending = piece.bytes,
-                Poll::Ready(None) => {
-                    self.end();
-                    break Turn::Ended;
-                }
+                Poll::Ready(None) => break self.end(),
                 Poll::Pending => break self.wait_for_reset(),
             }
         };
         self.moved |= sent.bytes > 0;
+        self.hold_lasting();
         if turn != Turn::Ended && shared.is_window_short.get() {
             self.give_back();
         }
         (turn, sent)
     }
 
+    /// Counts a body that may last as held while it waits for the client.
+    fn hold_lasting(&mut self) {
+        let is_waiting = self.room == 0;
+        if let Source::Chunks { pieces, held } = &mut self.source
+            && pieces.revocation().is_some()
+        {
+            held.set(if is_waiting { pieces.held() } else { 0 });
+        }
+    }
+
     /// Ends the stream as its body has ended.
-    fn end(&mut self) {
+    fn end(&mut self) -> Turn {
         // The client may have closed the stream at this moment. Then nobody needs the end.
         let _ = match self.source.ending() {
             Ending::Complete => self.stream.send_data(Bytes::new(), true),
             Ending::Trailers(trailers) => self.stream.send_trailers(*trailers),
             Ending::Broken => {
-                self.stream.send_reset(Reason::INTERNAL_ERROR);
-                Ok(())
+                self.is_broken = true;
+                return Turn::HasMore;
             }
         };
+        Turn::Ended
     }
 
     /// Makes a frame pending, together with the frames after it that fit into one DATA frame.

@@ -159,8 +159,11 @@ impl<W> Reply<W> {
                 Some((stream, Source::Nothing(held), bytes))
             }
             ResponseBody::Chunks(pieces) => {
-                let _held = state.hold_answer(pieces.held());
-                Some((stream, Source::Chunks { pieces, _held }, Bytes::new()))
+                let held = state.hold_answer(match pieces.revocation() {
+                    Some(_) => 0,
+                    None => pieces.held(),
+                });
+                Some((stream, Source::Chunks { pieces, held }, Bytes::new()))
             }
             ResponseBody::Watch(watch) => Some((stream, Source::Watch(watch), Bytes::new())),
         };

@@ -24,7 +24,8 @@ use crate::auth::{
     Attributes, Authenticators, Authorization, Authorizer, Authorizers, Member, Revocations,
     StaticTokens, Token,
 };
-use crate::config::AccessLogMode;
+use crate::config::{AccessLogMode, Config};
+use crate::kubelet::Kubelets;
 use crate::server::api_server::{ApiServerConfig, HttpRules, Process, Timeouts};
 use crate::server::features::Features;
 use crate::server::filters::in_flight::InFlightLimits;
@@ -100,6 +101,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         metrics: None,
         metrics_lines: None,
         address: "127.0.0.1:6443".to_owned(),
+        kubelets: Kubelets::load(&Config::default(), Arc::default()).expect("no files"),
         large_requests: LargeRequests::start(&Watchdog::default()).expect("threads"),
         limits,
     });

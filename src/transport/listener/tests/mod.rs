@@ -9,6 +9,7 @@ mod floods;
 mod flow;
 mod protocol;
 mod service;
+mod sessions;
 mod timeouts;
 
 use std::future::Future;

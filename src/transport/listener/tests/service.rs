@@ -9,12 +9,14 @@ use std::time::Duration;
 use actors::dispatcher::{Caller, WatchFrame};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use http_body::Frame;
 use parking_lot::Mutex;
+use tokio::io::AsyncWriteExt;
 
 use crate::transport::{
-    BodyError, ConnectionFacts, HttpService, Owner, PIECE_BYTES, Pieces, Refusal, RequestBody,
-    ResponseBody, WatchBody,
+    BodyError, ClientStream, ConnectionFacts, HttpService, Owner, PIECE_BYTES, Pieces, Refusal,
+    RequestBody, ResponseBody, Session, WatchBody,
 };
 
 pub(super) const BODY_LIMIT: usize = 16 << 20;
@@ -154,6 +156,12 @@ impl TestService {
     }
 }
 
+/// A body as another server sends it.
+fn passed_on(frames: Vec<Result<Frame<Bytes>, String>>) -> ResponseBody<FeedStream> {
+    let frames = futures_util::stream::iter(frames);
+    ResponseBody::Chunks(Pieces::passed_on(frames, PIECE_BYTES))
+}
+
 fn number(path: &str) -> usize {
     path.rsplit('/').next().unwrap().parse().unwrap()
 }
@@ -242,6 +250,35 @@ impl HttpService for TestService {
                         ResponseBody::Full(Bytes::from(error.to_string()))
                     }
                 }
+            }
+            "echo" => {
+                *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+                let upgrade = HeaderValue::from_static("echo");
+                response
+                    .headers_mut()
+                    .insert(http::header::UPGRADE, upgrade);
+                let feed = self.watches.feed("sessions");
+                feed.open();
+                let session = FeedStream(feed);
+                let echo = async move |client: ClientStream| {
+                    let _session = session;
+                    let (mut reader, mut writer) = tokio::io::split(client);
+                    let _ = tokio::io::copy(&mut reader, &mut writer).await;
+                    let _ = writer.write_all(b"last").await;
+                };
+                ResponseBody::Session(Session::new(echo, || false))
+            }
+            "broken" => passed_on(vec![Ok(Frame::data("one".into())), Err("gone".to_owned())]),
+            "trailers" => {
+                let trailer = HeaderValue::from_static("x-last");
+                response
+                    .headers_mut()
+                    .insert(http::header::TRAILER, trailer.clone());
+                let trailers = HeaderMap::from_iter([(HeaderName::from_static("x-last"), trailer)]);
+                passed_on(vec![
+                    Ok(Frame::data("one".into())),
+                    Ok(Frame::trailers(trailers)),
+                ])
             }
             "watch" => self.watch(path.rsplit('/').next().unwrap()),
             _ => {

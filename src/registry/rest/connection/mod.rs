@@ -1,5 +1,11 @@
-//! Connections to pods, services and nodes (API-221). A connection needs a kubelet or a network,
-//! which a store does not have, so each is refused once the object has been found.
+//! Connections to pods, services and nodes: what they lead to (CN-37 to CN-55, CN-66).
+//!
+//! A path of this folder checks a request and finds the object, its container and the kubelet of
+//! its node. It returns where the request goes, and the handler of the request carries it out. The
+//! proxies are refused once the object has been found (API-221).
+
+mod kubelet;
+mod options;
 
 use std::sync::Arc;
 
@@ -9,9 +15,8 @@ use serde_json::Value;
 
 use super::{Answering, Connected, Connecter, RestStorage};
 use crate::api::object::Object;
-use crate::api::options::{Query, check_log_options};
+use crate::api::options::{LogOptions, Query};
 use crate::api::resource::ResourceDefinition;
-use crate::api::schema::{Scalar, Shape, Type};
 use crate::api::status::Status;
 use crate::api::text::quoting::go_quote;
 use crate::kinds::definitions::core;
@@ -19,14 +24,23 @@ use crate::registry::context::RequestContext;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::RegistryStore;
 
+pub use kubelet::{KubeletRequest, NodeAddresses};
+
 /// The logs of a pod, which have the kind of pods in discovery.
 const LOG: &str = "log";
+/// Commands in a container.
+const EXEC: &str = "exec";
+const ATTACH: &str = "attach";
+/// Ports of a pod.
+const PORT_FORWARD: &str = "portforward";
 /// The proxy to any path of a server.
 const PROXY: &str = "proxy";
 
 /// The path of one kind of connection.
 pub struct ConnectionStore {
     store: Arc<RegistryStore>,
+    /// The way to the nodes of pods.
+    nodes: NodeAddresses,
     subresource: &'static str,
     /// The kind in discovery.
     kind: Arc<ResourceDefinition>,
@@ -37,7 +51,7 @@ pub struct ConnectionStore {
 
 impl ConnectionStore {
     /// Returns the connection paths of a store's objects. Most resources have none.
-    pub fn paths(store: &Arc<RegistryStore>) -> Vec<ConnectionStore> {
+    pub fn paths(store: &Arc<RegistryStore>, nodes: &NodeAddresses) -> Vec<ConnectionStore> {
         let definition = store.definition();
         let streams = || vec![Method::GET, Method::POST];
         let proxied = || {
@@ -48,11 +62,11 @@ impl ConnectionStore {
         let options = |kind| Arc::new(core::connection_options(kind));
         let all = match (definition.group.as_str(), definition.plural.as_str()) {
             ("", "pods") => vec![
-                ("attach", options("core.v1.PodAttachOptions"), streams()),
-                ("exec", options("core.v1.PodExecOptions"), streams()),
+                (ATTACH, options("core.v1.PodAttachOptions"), streams()),
+                (EXEC, options("core.v1.PodExecOptions"), streams()),
                 (LOG, options("core.v1.PodLogOptions"), vec![Method::GET]),
                 (
-                    "portforward",
+                    PORT_FORWARD,
                     options("core.v1.PodPortForwardOptions"),
                     streams(),
                 ),
@@ -64,6 +78,7 @@ impl ConnectionStore {
         };
         let path = |(subresource, options, methods)| ConnectionStore {
             store: Arc::clone(store),
+            nodes: nodes.clone(),
             subresource,
             kind: match subresource {
                 LOG => Arc::clone(definition),
@@ -93,94 +108,120 @@ impl ConnectionStore {
         }
     }
 
-    /// Checks the options of a log, or runs admission for another connection (API-221).
+    /// Reads the options of a stream, runs admission, and asks for the right to create (CN-47,
+    /// CN-48).
     async fn admit(
         &self,
         context: &RequestContext,
         at: NamespacedName<'_>,
         query: &Query,
     ) -> Result<(), Box<Status>> {
-        // Kubernetes reads logs with GET, which has no admission.
-        if self.subresource == LOG {
-            return Ok(check_log_options(query, at.name)?);
-        }
         if query.first("dryRun").is_some() {
             let status = Status::bad_request("dryRun is not supported");
             return Err(Box::new(status));
         }
-        let mut options = options_of(&self.options, query);
+        let mut options = options::of(&self.options, query)?;
         let admitting = self.store.admit_connection(self, context, at, &mut options);
-        admitting.await
+        admitting.await?;
+        match self.subresource {
+            PROXY => Ok(()),
+            subresource => self.store.may_connect(context, at, subresource).await,
+        }
     }
 
-    async fn refuse(
+    async fn find(
         &self,
         context: &RequestContext,
         at: NamespacedName<'_>,
         query: &Query,
-    ) -> Result<Option<Connected>, Box<Status>> {
-        self.admit(context, at, query).await?;
+    ) -> Result<Connected, Box<Status>> {
+        // Kubernetes reads logs with GET, which has no admission.
+        let log = match self.subresource {
+            LOG => Some(LogOptions::read(query, at.name)?),
+            _ => {
+                self.admit(context, at, query).await?;
+                None
+            }
+        };
         let name = self.name(at.name)?;
         let at = NamespacedName { name, ..at };
         // A cached pod may lack the node that it was bound to a moment ago.
         let object = self.store.read(at, "").await?;
         let definition = self.store.definition();
-        if definition.plural == "pods" {
-            self.check_container(&object, query)?;
-            if let Some(answer) = self.of_waiting_pod(&object) {
-                return answer;
-            }
+        if definition.plural != "pods" {
+            return Err(Box::new(Status::method_not_allowed(definition, "connect")));
         }
-        Err(Box::new(Status::method_not_allowed(definition, "connect")))
-    }
-
-    /// Returns the response for a pod without a node or an address, or `None` for other pods.
-    fn of_waiting_pod(&self, pod: &Object) -> Option<Result<Option<Connected>, Box<Status>>> {
-        let is_unset = |path: &[&str]| {
-            let text = pod.at(path).and_then(Value::as_str);
-            text.unwrap_or_default().is_empty()
+        let container = match self.subresource {
+            ATTACH | EXEC | LOG => container(&object, query)?,
+            _ => String::new(),
         };
-        let bad_request = |why: String| Some(Err(Box::new(Status::bad_request(why))));
+        let text = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default();
+        let node = text(&["spec", "nodeName"]);
         match self.subresource {
-            PROXY if is_unset(&["status", "podIP"]) => {
-                bad_request("address not allowed".to_owned())
+            PROXY if text(&["status", "podIP"]).is_empty() => {
+                return Err(Box::new(Status::bad_request("address not allowed")));
             }
-            PROXY => None,
-            _ if !is_unset(&["spec", "nodeName"]) => None,
+            PROXY => return Err(Box::new(Status::method_not_allowed(definition, "connect"))),
             // A pod without a node has not logged anything.
-            LOG => Some(Ok(None)),
-            _ => bad_request(format!("pod {} does not have a host assigned", pod.name())),
+            LOG if node.is_empty() => return Ok(Connected::Nothing),
+            _ if node.is_empty() => {
+                let why = format!("pod {name} does not have a host assigned");
+                return Err(Box::new(Status::bad_request(why)));
+            }
+            _ => {}
         }
-    }
-
-    /// Refuses a request that does not name one of several containers, or names one that does not
-    /// exist.
-    fn check_container(&self, pod: &Object, query: &Query) -> Result<(), Box<Status>> {
-        if !matches!(self.subresource, "attach" | "exec" | LOG) {
-            return Ok(());
-        }
-        let names = |list: &str| {
-            let items = pod.items(&["spec", list]).iter();
-            let names = items.filter_map(|item| item.get("name")?.as_str());
-            names.map(str::to_owned).collect::<Vec<String>>()
-        };
-        let count = names("containers").len();
-        let all = ["initContainers", "containers", "ephemeralContainers"]
-            .map(names)
-            .concat();
-        let asked = query.first("container").unwrap_or_default();
-        let name = pod.name();
-        let why = match asked {
-            "" if count == 1 => return Ok(()),
-            "" => format!(
-                "a container name must be specified for pod {name}, choose one of: [{}]",
-                all.join(" ")
+        let kubelet = self.nodes.find(definition, node).await?;
+        let namespace = at.namespace.unwrap_or_default();
+        let of_container = |what| format!("/{what}/{namespace}/{name}/{container}");
+        let (path, query) = match (self.subresource, &log) {
+            (_, Some(log)) => (of_container("containerLogs"), log.kubelet_query()),
+            (PORT_FORWARD, None) => (
+                format!("/portForward/{namespace}/{name}"),
+                options::ports_query(query)?,
             ),
-            asked if all.iter().any(|known| known == asked) => return Ok(()),
-            asked => format!("container {asked} is not valid for pod {name}"),
+            (subresource, None) => (of_container(subresource), options::command_query(query)),
         };
-        Err(Box::new(Status::bad_request(why)))
+        let request = kubelet.request(path, &query);
+        Ok(match log {
+            Some(log) => Connected::Log {
+                request,
+                follow: log.follow,
+                skips_verification: log.skips_verification,
+            },
+            None => Connected::Stream(request),
+        })
     }
+}
+
+/// Returns the container of a request (CN-42).
+///
+/// # Errors
+/// 400 for a request that does not name one of several containers, or names one that does not
+/// exist.
+fn container(pod: &Object, query: &Query) -> Result<String, Box<Status>> {
+    let names = |list: &str| {
+        let items = pod.items(&["spec", list]).iter();
+        let names = items.filter_map(|item| item.get("name")?.as_str());
+        names.map(str::to_owned).collect::<Vec<String>>()
+    };
+    let asked = query.first("container").unwrap_or_default();
+    let containers = names("containers");
+    if let (true, [only]) = (asked.is_empty(), &*containers) {
+        return Ok(only.clone());
+    }
+    let (first, last) = (names("initContainers"), names("ephemeralContainers"));
+    let all = [first, containers, last].concat();
+    let name = pod.name();
+    let why = match asked {
+        "" => format!(
+            "a container name must be specified for pod {name}, choose one of: [{}]",
+            all.join(" ")
+        ),
+        // linear: looked for once, in one pod.
+        asked if all.iter().any(|known| known == asked) => return Ok(asked.to_owned()),
+        asked => format!("container {asked} is not valid for pod {name}"),
+    };
+    Err(Box::new(Status::bad_request(why)))
 }
 
 impl RestStorage for ConnectionStore {
@@ -224,45 +265,7 @@ impl Connecter for ConnectionStore {
         at: NamespacedName<'a>,
         _path: &'a str,
         query: &'a Query,
-    ) -> Answering<'a, Option<Connected>> {
-        self.refuse(context, at, query).boxed()
-    }
-}
-
-/// Reads the options of a connection from the query. Skips values that do not have the type of
-/// their field: kubelets would refuse them.
-fn options_of(kind: &ResourceDefinition, query: &Query) -> Object {
-    let mut options = Object::default();
-    options.set_type(&kind.kind, &kind.api_version());
-    let found = kind.object_type().found();
-    let of = found.and_then(|(schema, id)| schema.get(id));
-    for field in of.into_iter().flat_map(|of| of.fields()) {
-        let texts = query.all(&field.name);
-        let value = match (&field.of.shape, &*texts) {
-            (_, []) => None,
-            (Shape::List(item), texts) => Some(
-                texts
-                    .iter()
-                    .filter_map(|text| value_of(item.as_ref(), text))
-                    .collect(),
-            ),
-            (_, [first, ..]) => value_of(&field.of, first),
-        };
-        if let Some(value) = value {
-            options.0.insert(field.name.clone(), value);
-        }
-    }
-    options
-}
-
-/// Parses a parameter, as Kubernetes parses query parameters: any text but "false" and "0" is true.
-fn value_of(of: &Type, text: &str) -> Option<Value> {
-    match of.shape {
-        Shape::Scalar(Scalar::String) => Some(text.into()),
-        Shape::Scalar(Scalar::Bool) => {
-            Some((!text.eq_ignore_ascii_case("false") && text != "0").into())
-        }
-        Shape::Scalar(Scalar::Int32 | Scalar::Int64) => Some(text.parse::<i64>().ok()?.into()),
-        _ => None,
+    ) -> Answering<'a, Connected> {
+        self.find(context, at, query).boxed()
     }
 }

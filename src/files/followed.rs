@@ -1,24 +1,24 @@
 //! Something that is made of files, and made again when they change.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use crate::files::Stamp;
+use super::Stamp;
 
-/// How often files that a kubeconfig names are looked at.
+/// How often the files are looked at.
 const LOOK_PERIOD: Duration = Duration::from_secs(60);
 
-/// A part of a kubeconfig that names files.
-pub(super) trait Source: Send + Sync + 'static {
+/// The names of some files.
+pub trait Source: Send + Sync + 'static {
     /// The thing that is made of the files.
     type Made: Send + Sync + 'static;
 
-    /// The kubeconfig.
-    fn kubeconfig(&self) -> &Path;
+    /// Names the files in the log, such as `the files of a webhook's kubeconfig`.
+    fn what(&self) -> String;
 
     /// The files, as they are now.
     fn stamps(&self) -> Vec<(PathBuf, Option<Stamp>)>;
@@ -37,7 +37,7 @@ struct Looked {
 }
 
 /// A source with what was made of it.
-pub(super) struct Followed<S: Source> {
+pub struct Followed<S: Source> {
     source: S,
     made: ArcSwap<S::Made>,
     looked: Mutex<Looked>,
@@ -48,7 +48,7 @@ impl<S: Source> Followed<S> {
     ///
     /// # Errors
     /// The fault, without secrets.
-    pub(super) fn new(source: S) -> Result<Followed<S>, String> {
+    pub fn new(source: S) -> Result<Followed<S>, String> {
         let stamps = source.stamps();
         let made = source.make()?;
         Ok(Followed {
@@ -62,7 +62,7 @@ impl<S: Source> Followed<S> {
     }
 
     /// Returns what was made of the files as they are now, or were a minute ago.
-    pub(super) async fn newest(self: &Arc<Self>) -> Arc<S::Made> {
+    pub async fn newest(self: &Arc<Self>) -> Arc<S::Made> {
         if self.is_due() {
             let followed = Arc::clone(self);
             // Without an answer everything stays as it is.
@@ -92,10 +92,9 @@ impl<S: Source> Followed<S> {
                 self.looked.lock().stamps = stamps;
             }
             Err(problem) => tracing::warn!(
-                file = %self.source.kubeconfig().display(),
                 problem,
-                "the files of a webhook's kubeconfig have changed and cannot be used; \
-                 keeping the previous ones"
+                "{} have changed and cannot be used; keeping the previous ones",
+                self.source.what()
             ),
         }
     }
@@ -104,13 +103,13 @@ impl<S: Source> Followed<S> {
 #[cfg(test)]
 impl<S: Source> Followed<S> {
     /// The number of files.
-    pub(super) fn files(&self) -> usize {
+    pub fn files(&self) -> usize {
         self.looked.lock().stamps.len()
     }
 
     /// Looks at the files now. Returns what is made of them, and whether they would be looked at
     /// again at once.
-    pub(super) fn looked(&self) -> (Arc<S::Made>, bool) {
+    pub fn looked(&self) -> (Arc<S::Made>, bool) {
         self.look();
         (self.made.load_full(), self.is_due())
     }

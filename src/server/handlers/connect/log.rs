@@ -1,0 +1,170 @@
+//! The log of a container, as its kubelet sends it (CN-39 to CN-46).
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::StreamExt;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION};
+use http::{HeaderMap, Method, Response, StatusCode};
+
+use super::super::{Answered, watch};
+use super::stopping;
+use crate::api::status::{Status, StatusDetails, StatusReason};
+use crate::api::text::quoting::go_quote;
+use crate::egress::{ForwardAnswer, ForwardBody, ForwardRequest, ForwardedBody};
+use crate::registry::rest::KubeletRequest;
+use crate::server::metrics::LongRunning;
+use crate::server::negotiation::Offer;
+use crate::server::passed_on::lasting;
+use crate::server::request_scope::RequestScope;
+use crate::server::respond::ResponseBody;
+use crate::server::routes::Target;
+
+/// The most bytes of a kubelet's error that are shown, as in kube-apiserver.
+const ERROR_BYTES_MAX: usize = 50_000;
+
+/// The resource as the errors of kubelets name it.
+const RESOURCE: &str = "pods/log";
+
+/// Checks that the client takes text, or one of the types of objects (CN-40).
+///
+/// # Errors
+/// 406
+pub(super) fn negotiate(scope: &RequestScope<'_>) -> Result<(), Box<Status>> {
+    let takes_text = |value: &HeaderValue| {
+        let text = value.to_str().unwrap_or_default();
+        let kinds = text
+            .split(',')
+            .map(|kind| kind.split(';').next().unwrap_or_default().trim());
+        // linear: a client names a few types.
+        kinds
+            .into_iter()
+            .any(|kind| kind == "text/plain" || kind == "text/*")
+    };
+    // linear: as above.
+    if scope.headers.get_all(ACCEPT).iter().any(takes_text) {
+        return Ok(());
+    }
+    scope.form(Offer::Plain).map(drop)
+}
+
+/// Asks the kubelet for a log, and passes on what it sends.
+pub(super) async fn log(
+    scope: &RequestScope<'_>,
+    target: &Target,
+    request: KubeletRequest,
+    skips_verification: bool,
+) -> Answered {
+    let seat = watch::seat(scope)?;
+    let running = LongRunning::begin(&Method::GET, target.storage.resource(), "log");
+    let kubelets = &scope.server.kubelets;
+    let kubelet = kubelets.target(&request.host, request.port, skips_verification);
+    let kubelet = kubelet.await.map_err(Status::unknown)?;
+    // Nothing of the client's request goes along but the query.
+    let forward = ForwardRequest {
+        method: Method::GET,
+        path: request.path,
+        headers: HeaderMap::new(),
+        body: ForwardBody::Whole(Bytes::new()),
+        // The kubelet sends no head before the container has written something.
+        deadline: None,
+    };
+    let asked = scope
+        .leaving
+        .unless(kubelets.egress().forward(&kubelet, forward))
+        .await;
+    let answer = asked.ok_or_else(stopping)?;
+    let answer = answer.map_err(|error| Status::unknown(error.to_string()))?;
+    if !(200..=206).contains(&answer.status.as_u16()) {
+        return Err(refused(answer, &target.name).await);
+    }
+    let pieces = lasting(
+        answer.body,
+        false,
+        scope.leaving,
+        scope.access.clone(),
+        (seat, running),
+    )?;
+    let mut answer = Response::new(ResponseBody::Chunks(pieces));
+    let media_type = HeaderValue::from_static("text/plain");
+    answer.headers_mut().insert(CONTENT_TYPE, media_type);
+    Ok(answer)
+}
+
+/// Returns the Status for an answer that is no log (CN-44).
+async fn refused(answer: ForwardAnswer, pod: &str) -> Box<Status> {
+    let location = answer.headers.get(LOCATION).map(HeaderValue::as_bytes);
+    if let (301 | 302 | 303 | 307 | 308, Some(location)) = (answer.status.as_u16(), location) {
+        let location = String::from_utf8_lossy(location);
+        let text = format!("Get \"{location}\": redirects forbidden");
+        return Box::new(Status::unknown(text));
+    }
+    let text = text_of(answer.body).await;
+    Box::new(match answer.status {
+        StatusCode::INTERNAL_SERVER_ERROR => Status::internal(text),
+        StatusCode::BAD_REQUEST => Status::bad_request(text),
+        status => of_server(status, text, pod),
+    })
+}
+
+/// Reads the beginning of a body.
+async fn text_of(mut body: ForwardedBody) -> String {
+    let mut text = BytesMut::new();
+    while let Some(Ok(frame)) = body.next().await
+        && text.len() < ERROR_BYTES_MAX
+    {
+        text.extend_from_slice(&frame.into_data().unwrap_or_default());
+    }
+    text.truncate(ERROR_BYTES_MAX);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// Returns the Status that Kubernetes' clients make of another server's answer.
+fn of_server(status: StatusCode, text: String, pod: &str) -> Status {
+    let (reason, message) = match status.as_u16() {
+        401 => (
+            StatusReason::UNAUTHORIZED,
+            "the server has asked for the client to provide credentials",
+        ),
+        403 => (StatusReason::FORBIDDEN, &*text),
+        404 => (
+            StatusReason::NOT_FOUND,
+            "the server could not find the requested resource",
+        ),
+        405 => (
+            StatusReason::METHOD_NOT_ALLOWED,
+            "the server does not allow this method on the requested resource",
+        ),
+        409 => (StatusReason::CONFLICT, "the server reported a conflict"),
+        422 => (
+            StatusReason::INVALID,
+            "the server rejected our request due to an error in our request",
+        ),
+        429 => (
+            StatusReason::TOO_MANY_REQUESTS,
+            "the server has received too many requests and has asked us to try again later",
+        ),
+        503 => (
+            StatusReason::SERVICE_UNAVAILABLE,
+            "the server is currently unable to handle the request",
+        ),
+        504 => (
+            StatusReason::TIMEOUT,
+            "the server was unable to return a response in the time allotted, but may still be \
+             processing the request",
+        ),
+        _ => (StatusReason::INTERNAL_ERROR, ""),
+    };
+    let message = match (message, status.as_u16()) {
+        (message, 403) => message.to_owned(),
+        ("", _) => format!(
+            "an error on the server ({}) has prevented the request from succeeding",
+            go_quote(&text)
+        ),
+        (message, _) => message.to_owned(),
+    };
+    let message = format!("{message} ( {RESOURCE} {pod})");
+    Status::failure(status.as_u16(), reason, message).with_details(StatusDetails {
+        name: pod.to_owned(),
+        kind: RESOURCE.to_owned(),
+        ..StatusDetails::default()
+    })
+}

@@ -1,0 +1,46 @@
+//! Any method on a connect subresource: logs, commands, port forwarding.
+
+mod log;
+mod stream;
+
+use http::{Response, StatusCode};
+
+use super::{Answered, capability};
+use crate::api::status::Status;
+use crate::registry::rest::Connected;
+use crate::server::request_scope::RequestScope;
+use crate::server::respond::ResponseBody;
+use crate::server::routes::Target;
+use crate::transport::RequestBody;
+
+/// Finds where the request leads, and connects to it. Without content the response is a 204.
+pub(super) async fn connect(
+    scope: &RequestScope<'_>,
+    target: &Target,
+    body: RequestBody,
+) -> Answered {
+    let connecter = capability(target.storage.connecter())?;
+    if target.storage.subresource() == Some("log") {
+        log::negotiate(scope)?;
+    }
+    let (context, object) = (&scope.context, target.object());
+    let connecting = connecter.connect(context, object, &target.path, &scope.query);
+    match connecting.await? {
+        Connected::Nothing => {
+            let mut answer = Response::new(ResponseBody::Empty);
+            *answer.status_mut() = StatusCode::NO_CONTENT;
+            Ok(answer)
+        }
+        Connected::Log {
+            request,
+            skips_verification,
+            ..
+        } => log::log(scope, target, request, skips_verification).await,
+        Connected::Stream(request) => stream::stream(scope, target, request, body).await,
+    }
+}
+
+/// Returns the refusal of a connection while the daemon stops.
+fn stopping() -> Box<Status> {
+    Box::new(Status::unavailable("the server is shutting down", 1))
+}

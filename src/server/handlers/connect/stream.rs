@@ -1,0 +1,251 @@
+//! Commands and port forwarding: upgrades that are copied between the client and a kubelet (CN-47
+//! to CN-55, CN-66 to CN-69).
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderName, HeaderValue,
+    SEC_WEBSOCKET_PROTOCOL, TE, TRAILER, TRANSFER_ENCODING,
+};
+use http::{HeaderMap, Response, Version};
+use tokio::time::Instant;
+
+use super::super::{Answered, watch};
+use super::stopping;
+use crate::api::status::Status;
+use crate::egress::{Answer, EgressError, Failure, UpgradeAnswer, UpgradeRequest};
+use crate::registry::rest::KubeletRequest;
+use crate::server::metrics::LongRunning;
+use crate::server::request_scope::RequestScope;
+use crate::server::respond::ResponseBody;
+use crate::server::routes::Target;
+use crate::server::sessions::{is_websocket, relayed};
+use crate::transport::{ConnectionFacts, RequestBody};
+
+/// How long a kubelet may take to answer. It may have to start a process first.
+const ANSWER_WITHIN: Duration = Duration::from_secs(4 * 60);
+
+/// The client's address, to which each proxy adds one.
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// Protocols that kubelets take themselves only if their node says so.
+const COMMANDS_V5: &str = "v5.channel.k8s.io";
+const TUNNEL_PREFIX: &str = "SPDY/3.1+";
+
+/// Headers that do not go to the kubelet.
+const LEFT_OUT: [HeaderName; 9] = [
+    AUTHORIZATION,
+    CONNECTION,
+    CONTENT_LENGTH,
+    EXPECT,
+    HOST,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    HeaderName::from_static("keep-alive"),
+];
+const IMPERSONATION: &str = "impersonate-";
+
+/// Asks the kubelet for an upgrade, and has the connection relayed after it.
+pub(super) async fn stream(
+    scope: &RequestScope<'_>,
+    target: &Target,
+    request: KubeletRequest,
+    body: RequestBody,
+) -> Answered {
+    let facts = scope.parts.extensions.get::<ConnectionFacts>();
+    if scope.parts.version != Version::HTTP_11 || !asks_for_upgrade(scope.headers) {
+        return Err(Box::new(Status::bad_request("Upgrade request required")));
+    }
+    if !matches!(body, RequestBody::Empty) {
+        let text = "the body of an upgrade request must be empty";
+        return Err(Box::new(Status::bad_request(text)));
+    }
+    let mut headers = passed_on(scope.headers, facts.map(|facts| facts.peer.ip()));
+    if !request.takes_websockets {
+        leave_to_kubelet(&mut headers)?;
+    }
+    let seat = watch::seat(scope)?;
+    let subresource = target.storage.subresource().unwrap_or_default();
+    let resource = target.storage.resource();
+    let running = LongRunning::begin(&scope.parts.method, resource, subresource);
+    let kubelets = &scope.server.kubelets;
+    let kubelet = kubelets.target(&request.host, request.port, false).await;
+    let kubelet = kubelet.map_err(Status::unknown)?;
+    let asked = UpgradeRequest {
+        method: scope.parts.method.clone(),
+        path: request.path,
+        headers,
+        deadline: Some(Instant::now() + ANSWER_WITHIN),
+    };
+    let asked = scope
+        .leaving
+        .unless(kubelets.egress().upgrade(&kubelet, asked));
+    let answered = asked.await.ok_or_else(stopping)?;
+    let switched = match answered.map_err(|error| failed(&error))? {
+        UpgradeAnswer::Switched(switched) => switched,
+        UpgradeAnswer::Refused(answer) => return refused(answer),
+    };
+    relayed(
+        switched,
+        scope.leaving,
+        scope.access.clone(),
+        (seat, running),
+    )
+}
+
+/// Whether the client asks for an upgrade.
+fn asks_for_upgrade(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(CONNECTION).iter();
+    values.any(|value| {
+        let text = value.to_str().unwrap_or_default();
+        text.to_ascii_lowercase().contains("upgrade")
+    })
+}
+
+/// Returns the headers for the kubelet: those of the client without its credentials, and its
+/// address (CN-39).
+fn passed_on(headers: &HeaderMap, peer: Option<IpAddr>) -> HeaderMap {
+    let mut passed = HeaderMap::with_capacity(headers.len() + 2);
+    for (name, value) in headers {
+        // linear: a few names.
+        let is_left_out = LEFT_OUT.contains(name) || name.as_str().starts_with(IMPERSONATION);
+        if !is_left_out {
+            passed.append(name, value.clone());
+        }
+    }
+    passed.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    if let Some(peer) = peer {
+        let before = headers.get_all(X_FORWARDED_FOR).iter();
+        let before = before.filter_map(|value| value.to_str().ok());
+        let all: Vec<String> = before
+            .map(str::to_owned)
+            .chain([peer.to_string()])
+            .collect();
+        if let Ok(value) = HeaderValue::try_from(all.join(", ")) {
+            passed.insert(X_FORWARDED_FOR, value);
+        }
+    }
+    passed
+}
+
+/// Leaves the protocols to the kubelet that it takes. The newer ones over WebSocket have to be
+/// translated for it, which is not implemented: their clients then fall back to SPDY.
+///
+/// # Errors
+/// 400 if the client wants none but those.
+fn leave_to_kubelet(headers: &mut HeaderMap) -> Result<(), Box<Status>> {
+    if !is_websocket(headers) {
+        return Ok(());
+    }
+    let given = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+    let given = given.filter_map(|value| value.to_str().ok());
+    let given: Vec<String> = given
+        .flat_map(|value| value.split(','))
+        .map(|protocol| protocol.trim().to_owned())
+        .collect();
+    let is_newer =
+        |protocol: &String| protocol == COMMANDS_V5 || protocol.starts_with(TUNNEL_PREFIX);
+    let (newer, left): (Vec<String>, Vec<String>) = given.into_iter().partition(is_newer);
+    if newer.is_empty() {
+        return Ok(());
+    }
+    if left.is_empty() {
+        let text = format!(
+            "the WebSocket protocol {} can't be translated for the kubelet of this node; use \
+             SPDY/3.1 or an earlier protocol",
+            newer.join(", ")
+        );
+        return Err(Box::new(Status::bad_request(text)));
+    }
+    if let Ok(value) = HeaderValue::try_from(left.join(", ")) {
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, value);
+    }
+    Ok(())
+}
+
+/// Returns the Status for a kubelet that cannot be reached, or answers no HTTP (CN-51).
+fn failed(error: &EgressError) -> Box<Status> {
+    Box::new(match &error.failure {
+        why @ (Failure::Dial(_) | Failure::Tls(_) | Failure::Roots | Failure::Identity(_)) => {
+            Status::unknown(format!("error dialing backend: {why}"))
+        }
+        why => Status::unknown(why.to_string()),
+    })
+}
+
+/// Returns the answer of a kubelet that does not upgrade (CN-51).
+fn refused(answer: Answer) -> Answered {
+    if answer.status.as_u16() < 400 {
+        let text = format!(
+            "invalid upgrade response: status code {}",
+            answer.status.as_u16()
+        );
+        return Err(Box::new(Status::unknown(text)));
+    }
+    let mut passed = Response::new(ResponseBody::Full(answer.body));
+    *passed.status_mut() = answer.status;
+    if let Some(of) = answer.headers.get(CONTENT_TYPE) {
+        passed.headers_mut().insert(CONTENT_TYPE, of.clone());
+    }
+    Ok(passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pairs = pairs.iter().map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        });
+        pairs.collect()
+    }
+
+    #[test]
+    fn credentials_of_the_client_stay_here_cn_39() {
+        let given = headers(&[
+            ("authorization", "Bearer secret"),
+            ("impersonate-user", "bob"),
+            ("connection", "Upgrade, x-hop"),
+            ("upgrade", "SPDY/3.1"),
+            ("x-stream-protocol-version", "v4.channel.k8s.io"),
+            ("x-forwarded-for", "192.0.2.1"),
+            ("cookie", "a=b"),
+            ("host", "here"),
+        ]);
+        let passed = passed_on(&given, Some([10, 0, 0, 1].into()));
+        let expected = headers(&[
+            ("connection", "Upgrade"),
+            ("upgrade", "SPDY/3.1"),
+            ("x-stream-protocol-version", "v4.channel.k8s.io"),
+            ("x-forwarded-for", "192.0.2.1, 10.0.0.1"),
+            ("cookie", "a=b"),
+        ]);
+        assert_eq!(passed, expected);
+    }
+
+    #[test]
+    fn a_kubelet_gets_the_protocols_that_it_takes_cn_50() {
+        let left = |protocols: &'static str| {
+            let mut asked = headers(&[("upgrade", "WebSocket")]);
+            asked.append(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocols));
+            leave_to_kubelet(&mut asked).map_err(|status| status.code)?;
+            Ok(asked[SEC_WEBSOCKET_PROTOCOL].to_str().unwrap().to_owned())
+        };
+        assert_eq!(
+            left("v4.channel.k8s.io,  x"),
+            Ok("v4.channel.k8s.io,  x".to_owned())
+        );
+        assert_eq!(
+            left("v5.channel.k8s.io, v4.channel.k8s.io"),
+            Ok("v4.channel.k8s.io".to_owned())
+        );
+        assert_eq!(left("v5.channel.k8s.io"), Err(400));
+        assert_eq!(left("SPDY/3.1+portforward.k8s.io"), Err(400));
+    }
+}

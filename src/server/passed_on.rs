@@ -1,0 +1,88 @@
+//! Bodies of other servers that are passed on to clients.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use futures_util::future::{FutureExt, LocalBoxFuture};
+use http_body::Frame;
+use tokio::time::{Instant, sleep_until};
+
+use super::leaving::Leaving;
+use crate::api::status::Status;
+use crate::auth::{Access, WatchAccess};
+use crate::egress::{ForwardedBody, HELD_BYTES_MAX};
+use crate::transport::Pieces;
+
+/// The body of another server's answer, until something breaks it off.
+struct PassedOn<G> {
+    body: ForwardedBody,
+    has_trailers: bool,
+    /// Resolves with the reason.
+    broken: LocalBoxFuture<'static, &'static str>,
+    _guards: G,
+}
+
+impl<G: Unpin> Stream for PassedOn<G> {
+    type Item = Result<Frame<Bytes>, String>;
+
+    fn poll_next(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, String>>> {
+        let this = self.get_mut();
+        if let Poll::Ready(why) = this.broken.poll_unpin(context) {
+            return Poll::Ready(Some(Err(why.to_owned())));
+        }
+        loop {
+            let frame = ready!(Pin::new(&mut this.body).poll_next(context));
+            match frame {
+                Some(Ok(frame)) if frame.is_trailers() && !this.has_trailers => {}
+                frame => return Poll::Ready(frame),
+            }
+        }
+    }
+}
+
+/// Returns the body of a response that passes on what another server sends, and may last. It breaks
+/// off when the daemon stops, and when the user loses access. `guards` live as long as the body.
+///
+/// # Errors
+/// 401 if the user has lost access by now.
+pub fn lasting<G: Unpin + 'static>(
+    body: ForwardedBody,
+    has_trailers: bool,
+    leaving: &Leaving,
+    access: Access,
+    guards: G,
+) -> Result<Pieces, Box<Status>> {
+    let access = WatchAccess::new(access);
+    // A revocation ends what has begun, and may have come before.
+    if access.access().is_revoked() {
+        return Err(Box::new(Status::unauthorized()));
+    }
+    let stops = leaving.announced();
+    let frames = PassedOn {
+        body,
+        has_trailers,
+        broken: stops.map(|()| "the daemon stops").boxed_local(),
+        _guards: guards,
+    };
+    let pieces = Pieces::passed_on(frames, HELD_BYTES_MAX);
+    Ok(pieces.lasting(move || access.access().is_revoked()))
+}
+
+/// Returns the same for a response that may not last. It breaks off at the deadline.
+pub fn timed<G: Unpin + 'static>(body: ForwardedBody, deadline: Instant, guards: G) -> Pieces {
+    let over = sleep_until(deadline);
+    let frames = PassedOn {
+        body,
+        has_trailers: true,
+        broken: over
+            .map(|()| "the time of the request is over")
+            .boxed_local(),
+        _guards: guards,
+    };
+    Pieces::passed_on(frames, HELD_BYTES_MAX)
+}
