@@ -21,7 +21,8 @@
 //!   connection, by that thread's Dispatcher.
 //! - [`daemon`] builds the parts and owns the order of starting and stopping. [`Server`] runs one
 //!   inside another program. [`controllers`] replace a controller manager, and
-//!   [`custom_resources`] follow the definitions of resources.
+//!   [`custom_resources`] follow the definitions of resources. [`aggregation`] knows the groups
+//!   that other servers serve.
 //! - [`auth`] finds the user of a request and decides what the user may do. The server asks it for
 //!   each request, admission and the registry for what a request leads to.
 //! - [`egress`] sends requests to other servers: webhooks, issuers, kubelets. [`upgraded`] relays the
@@ -49,6 +50,7 @@ pub use library::{Server, ServerBuilder, ServerError, ServerResources, Snapshot,
 
 pub mod addresses;
 pub mod admission;
+pub mod aggregation;
 pub mod auth;
 pub mod build_info;
 pub mod cli;

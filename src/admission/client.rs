@@ -1,6 +1,6 @@
 //! Access of plugins to objects of other resources.
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt};
 
 use crate::api::object::Object;
 use crate::api::status::Status;
@@ -35,6 +35,30 @@ pub trait ResourceClient: Send + Sync + 'static {
     /// # Errors
     /// The lookup failed.
     fn list<'c>(&'c self, namespace: Option<&'c str>) -> Answering<'c, Vec<Object>>;
+
+    /// Returns the objects in a namespace that have this value of a label, as
+    /// [`ResourceClient::list`] does. Others need not be decoded.
+    ///
+    /// # Errors
+    /// The lookup failed.
+    fn labelled<'c>(
+        &'c self,
+        namespace: &'c str,
+        label: (&'c str, &'c str),
+    ) -> Answering<'c, Vec<Object>> {
+        async move {
+            let mut found = self.list(Some(namespace)).await?;
+            found.retain(|object| {
+                let labels = object
+                    .metadata()
+                    .and_then(|metadata| metadata.get("labels"));
+                let value = labels.and_then(|labels| labels.get(label.0));
+                value.is_some_and(|value| value == label.1)
+            });
+            Ok(found)
+        }
+        .boxed()
+    }
 
     /// Changes the status of an object, without strategy and admission. If another client has
     /// changed the object meanwhile, the change starts again from the new state. The server becomes

@@ -82,6 +82,17 @@ pub struct PolicyHooks {
 }
 
 impl HookSources {
+    /// Returns what finds Services. `None` if they are not served.
+    pub fn services(&self, clients: Clients<'_>) -> Option<Arc<ClusterServices>> {
+        Some(Arc::new(ClusterServices {
+            services: clients("", "services")?,
+            slices: clients("discovery.k8s.io", "endpointslices")?,
+            own: self.own.clone(),
+            to_endpoints: self.to_endpoints,
+            turn: AtomicUsize::default(),
+        }))
+    }
+
     /// Returns the client that sends reviews and authenticates by these users. `None` if Services
     /// are not served.
     pub fn transport(
@@ -89,16 +100,12 @@ impl HookSources {
         clients: Clients<'_>,
         users: Option<&Arc<UsersByServer>>,
     ) -> Option<Arc<dyn WebhookTransport>> {
-        let services = ClusterServices {
-            services: clients("", "services")?,
-            slices: clients("discovery.k8s.io", "endpointslices")?,
-            own: self.own.clone(),
-            to_endpoints: self.to_endpoints,
-            turn: AtomicUsize::default(),
-        };
-        let client = Arc::clone(&self.client);
-        let client = WebhookClient::new(client, Arc::new(services), users.cloned());
-        Some(Arc::new(client))
+        let (client, services) = (Arc::clone(&self.client), self.services(clients)?);
+        Some(Arc::new(WebhookClient::new(
+            client,
+            services,
+            users.cloned(),
+        )))
     }
 }
 

@@ -47,6 +47,10 @@ impl Config {
         if self.etcd_certfile.is_set() != self.etcd_keyfile.is_set() {
             refusals.push(ConfigError::together("etcd-certfile", "etcd-keyfile"));
         }
+        if self.proxy_client_cert_file.is_set() != self.proxy_client_key_file.is_set() {
+            let both = ConfigError::together("proxy-client-cert-file", "proxy-client-key-file");
+            refusals.push(both);
+        }
         if self.kubelet_client_certificate.is_set() != self.kubelet_client_key.is_set() {
             let both = ConfigError::together("kubelet-client-certificate", "kubelet-client-key");
             refusals.push(both);

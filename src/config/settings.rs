@@ -670,6 +670,16 @@ settings! {
         /// [default: false]
         enable_aggregator_routing: Switch ["BOOL"]
             {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+
+        /// Certificate (PEM) by which the daemon shows aggregated API servers that it may name
+        /// users to them. Without one the daemon makes an authority and a certificate of its own,
+        /// and publishes the authority in the ConfigMap extension-apiserver-authentication.
+        /// [default: made]
+        proxy_client_cert_file: FilePath ["FILE"] = FilePath::unset();
+
+        /// Key of that certificate.
+        /// [default: made]
+        proxy_client_key_file: FilePath ["FILE"] = FilePath::unset();
     }
 
     "Controllers" {

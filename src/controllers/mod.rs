@@ -7,10 +7,12 @@
 //! several daemons on a store works at a time ([`Sharing`]). This folder must not know HTTP or
 //! storage engines.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use actors::backoff::{Backoff, random_unit};
 use actors::cacher::CacherHandle;
+use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -34,7 +36,7 @@ mod simulation;
 mod system_config_maps;
 mod system_objects;
 mod volume_protection;
-mod work_queue;
+pub mod work_queue;
 
 pub use bootstrap_policy::ensure_bootstrap_policy;
 use cluster_role_aggregation::ClusterRoleAggregationController;
@@ -60,7 +62,7 @@ pub fn describe_metrics() {
 
 /// Works until it is stopped. The work may be cancelled at any point: it begins again from the
 /// caches.
-async fn until_stopped(mut stopped: watch::Receiver<bool>, work: impl Future<Output = ()>) {
+pub async fn until_stopped(mut stopped: watch::Receiver<bool>, work: impl Future<Output = ()>) {
     tokio::select! {
         biased;
         _ = stopped.wait_for(|stopped| *stopped) => {}
@@ -125,6 +127,17 @@ pub struct Setup {
     pub protections: Protections,
     /// The parts of a cluster that are simulated here.
     pub simulation: Simulation,
+    /// Controllers of other parts.
+    pub further: Vec<Arc<dyn FurtherController>>,
+}
+
+/// A controller of another part of the daemon. It runs where the others run, and while they do.
+pub trait FurtherController: Send + Sync {
+    /// Its name in the log.
+    fn name(&self) -> &'static str;
+
+    /// Starts it. It works until it is stopped, and starts again after a failure.
+    fn start(&self, stopped: watch::Receiver<bool>) -> JoinHandle<()>;
 }
 
 impl Setup {
@@ -280,7 +293,12 @@ async fn run_all(setup: Setup, stopped: watch::Receiver<bool>) {
             supervise("the simulation of a cluster", simulation, stopped.clone()).await;
         }
     };
+    let further = setup.further.iter().map(|one| {
+        let start = || one.start(stopped.clone());
+        supervise(one.name(), start, stopped.clone())
+    });
     tokio::join!(
+        join_all(further),
         checking,
         simulating,
         supervise("the namespace controller", namespaces, stopped.clone()),

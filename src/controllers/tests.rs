@@ -225,6 +225,7 @@ pub(super) fn started(
         provisions: Provisions::default(),
         protections: Protections::default(),
         simulation: Simulation::default(),
+        further: Vec::new(),
     };
     Controllers::start(setup, sharing)
 }

@@ -3,7 +3,7 @@
 //!
 //! It follows the rules of client-go's work queues: a task that is added while a worker has it is
 //! due again afterwards, and a task that failed waits longer each time. The garbage collector and
-//! the namespace controller have one each.
+//! the namespace controller have one each, and so has that of APIServices.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -15,13 +15,13 @@ use tokio::time::Instant;
 
 /// How long tasks wait before they are retried. Each wait is about twice the one before.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Waits {
+pub struct Waits {
     /// The first wait.
-    pub(super) first: Duration,
+    pub first: Duration,
     /// The maximum wait after a failure.
-    pub(super) most: Duration,
+    pub most: Duration,
     /// The maximum wait of a task that something else holds up.
-    pub(super) most_held: Duration,
+    pub most_held: Duration,
 }
 
 /// The capacity that is kept when the queue is empty.
@@ -29,7 +29,7 @@ const CAPACITY_KEPT: usize = 1024;
 
 /// The result of the work on a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub enum Ended {
     /// There is nothing left to do.
     Done,
     /// It continues at once, after the tasks that are due already.
@@ -72,7 +72,7 @@ enum Phase {
 
 /// The known tasks.
 #[derive(Debug)]
-pub(super) struct WorkQueue<T> {
+pub struct WorkQueue<T> {
     waits: Waits,
     entries: HashMap<T, Entry>,
     ready: VecDeque<T>,
@@ -84,7 +84,7 @@ pub(super) struct WorkQueue<T> {
 
 impl<T: Clone + Eq + Hash> WorkQueue<T> {
     /// An empty queue.
-    pub(super) fn new(waits: Waits) -> WorkQueue<T> {
+    pub fn new(waits: Waits) -> WorkQueue<T> {
         WorkQueue {
             waits,
             entries: HashMap::new(),
@@ -96,7 +96,7 @@ impl<T: Clone + Eq + Hash> WorkQueue<T> {
     }
 
     /// Adds a task, which is due at once. Returns whether it was not due already.
-    pub(super) fn add(&mut self, task: T, now: Instant) -> bool {
+    pub fn add(&mut self, task: T, now: Instant) -> bool {
         let waits = self.waits;
         let entry = self.entries.entry(task.clone());
         let entry = entry.or_insert_with(|| Entry::new(waits, now));
@@ -116,7 +116,7 @@ impl<T: Clone + Eq + Hash> WorkQueue<T> {
     }
 
     /// Adds a task that is not known yet, which is due at a time. Returns whether it is new.
-    pub(super) fn add_at(&mut self, task: &T, due: Instant) -> bool {
+    pub fn add_at(&mut self, task: &T, due: Instant) -> bool {
         if self.entries.contains_key(task) {
             return false;
         }
@@ -128,7 +128,7 @@ impl<T: Clone + Eq + Hash> WorkQueue<T> {
 
     /// Forgets the tasks that are not wanted any more. A task that a worker has stays until its
     /// work ends.
-    pub(super) fn retain(&mut self, is_wanted: impl Fn(&T) -> bool) {
+    pub fn retain(&mut self, is_wanted: impl Fn(&T) -> bool) {
         self.entries.retain(|task, entry| {
             is_wanted(task) || matches!(entry.phase, Phase::Busy | Phase::BusyAndAdded)
         });
@@ -137,7 +137,7 @@ impl<T: Clone + Eq + Hash> WorkQueue<T> {
     }
 
     /// Takes a task that is due, and the time since when it was due.
-    pub(super) fn take(&mut self, now: Instant) -> Option<(T, Instant)> {
+    pub fn take(&mut self, now: Instant) -> Option<(T, Instant)> {
         self.wake(now);
         let task = self.ready.pop_front()?;
         let entry = self.entries.get_mut(&task)?;
@@ -172,7 +172,7 @@ impl<T: Clone + Eq + Hash> WorkQueue<T> {
     }
 
     /// Records how the work on a task ended. `random`, from 0 to 1, spreads the waits.
-    pub(super) fn ended(&mut self, task: &T, how: Ended, now: Instant, random: f64) {
+    pub fn ended(&mut self, task: &T, how: Ended, now: Instant, random: f64) {
         let Some(entry) = self.entries.get_mut(task) else {
             return;
         };
@@ -205,12 +205,12 @@ impl<T: Clone + Eq + Hash> WorkQueue<T> {
     }
 
     /// Returns the time when the next waiting task is due.
-    pub(super) fn next_due(&self) -> Option<Instant> {
+    pub fn next_due(&self) -> Option<Instant> {
         self.waiting.peek().map(|Reverse((due, _))| *due)
     }
 
     /// Returns the number of due tasks.
-    pub(super) fn ready(&self) -> usize {
+    pub fn ready(&self) -> usize {
         self.ready.len()
     }
 }

@@ -33,7 +33,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::registry::{Registry, RegistryStore};
+use crate::registry::{DefinedVersions, Registry, RegistryStore};
 
 use controller::Controller;
 pub use gate::Gate;
@@ -77,6 +77,8 @@ pub struct Setup {
     pub serving: Arc<dyn Serving>,
     /// Ends the deletion of objects, and lets none begin.
     pub pause: DeletionPause,
+    /// Gets the group versions that definitions serve.
+    pub defined: Arc<DefinedVersions>,
 }
 
 /// Pauses the deletion of the objects of definitions. Clones pause the same loops, on whose thread

@@ -22,12 +22,13 @@ use crate::config::Config;
 use crate::egress::EgressClient;
 use crate::server::api_server::RotateToken;
 use crate::storage::etcd::ClientTls;
-use crate::transport::tls::Tls;
+use crate::transport::tls::{ProxyClient, ProxyIdentity, Tls};
 
 /// The serving certificate; the admin, whose token is in the data directory; the users of the token
 /// file; and the users of client certificates.
 pub(super) struct Credentials {
     tls: Tls,
+    proxy_client: ProxyClient,
     tokens: Arc<StaticTokens>,
     certificates: Arc<ClientCertificates>,
     front_proxy: Option<Arc<FrontProxy>>,
@@ -54,6 +55,7 @@ impl Credentials {
         client: &Arc<EgressClient>,
     ) -> Result<Credentials, StartError> {
         let tls = Tls::load_or_create(config)?;
+        let proxy_client = ProxyClient::load_or_create(config)?;
         let data_dir = config.data_dir.as_path();
         let token = load_or_create_token(data_dir)?;
         let revocations = Revocations::default();
@@ -100,6 +102,7 @@ impl Credentials {
         Ok(Credentials {
             kubeconfig: write_kubeconfig(data_dir, address, &tls.trust_pem(), &token)?,
             tls,
+            proxy_client,
             tokens,
             certificates,
             front_proxy,
@@ -131,6 +134,11 @@ impl Credentials {
     /// Returns the authorities of front proxies, in PEM.
     pub(super) fn proxy_authorities_pem(&self) -> String {
         self.tls.proxy_authorities_pem()
+    }
+
+    /// Returns the certificate by which this server is a front proxy of others.
+    pub(super) fn proxy_identity(&self) -> Option<Arc<ProxyIdentity>> {
+        self.proxy_client.identity()
     }
 
     /// Sets where the Secrets of bootstrap tokens are read.
@@ -175,6 +183,7 @@ impl Credentials {
     /// Returns the files that may change while the daemon runs.
     pub(super) fn followed(&self) -> Vec<PathBuf> {
         let mut files = self.tls.followed();
+        files.extend(self.proxy_client.followed());
         files.extend(self.token_file.clone());
         files.push(self.data_dir.join("admin.token"));
         files.extend(self.service_accounts.files());
@@ -211,6 +220,20 @@ impl Credentials {
 
     /// Reloads certificates and client CAs. Renews the daemon's own certificate when that is due.
     pub(super) fn reload_certificates(&self, because: &'static str) {
+        match self.proxy_client.reload() {
+            Err(error) => tracing::error!(
+                %error,
+                because,
+                "keeping the previous certificate towards aggregated servers"
+            ),
+            Ok(true) => {
+                tracing::info!(
+                    because,
+                    "the certificate towards aggregated servers was replaced"
+                );
+            }
+            Ok(false) => {}
+        }
         match self.tls.reload() {
             Err(error) => {
                 tracing::error!(

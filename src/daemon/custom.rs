@@ -15,7 +15,7 @@ use super::resources::{Parts, Resources};
 use crate::api::resource::ResourceDefinition;
 use crate::custom_resources::conversion::WebhookConverter;
 use crate::custom_resources::{CustomResources, DeletionPause, Made, Serving, Setup, ToServe};
-use crate::registry::{Completeness, RegistryStore};
+use crate::registry::{Completeness, DefinedVersions, RegistryStore};
 use crate::server::health::Health;
 use crate::storage::converted::converted;
 use crate::storage::factory::StoragePlan;
@@ -36,6 +36,7 @@ pub(super) fn start(
     resources: &Resources,
     health: &Arc<Health>,
     pause: DeletionPause,
+    defined: &Arc<DefinedVersions>,
 ) -> Option<CustomResources> {
     let parts = resources.parts();
     let loops = parts.actor_system.cacher(DEFINITIONS).and_then(|cacher| {
@@ -44,6 +45,7 @@ pub(super) fn start(
             definitions: cacher,
             serving: Arc::new(CustomServing::new(resources.clone())),
             pause,
+            defined: Arc::clone(defined),
         })
     });
     let gate = loops.as_ref().map(CustomResources::gate);

@@ -7,6 +7,7 @@
 
 mod addition_pace;
 mod admission_configuration;
+mod aggregation;
 mod authorization;
 mod authorization_chain;
 mod credentials;
@@ -43,6 +44,7 @@ use actors::watchdog::Watchdog;
 
 use crate::admission::HookSources;
 use crate::admission::configuration::PluginSettings;
+use crate::aggregation::APISERVICES;
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
 use crate::auth::Token;
@@ -73,17 +75,17 @@ use crate::server::test_controls::TestControls;
 use crate::storage::Root;
 use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::Encryption;
-use crate::storage::factory::{Engines, StorageFactory, StoragePlan};
-use crate::storage::rewrite::Rewriter;
+use crate::storage::factory::{Engines, StoragePlan};
 use crate::telemetry::{self, Series};
 use crate::transport::listener::Running;
 
+use aggregation::Remote;
 use authorization::Authorization;
 use credentials::Credentials;
 use factory::{UnservedPlans, remove_unserved, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
 use opened::Opened;
-use resources::Resources;
+use resources::{Resources, Stored};
 use service_manager::ServiceManager;
 pub use start_error::StartError;
 use stores::OpenEngines;
@@ -197,16 +199,29 @@ impl Daemon {
         let actors = options::actor_system_config(&config, &engines, &series, &watchdog);
         let actor_system = ActorSystem::start(actors, cached(&plans, &config))?;
         let unserved = UnservedPlans::of(&factory, &engines, &encryption)?;
-        let hooks = hooks::of(&config, &actor_system, address, &opened.egress);
-        let authorization = Authorization::new(&config, &actor_system, &plans, opened.egress)?;
+        let egress = opened.egress;
+        let hooks = hooks::of(&config, &actor_system, address, &egress);
+        let authorization = Authorization::new(&config, &actor_system, &plans, egress.clone())?;
         let planned = Planned::new(&plans, &unserved, opened.plugin_settings);
         let registry = assemble(&config, planned, &actor_system, &authorization, hooks);
         add_others(&registry, &config, &credentials, &stores, &authorization);
         let health = readiness::health(&stores, &config, &actor_system, &watchdog, conduct);
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
+        let remote = Remote::new(&registry, &actor_system, &credentials, &egress);
         let setup = setup.in_host(host.simulation, conduct.namespace_grace);
+        let setup = remote.with_availability(setup);
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
+        let mut background = followed(&config, &encryption, &credentials, &watchdog, &series);
+        background.push(actix_rt::spawn(
+            options::object_counter(&config, &registry).run(),
+        ));
+        let watched = service_manager.watched(watchdog.clone()).into_iter();
+        background.extend(watched.chain(authorization.followed()));
+        let stored = Stored::new(factory, &engines, &encryption);
+        let (resources, rewriter) =
+            resources::changes(&registry, &actor_system, &plans, stored, &series);
+        let writers = Writers::start(&resources, &health, setup, sharing, remote.services());
         let start = readiness::Start {
             actor_system: actor_system.clone(),
             registry: registry.clone(),
@@ -217,22 +232,10 @@ impl Daemon {
             at: started,
             config: config.clone(),
             service_manager,
+            registrar: writers.registrar().cloned(),
         };
-        let mut background = followed(&config, &encryption, &credentials, &watchdog, &series);
-        let counter = options::object_counter(&config, &registry);
-        background.extend([actix_rt::spawn(start.run()), actix_rt::spawn(counter.run())]);
-        let watched = service_manager.watched(watchdog.clone()).into_iter();
-        background.extend(watched.chain(authorization.followed()));
-        let (resources, rewriter) = changes(
-            &registry,
-            &actor_system,
-            &plans,
-            factory,
-            &engines,
-            &encryption,
-            &series,
-        );
-        let writers = Writers::start(&resources, &health, setup, sharing);
+        background.push(actix_rt::spawn(start.run()));
+        let aggregation = remote.start(&writers, &mut background);
         let test = for_tests::controls(opened.own_clock, &stores, &actor_system, &writers);
         let (test, resetting) = test.unzip();
         background.extend(resetting.flatten());
@@ -247,6 +250,7 @@ impl Daemon {
             rotate_token: Credentials::rotation(&credentials),
             issuer: issuer(&config, &credentials, address),
             unknown_paths: writers.gate(),
+            aggregation,
             audit: audit.clone(),
             test: test.clone(),
             features: Features::of(|gate| config.feature_gates.is_on(gate)),
@@ -480,31 +484,6 @@ fn assemble(
     Registry::with_parts(root, ttl, collector, versions, parts)
 }
 
-/// Creates the parts that change what is served and how it is stored.
-fn changes(
-    registry: &Registry,
-    actor_system: &ActorSystem,
-    plans: &[StoragePlan],
-    factory: StorageFactory,
-    engines: &Engines,
-    encryption: &Encryption,
-    series: &Series,
-) -> (Resources, Rewriter) {
-    let rewritten = encryption::rewritten_stores(plans, actor_system);
-    let rewriter = encryption::rewriter(encryption, &rewritten, actor_system, &factory);
-    let resources = Resources::new(resources::Parts {
-        registry: registry.clone(),
-        actor_system: actor_system.clone(),
-        factory,
-        engines: engines.clone(),
-        encryption: encryption.clone(),
-        series: series.clone(),
-        rewritten,
-        changing: tokio::sync::Mutex::default(),
-    });
-    (resources, rewriter)
-}
-
 /// Starts the tasks that follow changed files, watch this thread, and keep metrics small.
 fn followed(
     config: &Config,
@@ -583,6 +562,7 @@ fn cached(plans: &[StoragePlan], config: &Config) -> Vec<CacherSpec> {
         name == NAMESPACES
             || name == custom::DEFINITIONS
             || RBAC_CACHES.contains(&name)
+            || name == APISERVICES
             || HOOK_CACHES.contains(&name)
             || (follows_nodes && NODE_CACHES.contains(&name))
     };

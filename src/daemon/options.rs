@@ -115,6 +115,7 @@ pub(super) fn controllers(
             false => Protections::default(),
         },
         simulation: Simulation::default(),
+        further: Vec::new(),
     };
     if !setup.empties_namespaces || !setup.collects_garbage {
         tracing::info!(
@@ -149,10 +150,13 @@ pub(super) fn config_maps(
         ..ClientAuthentication::default()
     };
     let publishes = Box::new(move || {
-        let proxy_authorities = credentials.proxy_authorities_pem();
-        let of_proxies = match proxy_authorities.is_empty() {
-            true => ClientAuthentication::default(),
-            false => of_proxies.clone(),
+        let given = credentials.proxy_authorities_pem();
+        let of_proxies = match given.is_empty() {
+            true => own_front_proxy(&credentials),
+            false => ClientAuthentication {
+                proxy_authorities: given,
+                ..of_proxies.clone()
+            },
         };
         ClientAuthentication {
             client_authorities: match is_given {
@@ -161,11 +165,29 @@ pub(super) fn config_maps(
                 // servers need not trust it.
                 false => String::new(),
             },
-            proxy_authorities,
             ..of_proxies
         }
     });
     SystemConfigMaps::new(registry.clone(), knows_accounts, publishes)
+}
+
+/// Returns how extensions know this server by the certificate that it has made for that (CN-18).
+/// Its authority signs nothing else, so no names are published: another server that publishes none
+/// would be left out by a list.
+fn own_front_proxy(credentials: &Credentials) -> ClientAuthentication {
+    let authority = credentials.proxy_identity();
+    let authority = authority.and_then(|identity| identity.authority_pem.clone());
+    let Some(proxy_authorities) = authority else {
+        return ClientAuthentication::default();
+    };
+    ClientAuthentication {
+        proxy_authorities,
+        username_headers: vec!["X-Remote-User".to_owned()],
+        uid_headers: vec!["X-Remote-Uid".to_owned()],
+        group_headers: vec!["X-Remote-Group".to_owned()],
+        extra_headers_prefix: vec!["X-Remote-Extra-".to_owned()],
+        ..ClientAuthentication::default()
+    }
 }
 
 /// Returns the object counter for metrics.

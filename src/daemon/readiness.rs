@@ -10,6 +10,7 @@ use super::Conduct;
 use super::encryption;
 use super::service_manager::ServiceManager;
 use super::stores::OpenEngines;
+use crate::aggregation::Registrar;
 use crate::config::Config;
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{
@@ -121,6 +122,8 @@ pub(super) struct Start {
     pub(super) at: Instant,
     pub(super) config: Config,
     pub(super) service_manager: ServiceManager,
+    /// Writes the local APIServices, if they are served.
+    pub(super) registrar: Option<Arc<Registrar>>,
 }
 
 impl Start {
@@ -141,10 +144,9 @@ impl Start {
     }
 
     /// Readiness waits at the start for the caches (WC-46), for system namespaces and
-    /// PriorityClasses (API-262), and for the `kubernetes` Service. A cache that fills again later
-    /// reports its own state.
+    /// PriorityClasses (API-262), for local APIServices (CN-8), and for the `kubernetes` Service. A
+    /// cache that fills again later reports its own state.
     async fn complete(&self) {
-        self.health.complete(GROUPS);
         let patience = self.config.storage_initialization_timeout.0;
         let filled = self.actor_system.ready_within(patience).await;
         if let Some(nodes) = self.nodes.as_ref().filter(|_| filled.is_ok()) {
@@ -159,10 +161,22 @@ impl Start {
                 );
             }
         }
-        let (namespaces, classes) = tokio::join!(
+        let registered = async {
+            match &self.registrar {
+                Some(registrar) => registrar.register_own().await,
+                None => Ok(()),
+            }
+        };
+        // They run concurrently, so that they share one disk sync.
+        let (namespaces, classes, registered) = tokio::join!(
             ensure_system_namespaces(&self.registry),
-            ensure_system_priority_classes(&self.registry)
+            ensure_system_priority_classes(&self.registry),
+            registered
         );
+        self.health.complete(GROUPS);
+        if let Err(status) = registered {
+            tracing::warn!(%status, "local APIServices are missing; writing them is retried");
+        }
         if self.config.rbac_bootstrap.0 {
             ensure_bootstrap_policy(&self.registry).await;
         }

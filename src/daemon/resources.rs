@@ -10,11 +10,13 @@ use futures_util::stream::{self, StreamExt};
 use tokio::sync::Mutex;
 
 use super::addition_pace::AdditionPace;
+use super::encryption;
 use crate::api::resource::ResourceDefinition;
 use crate::registry::definition_check::DefinitionError;
 use crate::registry::{Catalog, Registry};
 use crate::storage::encryption::Encryption;
 use crate::storage::factory::{Engines, FactoryError, GroupResource, StorageFactory, StoragePlan};
+use crate::storage::rewrite::Rewriter;
 use crate::storage::rewrite::RewrittenStores;
 use crate::storage::{ResourceStorage, RunToCompletion};
 use crate::telemetry::Series;
@@ -364,4 +366,53 @@ impl<'p> Addition<'p> {
         });
         registry.add_all(versions);
     }
+}
+
+/// Where and how objects are stored.
+pub(super) struct Stored<'s> {
+    factory: StorageFactory,
+    engines: &'s Engines,
+    encryption: &'s Encryption,
+}
+
+impl<'s> Stored<'s> {
+    pub(super) fn new(
+        factory: StorageFactory,
+        engines: &'s Engines,
+        encryption: &'s Encryption,
+    ) -> Stored<'s> {
+        Stored {
+            factory,
+            engines,
+            encryption,
+        }
+    }
+}
+
+/// Creates the parts that change what is served and how it is stored.
+pub(super) fn changes(
+    registry: &Registry,
+    actor_system: &ActorSystem,
+    plans: &[StoragePlan],
+    stored: Stored<'_>,
+    series: &Series,
+) -> (Resources, Rewriter) {
+    let Stored {
+        factory,
+        engines,
+        encryption,
+    } = stored;
+    let rewritten = encryption::rewritten_stores(plans, actor_system);
+    let rewriter = encryption::rewriter(encryption, &rewritten, actor_system, &factory);
+    let resources = Resources::new(Parts {
+        registry: registry.clone(),
+        actor_system: actor_system.clone(),
+        factory,
+        engines: engines.clone(),
+        encryption: encryption.clone(),
+        series: series.clone(),
+        rewritten,
+        changing: tokio::sync::Mutex::default(),
+    });
+    (resources, rewriter)
 }

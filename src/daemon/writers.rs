@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::custom;
 use super::resources::Resources;
+use crate::aggregation::{ApiServices, Registrar, local};
 use crate::controllers::{Controllers, Setup, Sharing};
 use crate::custom_resources::{CustomResources, DeletionPause};
-use crate::registry::Completeness;
+use crate::registry::{Completeness, DefinedVersions};
 use crate::server::health::Health;
 
 /// The running parts.
@@ -16,6 +17,8 @@ pub(super) struct Writers {
     /// `None` if definitions are not served.
     custom_resources: Option<CustomResources>,
     deletions: DeletionPause,
+    /// `None` if APIServices are not served.
+    registrar: Option<Arc<Registrar>>,
 }
 
 impl Writers {
@@ -25,13 +28,30 @@ impl Writers {
         health: &Arc<Health>,
         setup: Setup,
         sharing: Sharing,
+        services: Option<&Arc<ApiServices>>,
     ) -> Arc<Writers> {
         let deletions = DeletionPause::default();
+        let defined: Arc<DefinedVersions> = Arc::default();
+        let custom_resources = custom::start(resources, health, deletions.clone(), &defined);
+        let registrar = services.and_then(|services| {
+            Registrar::start(local::Setup {
+                registry: setup.registry.clone(),
+                services: Arc::clone(services),
+                defined,
+                completeness: custom::gate(custom_resources.as_ref()),
+            })
+        });
         Arc::new(Writers {
-            custom_resources: custom::start(resources, health, deletions.clone()),
+            custom_resources,
             controllers: Controllers::start(setup, sharing),
             deletions,
+            registrar,
         })
+    }
+
+    /// Returns the registrar of local APIServices.
+    pub(super) fn registrar(&self) -> Option<&Arc<Registrar>> {
+        self.registrar.as_ref()
     }
 
     /// Returns the gate at which requests to unknown paths wait.
@@ -41,13 +61,23 @@ impl Writers {
 
     /// Does work while none of them writes. They begin again from the caches afterwards.
     pub(super) async fn pause<T>(&self, work: impl Future<Output = T>) -> T {
-        self.controllers.pause(self.deletions.during(work)).await
+        let work = self.deletions.during(work);
+        let work = async {
+            match &self.registrar {
+                Some(registrar) => registrar.pause(work).await,
+                None => work.await,
+            }
+        };
+        self.controllers.pause(work).await
     }
 
     /// Stops them after their current step.
     pub(super) async fn stop(&self) {
         if let Some(custom_resources) = &self.custom_resources {
             custom_resources.stop().await;
+        }
+        if let Some(registrar) = &self.registrar {
+            registrar.stop().await;
         }
         self.controllers.stop().await;
     }

@@ -13,6 +13,8 @@ pub struct ServiceView {
     pub cluster_ip: String,
     /// `spec.externalName`.
     pub external_name: String,
+    /// The first of `spec.ipFamilies`, whose addresses are preferred.
+    pub family: String,
     /// `spec.ports`.
     pub ports: Vec<ServicePort>,
 }
@@ -31,6 +33,8 @@ pub struct ServicePort {
 pub struct ServiceBackend {
     /// The IP address.
     pub address: String,
+    /// Its family: `IPv4` or `IPv6`.
+    pub family: String,
     /// The ports.
     pub ports: Vec<ServicePort>,
 }
@@ -118,13 +122,15 @@ pub fn route(
     let reachable = ready.iter().filter_map(|backend| {
         // linear: an endpoint has a few ports.
         let port = backend.ports.iter().find(|one| one.name == found.name)?;
-        Some((&*backend.address, port.port))
+        Some((&*backend.family, &*backend.address, port.port))
     });
-    let reachable: Vec<(&str, u16)> = reachable.collect();
+    let (first, others): (Vec<_>, Vec<_>) =
+        reachable.partition(|(family, ..)| *family == service.family);
+    let reachable = if first.is_empty() { others } else { first };
     let chosen = turn.checked_rem(reachable.len());
     let chosen = chosen.and_then(|place| reachable.get(place));
     match chosen {
-        Some((address, port)) => Ok(join(address, *port)),
+        Some((_, address, port)) => Ok(join(address, *port)),
         None => Err(RouteError::NoEndpoints(service.name.clone())),
     }
 }

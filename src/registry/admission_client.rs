@@ -71,7 +71,7 @@ impl AdmissionClient {
         &self,
         namespace: Option<&str>,
         resource_version: &str,
-    ) -> Result<Vec<Object>, Box<Status>> {
+    ) -> Result<Vec<Arc<CachedObject>>, Box<Status>> {
         let everything = Arc::new(Selection::default());
         let options = ListOptions {
             resource_version: resource_version.to_owned(),
@@ -92,7 +92,22 @@ impl AdmissionClient {
             }
             listed => listed?,
         };
-        listed.items.iter().map(|item| decoded(item)).collect()
+        Ok(listed.items)
+    }
+
+    /// Returns the objects in a namespace, or all, as [`ResourceClient::list`] says.
+    async fn known(&self, namespace: Option<&str>) -> Result<Vec<Arc<CachedObject>>, Box<Status>> {
+        if self.store.is_known_empty(namespace) {
+            return Ok(Vec::new());
+        }
+        if self.store.storage().is_always_fresh() {
+            return self.all(namespace, "").await;
+        }
+        let known = self.all(namespace, ANY).await?;
+        if known.is_empty() && self.should_ask(namespace.unwrap_or_default()) {
+            return self.all(namespace, "").await;
+        }
+        Ok(known)
     }
 
     /// Returns whether to list an apparently empty namespace in the store: once in [`ASKED_FOR`].
@@ -137,17 +152,23 @@ impl ResourceClient for AdmissionClient {
 
     fn list<'c>(&'c self, namespace: Option<&'c str>) -> Answering<'c, Vec<Object>> {
         async move {
-            if self.store.is_known_empty(namespace) {
-                return Ok(Vec::new());
-            }
-            if self.store.storage().is_always_fresh() {
-                return self.all(namespace, "").await;
-            }
-            let known = self.all(namespace, ANY).await?;
-            if known.is_empty() && self.should_ask(namespace.unwrap_or_default()) {
-                return self.all(namespace, "").await;
-            }
-            Ok(known)
+            let known = self.known(namespace).await?;
+            known.iter().map(|item| decoded(item)).collect()
+        }
+        .boxed()
+    }
+
+    fn labelled<'c>(
+        &'c self,
+        namespace: &'c str,
+        label: (&'c str, &'c str),
+    ) -> Answering<'c, Vec<Object>> {
+        async move {
+            let known = self.known(Some(namespace)).await?;
+            let (name, value) = label;
+            let found = known.iter();
+            let found = found.filter(|item| item.attributes().label(name) == Some(value));
+            found.map(|item| decoded(item)).collect()
         }
         .boxed()
     }

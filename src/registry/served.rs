@@ -24,7 +24,7 @@ use super::stored_version::StoredVersion;
 use crate::admission::admin_access::AdminAccess;
 use crate::admission::client::ResourceClient;
 use crate::admission::configuration::PluginSettings;
-use crate::admission::hooks::client::WebhookTransport;
+use crate::admission::hooks::client::{ClusterServices, WebhookTransport};
 use crate::admission::hooks::policies::{ParameterRights, Parameters};
 use crate::admission::lifecycle::Namespaces;
 use crate::admission::{self, Admission, HookSources, Plugin, Sources};
@@ -80,6 +80,7 @@ pub struct Registry {
     options: StoreOptions,
     allocators: Option<Arc<ServiceAllocators>>,
     webhooks: Option<Arc<dyn WebhookTransport>>,
+    services: Option<Arc<ClusterServices>>,
     current: Arc<watch::Sender<Arc<Catalog>>>,
     completeness: Arc<OnceLock<Arc<dyn Completeness>>>,
     /// Resources that were removed, the newest last.
@@ -157,11 +158,12 @@ impl Registry {
             &resources,
             &options,
         );
-        let webhooks = hooks.as_ref().and_then(|hooks| {
-            let clients = |group: &str, plural: &str| client(group, plural, &resources, &options);
-            // Conversion webhooks are presented no credentials (HK-98).
-            hooks.transport(&clients, None)
-        });
+        let clients = |group: &str, plural: &str| client(group, plural, &resources, &options);
+        // Conversion webhooks are presented no credentials (HK-98).
+        let webhooks = hooks
+            .as_ref()
+            .and_then(|hooks| hooks.transport(&clients, None));
+        let services = hooks.as_ref().and_then(|hooks| hooks.services(&clients));
         let allocators = network.and_then(|network| allocators(network, &resources, &options));
         let stores = resources.into_iter();
         let stores: Vec<Arc<RegistryStore>> = stores
@@ -175,6 +177,7 @@ impl Registry {
             options,
             allocators,
             webhooks,
+            services,
             current,
             completeness: Arc::default(),
             former: Arc::default(),
@@ -194,6 +197,11 @@ impl Registry {
     /// Returns the client for webhooks of users, if Services are served.
     pub fn webhooks(&self) -> Option<&Arc<dyn WebhookTransport>> {
         self.webhooks.as_ref()
+    }
+
+    /// Returns what finds Services, if they are served.
+    pub fn services(&self) -> Option<&Arc<ClusterServices>> {
+        self.services.as_ref()
     }
 
     /// Returns the current generation. A request calls this once and keeps the result, so that all

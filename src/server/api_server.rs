@@ -7,6 +7,7 @@ use actors::engine::Engine;
 use actors::supervisor::ActorSystem;
 use jiff::Timestamp;
 
+use crate::aggregation::{self, Aggregation};
 use crate::auth::impersonation::Impersonations;
 use crate::auth::{AdminError, Authenticators, Authorizer, RefusedLogins};
 use crate::config::AccessLogMode;
@@ -98,6 +99,8 @@ pub struct ApiServer {
     pub test: Option<Arc<TestControls>>,
     /// Waits for resources that definitions may bring, if they are served.
     pub(in crate::server) unknown_paths: Option<Arc<dyn Completeness>>,
+    /// The group versions of other servers, if APIServices are served.
+    pub(in crate::server) aggregation: Option<Arc<Aggregation>>,
     /// The features that feature gates turn on or off.
     pub(in crate::server) features: Features,
     /// How long requests last.
@@ -154,6 +157,8 @@ pub struct ApiServerConfig {
     pub test: Option<Arc<TestControls>>,
     /// Waits for resources that definitions may bring, if they are served.
     pub unknown_paths: Option<Arc<dyn Completeness>>,
+    /// The group versions of other servers, if APIServices are served.
+    pub aggregation: Option<Arc<Aggregation>>,
     /// The features that feature gates turn on or off.
     pub features: Features,
     /// The rules for all requests.
@@ -181,15 +186,13 @@ impl ApiServer {
     pub fn metrics_page(&self) -> String {
         let catalog = Arc::clone(&self.generations.current().catalog);
         self.health.measure();
-        // This process serves every group itself, so none is ever unavailable.
-        for group in catalog.groups() {
-            for version in &group.versions {
-                let name = format!("{}.{}", version.version, group.name);
-                metrics::gauge!("aggregator_unavailable_apiservice", "name" => name).set(0.0);
-            }
+        let mut page = self
+            .measures
+            .render(|group, version, plural| catalog.find(group, version, plural).is_some());
+        if let Some(aggregation) = &self.aggregation {
+            page += &aggregation::metrics::lines(&aggregation.services.current());
         }
-        self.measures
-            .render(|group, version, plural| catalog.find(group, version, plural).is_some())
+        page
     }
 
     /// Builds the shared parts from their configuration.
@@ -201,6 +204,7 @@ impl ApiServer {
                 parts.address,
                 parts.issuer.is_some(),
                 parts.features,
+                parts.aggregation.clone(),
             ),
             kubelets: parts.kubelets,
             measures: Measures::new(
@@ -220,6 +224,7 @@ impl ApiServer {
             audit: parts.audit,
             test: parts.test,
             unknown_paths: parts.unknown_paths,
+            aggregation: parts.aggregation,
             features: parts.features,
             timeouts: parts.http.timeouts,
             response_headers: parts.http.response_headers,

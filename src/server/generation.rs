@@ -12,6 +12,7 @@ use super::attached::Attached;
 use super::discovery::{self, Discovery};
 use super::features::Features;
 use super::openapi::{self, OpenApi};
+use crate::aggregation::Aggregation;
 use crate::registry::catalog::GroupVersion;
 use crate::registry::{Catalog, Registry};
 
@@ -53,21 +54,23 @@ pub struct Generations {
 impl Generations {
     /// Creates the generations of a registry. `address` is where clients reach the server, as
     /// `host:port` (API-22). `has_issuer` says whether the server publishes an OpenID
-    /// configuration.
+    /// configuration, `aggregation` is absent if APIServices are not served.
     pub fn new(
         registry: Registry,
         address: String,
         has_issuer: bool,
         features: Features,
+        aggregation: Option<Arc<Aggregation>>,
     ) -> Generations {
         let settings = discovery::Settings {
             address,
             has_hashes: features.storage_version_hash,
+            aggregation: aggregation.clone(),
         };
         let shared = Shared {
             discovery: Arc::new(settings),
             of_discovery: Arc::default(),
-            of_openapi: Arc::new(openapi::Shared::new(has_issuer)),
+            of_openapi: Arc::new(openapi::Shared::new(has_issuer, aggregation)),
         };
         let first = Generation::of(registry.current(), &shared);
         Generations {
@@ -110,7 +113,7 @@ mod tests {
             let registry = &stored.registry;
             let address = "127.0.0.1:6443".to_owned();
             let features = Features::of(|_| true);
-            let generations = Generations::new(registry.clone(), address, false, features);
+            let generations = Generations::new(registry.clone(), address, false, features, None);
             registry.add(stored.open(row("one.example.com", 0)));
             let of = |group: &str| {
                 let generation = generations.current();

@@ -36,6 +36,7 @@ pub mod request_scope;
 pub mod respond;
 pub mod routes;
 pub mod service;
+mod sessions;
 pub mod test_controls;
 #[cfg(test)]
 mod testing;

@@ -1,4 +1,4 @@
-//! Bodies of other servers that are passed on to clients and may last.
+//! Bodies of other servers that are passed on to clients.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -7,18 +7,20 @@ use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 use http_body::Frame;
+use tokio::time::{Instant, sleep_until};
 
-use super::request_scope::RequestScope;
+use super::leaving::Leaving;
 use crate::api::status::Status;
-use crate::auth::WatchAccess;
+use crate::auth::{Access, WatchAccess};
 use crate::egress::{ForwardedBody, HELD_BYTES_MAX};
 use crate::transport::Pieces;
 
-/// The body of another server's answer, until it ends or the daemon stops.
+/// The body of another server's answer, until something breaks it off.
 struct PassedOn<G> {
     body: ForwardedBody,
     has_trailers: bool,
-    stops: LocalBoxFuture<'static, ()>,
+    /// Resolves with the reason.
+    broken: LocalBoxFuture<'static, &'static str>,
     _guards: G,
 }
 
@@ -30,8 +32,8 @@ impl<G: Unpin> Stream for PassedOn<G> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, String>>> {
         let this = self.get_mut();
-        if this.stops.poll_unpin(context).is_ready() {
-            return Poll::Ready(Some(Err("the daemon stops".to_owned())));
+        if let Poll::Ready(why) = this.broken.poll_unpin(context) {
+            return Poll::Ready(Some(Err(why.to_owned())));
         }
         loop {
             let frame = ready!(Pin::new(&mut this.body).poll_next(context));
@@ -43,28 +45,44 @@ impl<G: Unpin> Stream for PassedOn<G> {
     }
 }
 
-/// Returns the body of a response that passes on what another server sends. It breaks off when the
-/// daemon stops, and when the user loses access. `guards` live as long as the body.
+/// Returns the body of a response that passes on what another server sends, and may last. It breaks
+/// off when the daemon stops, and when the user loses access. `guards` live as long as the body.
 ///
 /// # Errors
 /// 401 if the user has lost access by now.
-pub fn passed_on<G: Unpin + 'static>(
-    scope: &RequestScope<'_>,
+pub fn lasting<G: Unpin + 'static>(
     body: ForwardedBody,
     has_trailers: bool,
+    leaving: &Leaving,
+    access: Access,
     guards: G,
 ) -> Result<Pieces, Box<Status>> {
-    let access = WatchAccess::new(scope.access.clone());
+    let access = WatchAccess::new(access);
     // A revocation ends what has begun, and may have come before.
     if access.access().is_revoked() {
         return Err(Box::new(Status::unauthorized()));
     }
+    let stops = leaving.announced();
     let frames = PassedOn {
         body,
         has_trailers,
-        stops: scope.leaving.announced().boxed_local(),
+        broken: stops.map(|()| "the daemon stops").boxed_local(),
         _guards: guards,
     };
     let pieces = Pieces::passed_on(frames, HELD_BYTES_MAX);
     Ok(pieces.lasting(move || access.access().is_revoked()))
+}
+
+/// Returns the same for a response that may not last. It breaks off at the deadline.
+pub fn timed<G: Unpin + 'static>(body: ForwardedBody, deadline: Instant, guards: G) -> Pieces {
+    let over = sleep_until(deadline);
+    let frames = PassedOn {
+        body,
+        has_trailers: true,
+        broken: over
+            .map(|()| "the time of the request is over")
+            .boxed_local(),
+        _guards: guards,
+    };
+    Pieces::passed_on(frames, HELD_BYTES_MAX)
 }

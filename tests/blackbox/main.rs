@@ -14,6 +14,7 @@ mod access;
 mod access_page;
 mod admission;
 mod admission_config;
+mod aggregation;
 mod amplification;
 mod apply;
 mod audit;

@@ -637,10 +637,9 @@ async fn nothing_is_stored_for_parts_that_are_not_there() {
     let daemon = Daemon::start().await;
     let client = daemon.client();
     for (group, resources) in [
-        ("apiregistration.k8s.io", &["apiservices"][..]),
         (
             "flowcontrol.apiserver.k8s.io",
-            &["flowschemas", "prioritylevelconfigurations"],
+            &["flowschemas", "prioritylevelconfigurations"][..],
         ),
         ("coordination.k8s.io", &["leases"]),
     ] {

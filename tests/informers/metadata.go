@@ -48,14 +48,25 @@ func (d described) now() metav1.ObjectMeta {
 	return object.ObjectMeta
 }
 
+// The APIService of a definition that is gone may be there for a moment.
 func (d described) create(body json.RawMessage) {
-	request := d.plain.Post().AbsPath(d.path).SetHeader("Content-Type", asJSON).Body([]byte(body))
-	must(request.Do(background).Error(), d.path)
+	for tries := 0; ; tries++ {
+		request := d.plain.Post().AbsPath(d.path).SetHeader("Content-Type", asJSON).Body([]byte(body))
+		err := request.Do(background).Error()
+		if !apierrors.IsAlreadyExists(err) || tries == 300 {
+			must(err, d.path)
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
-// Waits until the server has written the status of a definition, which it does by itself.
+// Waits until the server has written the status of a definition or an APIService, which it does by
+// itself.
 func (d described) settle() {
-	if d.resource.Resource != "customresourcedefinitions" {
+	written := map[string]string{"customresourcedefinitions": "Established", "apiservices": "Available"}
+	kind, isWritten := written[d.resource.Resource]
+	if !isWritten {
 		return
 	}
 	for tries := 0; tries < 300; tries++ {
@@ -63,12 +74,13 @@ func (d described) settle() {
 		must(err, d.path)
 		var object struct{ Status struct{ Conditions []metav1.Condition } }
 		must(json.Unmarshal(text, &object), d.path)
-		if meta.IsStatusConditionTrue(object.Status.Conditions, "Established") {
+		condition := meta.FindStatusCondition(object.Status.Conditions, kind)
+		if condition != nil && (condition.Status == metav1.ConditionTrue || kind == "Available") {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	fail("%s: the definition is not established", d.path)
+	fail("%s: the condition %s is not there", d.path, kind)
 }
 
 func (d described) only() metav1.ListOptions {

@@ -296,6 +296,21 @@ const DAEMON: Table = &[
             "auth::rbac",
         ],
     ),
+    // It asks other servers, and keeps objects about them.
+    (
+        "aggregation",
+        &[
+            "api",
+            "registry",
+            "clock",
+            "egress",
+            "STORAGE",
+            // Services are found for webhooks and for APIServices alike.
+            "admission::hooks::client",
+            // A controller runs with the others, and queues its work as they do.
+            "controllers",
+        ],
+    ),
     // It has its resources served by a trait that the daemon implements.
     (
         "custom_resources",
@@ -317,6 +332,7 @@ const DAEMON: Table = &[
         "server",
         &[
             "addresses",
+            "aggregation",
             "api",
             "kinds",
             "registry",

@@ -1,7 +1,6 @@
 //! Declared rules of a kind, which need no code (http.md 6.2).
 
 use super::{ConversionStrategy, FieldPath, UnknownLabels, UnservedVersion};
-use crate::object::Object;
 
 /// The rule for names (API-201).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +63,6 @@ pub enum Effect {
     FullAtOnce,
     /// None yet.
     NotYet,
-    /// None yet if they have this member.
-    NotYetWith(FieldPath),
 }
 
 /// The lifetime of an object that nobody deletes.
@@ -222,12 +219,8 @@ impl Rules {
         own.map_or(&self.update, |(_, rules)| rules)
     }
 
-    /// Returns whether an object has no effect yet (D-92).
-    pub fn lacks_effect(&self, object: &Object) -> bool {
-        match &self.effect {
-            Effect::Full | Effect::FullAtOnce => false,
-            Effect::NotYet => true,
-            Effect::NotYetWith(member) => object.at(member).is_some_and(|found| !found.is_null()),
-        }
+    /// Returns whether objects have no effect yet (D-92).
+    pub fn lacks_effect(&self) -> bool {
+        self.effect == Effect::NotYet
     }
 }

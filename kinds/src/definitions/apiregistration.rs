@@ -16,7 +16,7 @@ pub fn apiservices() -> ResourceDefinition {
     ));
     Row {
         prepare: Some(strategies::apiregistration::prepare_create),
-        effect: Effect::NotYetWith("spec.service".into()),
+        effect: Effect::FullAtOnce,
         categories: &["api-extensions"],
         key_prefix: Some("apiregistration.k8s.io/apiservices"),
         name_rule: NameRule::PathSegment,

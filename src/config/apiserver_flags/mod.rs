@@ -38,8 +38,6 @@ pub(super) enum Fate {
     Obeyed(&'static str),
     /// It changes nothing, for this reason, and is noted in the log.
     NoEffect(&'static str),
-    /// It changes nothing yet, and is noted in the log.
-    NotYet(&'static str),
     /// It is refused with this advice, unless it has the default value or one of these.
     Refused(&'static [&'static str], &'static str),
 }
@@ -96,7 +94,6 @@ pub fn effect_of(name: &str) -> Option<String> {
     Some(match flag.fate {
         Fate::Obeyed(why) => format!("As in kube-apiserver: {why}"),
         Fate::NoEffect(why) => format!("Has no effect: {why}"),
-        Fate::NotYet(why) => format!("Has no effect yet: {why}"),
         Fate::Refused(_, instead) => format!("Refused, unless it is the default: {instead}"),
     })
 }
@@ -182,25 +179,16 @@ impl GivenFlags {
 
     /// The line about the flags that change nothing, if there are any.
     pub fn note(&self) -> Option<String> {
-        let names = |is_meant: fn(Fate) -> bool| {
-            let meant = FLAGS.iter().filter(|flag| is_meant(flag.fate));
-            let given = meant.filter(|flag| {
-                let value = self.value(flag.name);
-                value.is_some_and(|value| !flag.is_default(value))
-            });
-            given.map(|flag| flag.name).collect::<Vec<_>>().join(", ")
-        };
-        let without_effect = names(|fate| matches!(fate, Fate::NoEffect(_)));
-        let not_yet = names(|fate| matches!(fate, Fate::NotYet(_)));
-        let parts = [("without effect", without_effect), ("not yet", not_yet)];
-        let parts = parts.into_iter().filter(|(_, names)| !names.is_empty());
-        let parts: Vec<String> = parts
-            .map(|(what, names)| format!("{what}: {names}"))
-            .collect();
-        (!parts.is_empty()).then(|| {
+        let idle = FLAGS.iter().filter(|flag| {
+            let value = self.value(flag.name);
+            let is_given = value.is_some_and(|value| !flag.is_default(value));
+            is_given && matches!(flag.fate, Fate::NoEffect(_))
+        });
+        let names: Vec<&str> = idle.map(|flag| flag.name).collect();
+        (!names.is_empty()).then(|| {
             format!(
-                "flags of kube-apiserver {}; see docs/kube-apiserver-flags.md",
-                parts.join("; ")
+                "flags of kube-apiserver without effect: {}; see docs/kube-apiserver-flags.md",
+                names.join(", ")
             )
         })
     }

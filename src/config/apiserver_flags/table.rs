@@ -1,6 +1,6 @@
 //! The flags of kube-apiserver that are not settings: type, default, and what becomes of them.
 
-use super::Fate::{NoEffect, NotYet, Obeyed, Refused};
+use super::Fate::{NoEffect, Obeyed, Refused};
 use super::Kind::Words;
 use super::Kind::{Bool, Duration, Float, Int, Ip, Levels, List, Map, Quantity, Text, Versions};
 use super::{ApiserverFlag, Fate, Kind, egress_selector};
@@ -22,7 +22,6 @@ const LOG: Fate = NoEffect("the log is one unbuffered stream on stderr");
 const METRICS: Fate = NoEffect("all metrics are shown, and their labels are bounded");
 const NO_ELECTIONS: Fate = NoEffect("leaders are not elected by the API server");
 const NO_PEERS: Fate = NoEffect("requests are not passed on to other API servers");
-const AGGREGATION: Fate = NotYet("aggregated API servers are not connected to yet");
 
 /// The modes of the backends of audit events.
 const MODES: Kind = Words(&["batch", "blocking", "blocking-strict"]);
@@ -33,7 +32,8 @@ const AUDIT_VERSIONS: Kind = Words(&["audit.k8s.io/v1"]);
 #[rustfmt::skip]
 pub(in crate::config) const FLAGS: &[ApiserverFlag] = &[
     flag("admission-control", List, "", Obeyed("these plugins run and no others; enable-admission-plugins is its successor")),
-    flag("aggregator-reject-forwarding-redirect", Bool, "true", AGGREGATION),
+    flag("aggregator-reject-forwarding-redirect", Bool, "true",
+        Refused(&[], "redirects of aggregated API servers are not passed on; leave it out")),
     flag("allow-metric-labels", Map, "", METRICS),
     flag("allow-metric-labels-manifest", Text, "", METRICS),
     flag("audit-log-batch-buffer-size", Int, "10000", QUEUE),
@@ -92,8 +92,6 @@ pub(in crate::config) const FLAGS: &[ApiserverFlag] = &[
     flag("peer-ca-file", Text, "", NO_PEERS),
     flag("permit-address-sharing", Bool, "false", Obeyed("SO_REUSEADDR is set in any case")),
     flag("profiling", Bool, "true", PROFILES),
-    flag("proxy-client-cert-file", Text, "", AGGREGATION),
-    flag("proxy-client-key-file", Text, "", AGGREGATION),
     flag("runtime-config-emulation-forward-compatible", Bool, "false",
         Refused(&[], "it is for an emulated-version before 1.36; leave it out")),
     flag("send-retry-after-while-not-ready-once", Bool, "false", NoEffect("requests wait for what they need, or get 429")),

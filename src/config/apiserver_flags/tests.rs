@@ -146,7 +146,6 @@ fn the_page_has_every_flag_under_its_class() {
         let (heading, text) = match flag.fate {
             Fate::Obeyed(text) => ("Obeyed", text),
             Fate::NoEffect(text) => ("Without effect", text),
-            Fate::NotYet(text) => ("Not yet", text),
             Fate::Refused(_, text) => ("Refused", text),
         };
         let row = under(heading)
@@ -179,15 +178,10 @@ fn what_has_no_effect_is_noted_in_one_line_unless_it_is_the_default() {
     ];
     assert_eq!(note(&defaults), None);
     assert_eq!(
-        note(&[
-            "--proxy-client-cert-file=a",
-            "--profiling=false",
-            "--vmodule=a=1"
-        ])
-        .as_deref(),
+        note(&["--profiling=false", "--vmodule=a=1"]).as_deref(),
         Some(
-            "flags of kube-apiserver without effect: profiling, vmodule; not yet: \
-             proxy-client-cert-file; see docs/kube-apiserver-flags.md"
+            "flags of kube-apiserver without effect: profiling, vmodule; see \
+             docs/kube-apiserver-flags.md"
         )
     );
 }
@@ -195,6 +189,7 @@ fn what_has_no_effect_is_noted_in_one_line_unless_it_is_the_default() {
 #[test]
 fn what_must_not_be_neglected_is_refused() {
     for (flag, value) in [
+        ("aggregator-reject-forwarding-redirect", "false"),
         ("audit-log-format", "legacy"),
         ("audit-log-mode", "blocking-strict"),
         ("audit-webhook-config-file", "/a"),

@@ -25,7 +25,7 @@ use crate::custom_resources::made::Made;
 use crate::custom_resources::names::Taken;
 use crate::custom_resources::status::StatusChange;
 use crate::custom_resources::{DeletionPause, Serving, Setup, ToServe};
-use crate::registry::{NamespacedName, RegistryStore, RequestContext};
+use crate::registry::{DefinedVersions, NamespacedName, RegistryStore, RequestContext};
 use crate::storage::Preconditions;
 
 /// The pause before something that failed is tried again.
@@ -45,6 +45,7 @@ pub(super) struct Controller {
     serving: Arc<dyn Serving>,
     gate: Arc<Gate>,
     pause: DeletionPause,
+    defined: Arc<DefinedVersions>,
     entries: HashMap<String, Entry>,
     /// The names of definitions by group.
     groups: HashMap<String, BTreeSet<String>>,
@@ -96,6 +97,7 @@ impl Controller {
             serving: Arc::clone(&setup.serving),
             gate,
             pause: setup.pause.clone(),
+            defined: Arc::clone(&setup.defined),
             entries: HashMap::new(),
             groups: HashMap::new(),
             queue: VecDeque::new(),
@@ -182,6 +184,8 @@ impl Controller {
         let known = self.entries.keys().filter(|name| !found.contains(*name));
         let gone: Vec<String> = known.cloned().collect();
         gone.iter().for_each(|name| self.forget(name));
+        // A controller that was restarted has forgotten those that went meanwhile.
+        self.defined.retain(|name| found.contains(name));
         self.seen = self.seen.max(snapshot.last_event());
     }
 
@@ -197,6 +201,10 @@ impl Controller {
             }
         };
         let group = definition.spec.group.clone();
+        let served = definition.spec.versions.iter();
+        let served = served.filter(|version| version.is_served);
+        let served = served.map(|version| version.name.as_str());
+        self.defined.set(name, &group, served);
         let has_changed = before.is_some_and(|before| before != definition.accepted);
         entry.take(definition, cached, is_new);
         let names = self.groups.entry(group.clone()).or_default();
@@ -209,6 +217,7 @@ impl Controller {
 
     /// Takes note that a definition is gone.
     fn forget(&mut self, name: &str) {
+        self.defined.set(name, "", std::iter::empty());
         let Some(entry) = self.entries.get_mut(name) else {
             return;
         };

@@ -176,7 +176,7 @@ impl RegistryStore {
         if let Some(refusal) = self.unconvertible() {
             return Err(refusal);
         }
-        if behaviour.rules().lacks_effect(valid.object()) {
+        if behaviour.rules().lacks_effect() {
             self.warn_of_no_effect(context);
         }
         if let Some(name) = created_as {

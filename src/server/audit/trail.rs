@@ -22,7 +22,7 @@ use crate::auth::Authorization;
 use crate::auth::impersonation::Impersonation;
 use crate::clock;
 use crate::server::respond::ResponseBody;
-use crate::server::respond::{Answer, IsStatus};
+use crate::server::respond::{Answer, IsStatus, PassedOn};
 use crate::transport::ConnectionFacts;
 
 /// The annotation of requests to deprecated versions of a resource.
@@ -146,7 +146,10 @@ impl Trail {
         let Some(facts) = self.facts.get().cloned() else {
             return answer;
         };
-        let wants_body = facts.decided.level >= Level::RequestResponse && has_objects(&facts.info);
+        // Bodies of other servers are not recorded, as in kube-apiserver.
+        let is_own = answer.extensions().get::<PassedOn>().is_none();
+        let is_recorded = facts.decided.level >= Level::RequestResponse;
+        let wants_body = is_own && is_recorded && has_objects(&facts.info);
         let is_status = answer.extensions().get::<IsStatus>().is_some();
         let headers = answer.headers().clone();
         let body = |bytes: Bytes| Body::of(&headers, bytes);

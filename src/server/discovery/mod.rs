@@ -8,6 +8,7 @@
 //! share them ([`OfVersion`]).
 
 mod documents;
+mod listing;
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,6 +18,7 @@ use http::header::{
 };
 use http::{Response, StatusCode};
 use metrics::{counter, describe_counter};
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest, Sha512};
@@ -26,11 +28,14 @@ use self::documents::{
     ApiResourceDiscovery, ApiResourceList, ApiSubresourceDiscovery, ApiVersionDiscovery,
     ApiVersions, Metadata, ResponseKind, ServerAddress, Version,
 };
+use self::listing::{Listed as ListedGroup, Listing};
 use super::attached::Attached;
 use super::encoding::Conversion;
 use super::respond::{self, Answer, Form};
+use crate::aggregation::discovery::{Said, stale};
+use crate::aggregation::{Aggregation, View};
 use crate::api::resource::{Phase, Verb};
-use crate::registry::catalog::{Group, GroupVersion, ServedResource};
+use crate::registry::catalog::{GroupVersion, ServedResource};
 use crate::registry::{Catalog, GROUPS, RestStorage};
 use crate::server::respond::ResponseBody;
 
@@ -131,16 +136,46 @@ pub struct Settings {
     pub address: String,
     /// Whether documents show storage version hashes (API-26).
     pub has_hashes: bool,
+    /// The APIServices, if they are served. Without them the served resources are listed.
+    pub aggregation: Option<Arc<Aggregation>>,
 }
+
+/// The APIServices and the documents of extensions at the moment in which a list is made.
+#[derive(Default)]
+struct Known {
+    view: Arc<View>,
+    said: Arc<Said>,
+    has_registered: bool,
+}
+
+/// The text of a version in aggregated documents.
+enum VersionText {
+    /// Of a version that this server serves.
+    Own(Arc<OfVersion>),
+    /// Of an extension.
+    Extension(Arc<str>),
+}
+
+impl VersionText {
+    fn raw(&self) -> Option<&RawValue> {
+        match self {
+            VersionText::Own(of_version) => of_version.aggregated.get()?.as_deref(),
+            VersionText::Extension(text) => serde_json::from_str(text).ok(),
+        }
+    }
+}
+
+/// A document of one generation, with the state of the APIServices that it was made from.
+type Listed<K, D> = Mutex<Option<(K, Arc<D>)>>;
 
 /// All discovery documents of a generation.
 pub struct Discovery {
     catalog: Arc<Catalog>,
     settings: Arc<Settings>,
     of_versions: Arc<Attached<GroupVersion, OfVersion>>,
-    groups: OnceLock<Bytes>,
-    aggregated_legacy: OnceLock<Tagged>,
-    aggregated_groups: OnceLock<Tagged>,
+    groups: Listed<(u64, bool), Bytes>,
+    aggregated_legacy: OnceLock<Arc<Tagged>>,
+    aggregated_groups: Listed<(u64, u64), Tagged>,
 }
 
 impl Discovery {
@@ -154,15 +189,29 @@ impl Discovery {
             catalog,
             settings,
             of_versions,
-            groups: OnceLock::new(),
+            groups: Mutex::default(),
             aggregated_legacy: OnceLock::new(),
-            aggregated_groups: OnceLock::new(),
+            aggregated_groups: Mutex::default(),
         }
     }
 
-    fn named_groups(&self) -> impl Iterator<Item = &Arc<Group>> {
-        let groups = self.catalog.groups();
-        groups.filter(|group| !group.name.is_empty() && group.announced().next().is_some())
+    fn known(&self) -> Known {
+        let Some(aggregation) = &self.settings.aggregation else {
+            return Known::default();
+        };
+        Known {
+            view: aggregation.services.current(),
+            said: aggregation.discovered.current(),
+            has_registered: aggregation.registrar.has_registered(),
+        }
+    }
+
+    fn listing<'l>(&'l self, known: &'l Known) -> Listing<'l> {
+        Listing {
+            catalog: &self.catalog,
+            view: &known.view,
+            has_registered: known.has_registered,
+        }
     }
 
     /// Returns `/api`.
@@ -180,45 +229,48 @@ impl Discovery {
             })
         };
         let aggregated = || {
-            let groups = || self.catalog.group("").into_iter();
-            self.aggregated_legacy
-                .get_or_init(|| self.aggregated(groups()))
+            let versions = || {
+                let group = self.catalog.group("").into_iter();
+                let versions = group.flat_map(|group| group.announced());
+                versions.map(|version| self.own_version(version)).collect()
+            };
+            let document = || Arc::new(aggregated([("", versions())].into_iter()));
+            Arc::clone(self.aggregated_legacy.get_or_init(document))
         };
         plain_or_aggregated(form, headers, plain, aggregated)
     }
 
     /// Returns `/apis`.
     pub fn groups(&self, form: &Form, headers: &HeaderMap) -> Answer {
+        let known = self.known();
         let plain = || {
-            let document = self.groups.get_or_init(|| {
+            let state = (known.view.edition(), known.has_registered);
+            let document = kept(&self.groups, state, || {
+                let groups = self.listing(&known).groups();
                 let document = bytes(&ApiGroupList {
                     kind: "APIGroupList",
                     api_version: "v1",
-                    groups: self
-                        .named_groups()
-                        .map(|group| group_entry(group))
-                        .collect(),
+                    groups: groups.iter().map(group_entry).collect(),
                 });
                 document.into()
             });
             document.to_vec()
         };
         let aggregated = || {
-            self.aggregated_groups
-                .get_or_init(|| self.aggregated(self.named_groups()))
+            let state = (known.view.edition(), known.said.edition());
+            kept(&self.aggregated_groups, state, || {
+                self.aggregated_groups(&known)
+            })
         };
         plain_or_aggregated(form, headers, plain, aggregated)
     }
 
     /// Returns `/apis/{group}`, or `None` if the group does not exist.
     pub fn group(&self, name: &str, form: &Form) -> Option<Answer> {
-        let group = self.catalog.group(name).filter(|_| !name.is_empty())?;
-        group.announced().next()?;
-        Some(respond::document(
-            StatusCode::OK,
-            form,
-            group_document(group),
-        ))
+        let known = self.known();
+        let group = self.listing(&known).group(name)?;
+        let document = group_document(&group);
+        Some(respond::document(StatusCode::OK, form, document))
     }
 
     /// Returns `/api/{version}` or `/apis/{group}/{version}`, or `None` if the version does not
@@ -236,48 +288,74 @@ impl Discovery {
         Some(respond::document(StatusCode::OK, form, document.to_vec()))
     }
 
-    /// Writes the aggregated document of these groups (API-34, API-35).
-    fn aggregated<'g>(&self, groups: impl Iterator<Item = &'g Arc<Group>>) -> Tagged {
-        let groups: Vec<(&str, Vec<Arc<OfVersion>>)> = groups
-            .map(|group| {
-                let versions = group.announced().map(|version| {
-                    let of_version = self.of_versions.of(version);
-                    of_version.aggregated.get_or_init(|| {
-                        counter!(WRITTEN, "document" => "aggregated").increment(1);
-                        // Documents of strings and booleans always serialize.
-                        to_raw_value(&aggregated_version(version)).ok()
-                    });
-                    of_version
-                });
-                (group.name.as_str(), versions.collect())
-            })
-            .collect();
-        let items = groups.iter().map(|(name, versions)| ApiGroupDiscovery {
-            metadata: Metadata { name },
-            versions: versions
-                .iter()
-                .filter_map(|of_version| of_version.aggregated.get()?.as_deref())
-                .collect(),
+    /// Returns the aggregated form of a version that this server serves. The first call writes it.
+    fn own_version(&self, version: &Arc<GroupVersion>) -> VersionText {
+        let of_version = self.of_versions.of(version);
+        of_version.aggregated.get_or_init(|| {
+            counter!(WRITTEN, "document" => "aggregated").increment(1);
+            // Documents of strings and booleans always serialize.
+            to_raw_value(&aggregated_version(version)).ok()
         });
-        let body = bytes(&ApiGroupDiscoveryList {
-            kind: "APIGroupDiscoveryList",
-            api_version: "apidiscovery.k8s.io/v2",
-            metadata: Metadata { name: "" },
-            items: items.collect(),
+        VersionText::Own(of_version)
+    }
+
+    /// Writes the aggregated document of all named groups, with what extensions say of theirs.
+    fn aggregated_groups(&self, known: &Known) -> Tagged {
+        let groups = self.listing(known).aggregated();
+        let groups = groups.iter().map(|group| {
+            let versions = group.versions.iter().filter_map(|version| {
+                let (name, version) = (group.name, *version);
+                if let Some(remote) = known.view.remote(name, version) {
+                    let text = known.said.version(&remote.name).cloned();
+                    let text = text.unwrap_or_else(|| stale(version).into());
+                    return Some(VersionText::Extension(text));
+                }
+                Some(self.own_version(self.catalog.version(name, version)?))
+            });
+            (group.name, versions.collect())
         });
-        Tagged {
-            tag: Tag::of(&body),
-            body: body.into(),
-        }
+        aggregated(groups)
+    }
+}
+
+/// Returns a document that was made from this state, or makes it.
+fn kept<K: PartialEq, D>(listed: &Listed<K, D>, state: K, make: impl FnOnce() -> D) -> Arc<D> {
+    if let Some((of, document)) = &*listed.lock()
+        && *of == state
+    {
+        return Arc::clone(document);
+    }
+    // It is made without the lock, by as many requests as come meanwhile.
+    let document = Arc::new(make());
+    *listed.lock() = Some((state, Arc::clone(&document)));
+    document
+}
+
+/// Writes the aggregated document of these groups (API-34, API-35).
+fn aggregated<'g>(groups: impl Iterator<Item = (&'g str, Vec<VersionText>)>) -> Tagged {
+    let groups: Vec<(&str, Vec<VersionText>)> = groups.collect();
+    let items = groups.iter().map(|(name, versions)| ApiGroupDiscovery {
+        metadata: Metadata { name },
+        versions: versions.iter().filter_map(VersionText::raw).collect(),
+    });
+    let body = bytes(&ApiGroupDiscoveryList {
+        kind: "APIGroupDiscoveryList",
+        api_version: "apidiscovery.k8s.io/v2",
+        metadata: Metadata { name: "" },
+        items: items.collect(),
+    });
+    Tagged {
+        tag: Tag::of(&body),
+        body: body.into(),
     }
 }
 
 /// Returns the form of a document that the client accepts, as a response.
-fn plain_or_aggregated<'a>(
+fn plain_or_aggregated(
     form: &Form,
     headers: &HeaderMap,
     plain: impl FnOnce() -> Vec<u8>,
-    aggregated: impl FnOnce() -> &'a Tagged,
+    aggregated: impl FnOnce() -> Arc<Tagged>,
 ) -> Answer {
     let mut answer = match form.encoding.conversion {
         Some(Conversion::AggregatedDiscovery) => {
@@ -318,22 +396,22 @@ fn group_version(group: &str, version: &str) -> String {
 }
 
 /// Returns a group without kind and apiVersion, as in the list of groups (API-23).
-fn group_entry(group: &Group) -> ApiGroup<'_> {
-    let versions = group.announced().map(|version| Version {
-        group_version: group_version(&group.name, &version.version),
-        version: &version.version,
+fn group_entry<'d>(group: &ListedGroup<'d>) -> ApiGroup<'d> {
+    let versions = group.versions.iter().map(|version| Version {
+        group_version: group_version(group.name, version),
+        version,
     });
     let versions: Vec<Version<'_>> = versions.collect();
     ApiGroup {
         kind: None,
         api_version: None,
-        name: &group.name,
+        name: group.name,
         preferred_version: versions.first().cloned(),
         versions,
     }
 }
 
-fn group_document(group: &Group) -> Vec<u8> {
+fn group_document(group: &ListedGroup<'_>) -> Vec<u8> {
     bytes(&ApiGroup {
         kind: Some("APIGroup"),
         api_version: Some("v1"),

@@ -12,6 +12,7 @@ fn discovery() -> Discovery {
     let settings = Settings {
         address: "127.0.0.1:6443".to_owned(),
         has_hashes: true,
+        aggregation: None,
     };
     Discovery::new(catalog.unwrap(), Arc::new(settings), Arc::default())
 }

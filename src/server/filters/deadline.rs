@@ -16,6 +16,8 @@ pub const WRITE: Duration = Duration::from_secs(34);
 pub struct Allowed {
     /// The time limit.
     pub within: Duration,
+    /// The limit without that of writes.
+    asked: Duration,
     is_write_limit: bool,
 }
 
@@ -39,8 +41,20 @@ impl Allowed {
         let is_write_limit = writes_one && asked >= WRITE;
         Ok(Some(Allowed {
             within: if is_write_limit { WRITE } else { asked },
+            asked,
             is_write_limit,
         }))
+    }
+
+    /// The limit of a request that another server answers. That server has limits of its own for
+    /// writes.
+    #[must_use]
+    pub fn elsewhere(self) -> Allowed {
+        Allowed {
+            within: self.asked,
+            is_write_limit: false,
+            ..self
+        }
     }
 
     /// Returns the error when the limit is exceeded (API-17).
@@ -112,11 +126,31 @@ mod tests {
     }
 
     #[test]
+    fn writes_elsewhere_have_the_usual_limit_cn_34() {
+        let query = Query::parse("");
+        let path = "/apis/g.example/v1/namespaces/d/as";
+        let info = RequestInfo::parse(&Method::POST, path, false, "").unwrap();
+        let allowed = Allowed::of(&info, &query, REQUEST).unwrap().unwrap();
+        assert_eq!(
+            (allowed.within, allowed.elsewhere().within),
+            (WRITE, REQUEST)
+        );
+        assert!(
+            allowed
+                .elsewhere()
+                .exceeded()
+                .message
+                .ends_with("within the allotted timeout")
+        );
+    }
+
+    #[test]
     fn each_limit_has_its_own_words_api_17() {
         let text = |is_write_limit| {
             let within = WRITE;
             Allowed {
                 within,
+                asked: within,
                 is_write_limit,
             }
             .exceeded()

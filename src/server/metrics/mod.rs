@@ -152,10 +152,6 @@ fn describe() {
         "apiserver_authorization_decisions_total",
         "Decisions of authorizers, without those about system:masters"
     );
-    describe_gauge!(
-        "aggregator_unavailable_apiservice",
-        "Always 0 for each group version: this server serves all of them itself"
-    );
     describe_counter!(
         "authorization_attempts_total",
         "Authorization results of requests"

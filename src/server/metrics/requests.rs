@@ -72,6 +72,17 @@ impl RequestLabels {
         }
     }
 
+    /// Returns the same labels with a group and version that another server serves. Its resources
+    /// are not known, so they are no labels.
+    #[must_use]
+    pub fn elsewhere(self, group: &str, version: &str) -> RequestLabels {
+        RequestLabels {
+            group: SmolStr::new(group),
+            version: SmolStr::new(version),
+            ..self
+        }
+    }
+
     /// Returns the same labels with one of the server's own paths.
     #[must_use]
     pub fn at(self, path: &'static str) -> RequestLabels {
@@ -83,6 +94,15 @@ impl RequestLabels {
 
     fn is_long_running(&self) -> bool {
         self.verb == "WATCH"
+    }
+
+    /// Counts a request that was ended without the server that would have answered it (CN-19).
+    pub fn ended_by_aggregator(&self, code: u16) {
+        let mut list = self.list();
+        list.retain(|label| label.key() != "component");
+        list.push(Label::from_static_parts("component", "aggregator"));
+        list.push(Label::new("code", code.to_string()));
+        counter!("apiserver_request_terminations_total", list).increment(1);
     }
 
     fn list(&self) -> Vec<Label> {

@@ -14,6 +14,7 @@ mod context;
 mod custom;
 mod discovery;
 mod document;
+mod merged;
 mod message;
 mod naming;
 mod operations;
@@ -46,6 +47,8 @@ use super::discovery::Tag;
 use super::encoding::Encoding;
 use super::respond::{self, Answer};
 use super::{gzip, negotiation};
+use crate::aggregation::openapi::{Documents, Reduced};
+use crate::aggregation::{Aggregation, View};
 use crate::api::options::Query;
 use crate::clock;
 use crate::registry::Catalog;
@@ -81,11 +84,34 @@ pub struct OpenApi {
     shared: Arc<Shared>,
     made: Timestamp,
     v2: Document,
+    /// The v2 document with what extensions say, and the number of the state that it shows.
+    merged_v2: Mutex<Option<((u64, u64), Arc<Document>)>>,
+}
+
+/// The APIServices and the documents of extensions at the moment in which a document is made.
+#[derive(Clone, Default)]
+pub struct Extensions {
+    view: Arc<View>,
+    documents: Arc<Documents>,
+}
+
+impl Extensions {
+    /// Whether another server describes a group version.
+    pub fn has(&self, group: &str, version: &str) -> bool {
+        self.view.remote(group, version).is_some()
+    }
+
+    /// Whether it describes any.
+    fn is_empty(&self) -> bool {
+        self.view.remotes().next().is_none()
+    }
 }
 
 /// The documents that generations share.
 pub struct Shared {
     has_issuer: bool,
+    /// The APIServices, if they are served.
+    aggregation: Option<Arc<Aggregation>>,
     /// The documents about group versions.
     of_versions: Attached<GroupVersion, OfVersion>,
     /// The documents that do not depend on the generation, by their keys.
@@ -140,9 +166,11 @@ const OF_ISSUER: [(&str, Subject<'static>); 2] = [
 
 impl Shared {
     /// Creates an empty set of documents. `has_issuer` is whether there is a token issuer.
-    pub fn new(has_issuer: bool) -> Shared {
+    /// `aggregation` is absent if APIServices are not served.
+    pub fn new(has_issuer: bool, aggregation: Option<Arc<Aggregation>>) -> Shared {
         Shared {
             has_issuer,
+            aggregation,
             of_versions: Attached::default(),
             fixed: Mutex::default(),
         }
@@ -188,16 +216,29 @@ impl OpenApi {
             shared,
             made: clock::now(),
             v2: Document::default(),
+            merged_v2: Mutex::default(),
         }
     }
 
-    /// Returns the subjects of the v3 documents, by their keys.
-    fn subjects(&self) -> BTreeMap<String, Subject<'_>> {
+    /// Returns what is known of the documents of extensions.
+    pub fn extensions(&self) -> Extensions {
+        let aggregation = self.shared.aggregation.as_ref();
+        let known = aggregation.map(|known| Extensions {
+            view: known.services.current(),
+            documents: known.documents.current(),
+        });
+        known.unwrap_or_default()
+    }
+
+    /// Returns the subjects of the own v3 documents, by their keys.
+    fn subjects(&self, extensions: &Extensions) -> BTreeMap<String, Subject<'_>> {
         let issuer = OF_ISSUER.iter().filter(|_| self.shared.has_issuer);
         let fixed = OF_NO_GROUP.iter().chain(issuer);
         let fixed = fixed.map(|(key, subject)| ((*key).to_owned(), *subject));
         let groups = self.catalog.groups().flat_map(|group| {
-            let versions = group.announced().map(|version| {
+            let own = group.announced();
+            let own = own.filter(|version| !extensions.has(&group.name, &version.version));
+            let versions = own.map(|version| {
                 let root = naming::root(&group.name, &version.version);
                 let key = root.trim_start_matches('/').to_owned();
                 (key, Subject::GroupVersion(group, version))
@@ -209,7 +250,7 @@ impl OpenApi {
         fixed.chain(groups).collect()
     }
 
-    /// Returns the subject of the v3 document with this key.
+    /// Returns the subject of the own v3 document with this key.
     fn subject(&self, key: &str) -> Option<Subject<'_>> {
         let issuer = OF_ISSUER.iter().filter(|_| self.shared.has_issuer);
         let mut fixed = OF_NO_GROUP.iter().chain(issuer);
@@ -238,31 +279,60 @@ impl OpenApi {
     }
 
     /// Returns `/openapi/v2`, in the form that the client prefers (API-39).
-    pub fn v2(&self, headers: &HeaderMap) -> Answer {
+    pub fn v2(&self, headers: &HeaderMap, extensions: &Extensions) -> Answer {
         let Some(media_type) = preferred(headers, &V2) else {
             return not_acceptable("Accept, Accept-Encoding");
         };
         let paths = LazyCell::new(|| {
-            let subjects = self.subjects().into_values();
+            let subjects = self.subjects(extensions).into_values();
             subjects
                 .flat_map(|subject| self.paths(subject))
                 .collect::<Vec<Path<'_>>>()
         });
-        let json = |out: &mut Packer| v2::document(&paths, &Descriptions::default(), out);
-        let protobuf = || v2_protobuf::document(&paths, &Descriptions::default());
+        let merged: Vec<Arc<Reduced>> = extensions.documents.v2().cloned().collect();
+        let json = |out: &mut Packer| {
+            v2::document(&paths, &merged, &Descriptions::default(), out);
+        };
+        let protobuf = || v2_protobuf::document(&paths, &merged, &Descriptions::default());
         let protobuf = (media_type == V2.name).then_some((V2.name, protobuf));
-        self.v2.answer(json, protobuf, headers)
+        match self.merged_v2(extensions) {
+            None => self.v2.answer(json, protobuf, headers),
+            Some(document) => document.answer(json, protobuf, headers),
+        }
+    }
+
+    /// Returns the v2 document with what these extensions say, whether it is written or not. `None`
+    /// if no other server serves a group.
+    fn merged_v2(&self, extensions: &Extensions) -> Option<Arc<Document>> {
+        if extensions.is_empty() {
+            return None;
+        }
+        let state = (
+            extensions.view.remote_edition(),
+            extensions.documents.edition(),
+        );
+        let mut merged = self.merged_v2.lock();
+        if let Some((of, document)) = &*merged
+            && *of == state
+        {
+            return Some(Arc::clone(document));
+        }
+        let document: Arc<Document> = Arc::default();
+        *merged = Some((state, Arc::clone(&document)));
+        Some(document)
     }
 
     /// Returns whether [`OpenApi::v2`] has nothing to write, which takes long.
-    pub fn has_v2(&self, headers: &HeaderMap) -> bool {
-        let written = |media_type| self.v2.is_written(media_type == V2.name);
+    pub fn has_v2(&self, headers: &HeaderMap, extensions: &Extensions) -> bool {
+        let merged = self.merged_v2(extensions);
+        let document = merged.as_deref().unwrap_or(&self.v2);
+        let written = |media_type| document.is_written(media_type == V2.name);
         preferred(headers, &V2).is_none_or(written)
     }
 
     /// Returns whether [`OpenApi::v3_index`] has nothing to write.
-    pub fn has_v3_index(&self) -> bool {
-        let mut subjects = self.subjects().into_iter();
+    pub fn has_v3_index(&self, extensions: &Extensions) -> bool {
+        let mut subjects = self.subjects(extensions).into_iter();
         subjects.all(|(key, subject)| self.shared.document(&key, subject).is_written(false))
     }
 
@@ -278,11 +348,11 @@ impl OpenApi {
 
     /// Returns `/openapi/v3`, the list of documents (API-40), which is JSON whatever Accept says
     /// (API-55).
-    pub fn v3_index(&self, headers: &HeaderMap) -> Answer {
+    pub fn v3_index(&self, headers: &HeaderMap, extensions: &Extensions) -> Answer {
         // The list has the hash of each document. Documents without one are written now.
         let descriptions = Descriptions::default();
         let writer = LazyCell::new(|| RefCell::new(v3::Writer::new(&descriptions)));
-        let subjects = self.subjects();
+        let subjects = self.subjects(extensions);
         self.shared.keep(&subjects);
         let paths = subjects.into_iter().map(|(key, subject)| {
             let document = self.shared.document(&key, subject);
@@ -295,7 +365,11 @@ impl OpenApi {
             let url = json!({"serverRelativeURL": url(&key, &tag.hash)});
             (key, url)
         });
-        let paths: Map<String, Value> = paths.collect();
+        let of_extensions = extensions.documents.v3().map(|(key, hash)| {
+            let url = json!({"serverRelativeURL": url(&key, hash)});
+            (key, url)
+        });
+        let paths: Map<String, Value> = paths.chain(of_extensions).collect();
         let index = json!({"paths": paths}).to_string().into_bytes();
         let tag = Tag::of(&index);
         if document::is_known(headers, &tag, self.made) {

@@ -1,6 +1,7 @@
 //! The OpenAPI v2 document, in Swagger 2.0 (API-39).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE;
@@ -8,11 +9,13 @@ use descriptions::Descriptions;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::merged::Merged;
 use super::operations::{self, Answer, Operation, Path};
 use super::packing::Packer;
 use super::parameters::Parameter;
 use super::schemas::{self, References, Root, SchemaContext, Versions};
 use super::writing::{self, Object};
+use crate::aggregation::openapi::Reduced;
 
 const REFERENCES: References = References {
     place: "#/definitions/",
@@ -41,10 +44,17 @@ pub(super) fn rest() -> Value {
     })
 }
 
-/// Writes the document about these paths.
-pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions, out: &mut Packer) {
+/// Writes the document about these paths, and the parts of these extensions.
+pub(super) fn document(
+    paths: &[Path<'_>],
+    extensions: &[Arc<Reduced>],
+    descriptions: &Descriptions,
+    out: &mut Packer,
+) {
     let context = context(descriptions);
     let mut parameters = Parameters::new(&context);
+    let own = schemas::all(operations::roots(paths).copied(), &context);
+    let mut merged = None;
     Object::write(out, |document| {
         for (name, value) in rest().as_object().into_iter().flatten() {
             document.value(name, value);
@@ -53,15 +63,28 @@ pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions, out: &mu
             for path in paths {
                 members.value(&path.template, &parameters.item(path));
             }
+            let of_extensions = Merged::new(extensions, &own, &parameters.shared, &context);
+            of_extensions.paths(|name, item| members.value(name, item));
+            merged = Some(of_extensions);
         });
         document.object("definitions", |definitions| {
-            for (name, source) in schemas::all(operations::roots(paths).copied(), &context) {
-                definitions.value(&name, &source.schema(&name, &context));
+            for (name, source) in &own {
+                let mut schema = source.schema(name, &context);
+                if let Some(merged) = &merged {
+                    merged.add_kinds(name, &mut schema);
+                }
+                definitions.value(name, &schema);
+            }
+            if let Some(merged) = &merged {
+                merged.definitions(|name, schema| definitions.value(name, schema));
             }
         });
         document.object("parameters", |members| {
             for (name, parameter) in &parameters.shared {
                 members.value(name, parameter);
+            }
+            if let Some(merged) = &merged {
+                merged.parameters(|name, parameter| members.value(name, parameter));
             }
         });
     });

@@ -1,17 +1,25 @@
 //! The v2 document as gnostic's protobuf message `openapi.v2.Document`, which older clients prefer
 //! (API-39). It supports only the members that [`super::v2`] writes.
 
+use std::sync::Arc;
+
 use descriptions::Descriptions;
 use serde_json::Value;
 
+use super::merged::Merged;
 use super::message::{
     Message, any, external, items, or_reference, path, schema_or_boolean, within,
 };
 use super::operations::{self, Path};
 use super::{schemas, v2};
+use crate::aggregation::openapi::Reduced;
 
-/// Writes the document about these paths.
-pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions) -> Vec<u8> {
+/// Writes the document about these paths, and the parts of these extensions.
+pub(super) fn document(
+    paths: &[Path<'_>],
+    extensions: &[Arc<Reduced>],
+    descriptions: &Descriptions,
+) -> Vec<u8> {
     let context = v2::context(descriptions);
     let rest = v2::rest();
     let mut packed = Message::default();
@@ -29,16 +37,26 @@ pub(super) fn document(paths: &[Path<'_>], descriptions: &Descriptions) -> Vec<u
         let item = path(&item, 2, 9, operation, parameter_or_reference);
         all.entry(2, &of.template, item);
     }
+    let own = schemas::all(operations::roots(paths).copied(), &context);
+    let merged = Merged::new(extensions, &own, &parameters.shared, &context);
+    merged.paths(|name, item| {
+        let item = path(item, 2, 9, operation, parameter_or_reference);
+        all.entry(2, name, item);
+    });
     packed.message(8, all);
     let mut types = Message::default();
-    for (name, source) in schemas::all(operations::roots(paths).copied(), &context) {
-        types.entry(1, &name, schema(&source.schema(&name, &context)));
+    for (name, source) in &own {
+        let mut of = source.schema(name, &context);
+        merged.add_kinds(name, &mut of);
+        types.entry(1, name, schema(&of));
     }
+    merged.definitions(|name, of| types.entry(1, name, schema(of)));
     packed.message(9, types);
     let mut shared = Message::default();
     for (name, given) in &parameters.shared {
         shared.entry(1, name, parameter(given));
     }
+    merged.parameters(|name, given| shared.entry(1, name, parameter(given)));
     packed.message(10, shared);
     for given in items(rest.get("security")) {
         let mut requirement = Message::default();

@@ -101,6 +101,10 @@ pub fn document(code: StatusCode, form: &Form, json: Vec<u8>) -> Answer {
     answer
 }
 
+/// Marks a response of another server, whose headers and body stay as they are.
+#[derive(Clone, Copy, Debug)]
+pub struct PassedOn;
+
 /// Marks a response whose body is a Status, in any encoding.
 #[derive(Clone, Copy, Debug)]
 pub struct IsStatus;

@@ -193,6 +193,18 @@ pub fn route(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<R
     }
 }
 
+/// Returns the route of `/apis/{group}`, if the group is one of those that `is_listed` knows.
+pub fn listed_group(
+    method: &Method,
+    info: &RequestInfo,
+    is_listed: impl Fn(&str) -> bool,
+) -> Option<Result<Route, Miss>> {
+    let group = info.path.strip_prefix("/apis/")?;
+    let group = group.strip_suffix('/').unwrap_or(group);
+    let is_one = !group.is_empty() && !group.contains('/') && is_listed(group);
+    is_one.then(|| read(method, Route::Group(group.to_owned())))
+}
+
 /// Returns the group of a path below `/apis`.
 pub fn group_of(info: &RequestInfo) -> Option<&str> {
     let group = info.path.strip_prefix("/apis/")?.split('/').next();

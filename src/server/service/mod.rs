@@ -8,7 +8,9 @@
 //! ID, request info, shutdown, deadline, authentication, impersonation, limits, authorization,
 //! routing. A panic in a handler becomes a 500; it ends neither the connection nor the thread.
 
+mod labels;
 mod metrics_service;
+mod proxied;
 mod refusals;
 #[cfg(test)]
 mod tests;
@@ -23,7 +25,9 @@ use futures_util::FutureExt;
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request};
+use labels::labelled;
 pub use metrics_service::MetricsService;
+use proxied::Passing;
 use refusals::{
     Refused, is_served_to_the_end, not_authorized, not_understood, panicked, preflight,
     refused_by_transport, shutting_down, too_many,
@@ -37,14 +41,13 @@ use super::filters::in_flight::{self, Counted};
 use super::filters::{audit_id, warnings};
 use super::generation::Generation;
 use super::handlers;
-use super::health::Root;
 use super::issuer_discovery::IssuerDiscovery;
 use super::leaving::Leaving;
 use super::metrics::{RequestLabels, RequestMeters, Running, WatchMeters};
 use super::negotiation::Handler;
 use super::request_record::RequestRecord;
 use super::request_scope::{self, RequestScope};
-use super::respond::{self, Answer, ResponseBody};
+use super::respond::{self, Answer, PassedOn, ResponseBody};
 use super::routes::{self, Miss, Route};
 use crate::api::options::{self, Query};
 use crate::api::request_info::RequestInfo;
@@ -94,7 +97,10 @@ impl HttpService for Service {
         }
         // With APIResponseCompression off, kube-apiserver still compresses OpenAPI v2 and metrics.
         let is_packed = |path: &str| path == "/openapi/v2" || path.starts_with("/metrics");
-        if !server.features.response_compression && !is_packed(parts.uri.path()) {
+        if !server.features.response_compression
+            && !is_packed(parts.uri.path())
+            && self.elsewhere(parts.uri.path()).is_none()
+        {
             parts.headers.remove(ACCEPT_ENCODING);
         }
         let record = RequestRecord::begin(audit_id::of(&parts.headers), server);
@@ -113,12 +119,14 @@ impl HttpService for Service {
         }
         let facts = parts.extensions.get::<ConnectionFacts>();
         let is_http2 = facts.is_some_and(|facts| facts.http2);
+        let is_passed_on = answer.extensions().get::<PassedOn>().is_some();
         let headers = answer.headers_mut();
         server.response_headers.add(headers, origin, is_http2);
         audit_id::set(headers, &record.audit_id);
-        headers
-            .entry(CACHE_CONTROL)
-            .or_insert(HeaderValue::from_static("no-cache, private"));
+        if is_passed_on || !headers.contains_key(CACHE_CONTROL) {
+            let uncached = HeaderValue::from_static("no-cache, private");
+            headers.append(CACHE_CONTROL, uncached);
+        }
         warnings::add(headers, record.warnings.take());
         record.answered(answer, has_panicked, server)
     }
@@ -234,6 +242,19 @@ impl Service {
         if !authorized.is_allowed() {
             return Err(not_authorized(parts, &attributes, &authorized));
         }
+        if let Some(apiservice) = self.elsewhere(&info.path) {
+            let passing = Passing {
+                parts,
+                info,
+                record,
+                requester: &requester,
+                apiservice,
+                allowed,
+                counted,
+            };
+            // Most requests are not passed on, and should not move the memory for it.
+            return Box::pin(self.pass_on(passing, body, running)).await;
+        }
         let within = allowed.map_or(server.timeouts.request, |allowed| allowed.within);
         let context = RequestContext {
             user: requester.user,
@@ -282,8 +303,16 @@ impl Service {
         info: &RequestInfo,
     ) -> Result<(Arc<Generation>, Route), Refused> {
         let generation = self.generation();
-        let found = routes::route(&parts.method, info, &generation.catalog);
         let server = &self.thread.server;
+        let is_listed = |group: &str| {
+            let aggregation = server.aggregation.as_ref();
+            aggregation.is_some_and(|known| known.services.current().group(group).is_some())
+        };
+        // A group may be one of another server.
+        let found = match routes::listed_group(&parts.method, info, is_listed) {
+            Some(found) => found,
+            None => routes::route(&parts.method, info, &generation.catalog),
+        };
         let (Err(miss), Some(paths), Some(group)) =
             (&found, &server.unknown_paths, routes::group_of(info))
         else {
@@ -481,41 +510,6 @@ fn manager(parts: &Parts, query: &Query) -> String {
     let agent = parts.headers.get(http::header::USER_AGENT);
     let agent = agent.map(HeaderValue::as_bytes).unwrap_or_default();
     options::field_manager(query, &go_text(agent))
-}
-
-/// Adds the labels of the server's own paths and of resources. Other paths get none, so clients
-/// cannot create new label values.
-fn labelled(labels: RequestLabels, route: &Route, query: &Query) -> RequestLabels {
-    match route {
-        Route::Resource(target) => {
-            let dry_run = query.first("dryRun") == Some("All");
-            let storage = &target.storage;
-            labels.about(storage.resource(), storage.subresource(), dry_run)
-        }
-        Route::Index => labels.at("/"),
-        Route::Version => labels.at("/version"),
-        Route::Health(Root::Healthz, _) => labels.at("/healthz"),
-        Route::Health(Root::Livez, _) => labels.at("/livez"),
-        Route::Health(Root::Readyz, _) => labels.at("/readyz"),
-        Route::Metrics => labels.at("/metrics"),
-        Route::Slis => labels.at("/metrics/slis"),
-        Route::Statusz => labels.at("/statusz"),
-        Route::Flagz => labels.at("/flagz"),
-        Route::LegacyVersions => labels.at("/api"),
-        Route::Groups | Route::Group(_) | Route::Resources { .. } => labels.at("/apis"),
-        Route::OpenApiV2 => labels.at("/openapi/v2"),
-        Route::OpenApiV3Index | Route::OpenApiV3(_) => labels.at("/openapi/v3"),
-        Route::Compact => labels.at("/taffrail/v1/compact"),
-        Route::StorageRewrite => labels.at("/taffrail/v1/storage/rewrite"),
-        Route::Inspect => labels.at("/taffrail/v1/inspect"),
-        Route::History(_) => labels.at("/taffrail/v1/history"),
-        Route::Revision => labels.at("/taffrail/v1/revision"),
-        Route::Backup => labels.at("/taffrail/v1/backup"),
-        Route::RotateToken => labels.at("/taffrail/v1/token/rotate"),
-        Route::Test(_) => labels.at("/taffrail/v1/test"),
-        Route::IssuerConfiguration => labels.at("/.well-known/openid-configuration"),
-        Route::IssuerKeys => labels.at("/openid/v1/jwks"),
-    }
 }
 
 async fn handle(

@@ -1,4 +1,5 @@
-//! The authority that signs the server's certificate. It is created once and kept for ten years.
+//! Authorities of the daemon: the one that signs the server's certificate, and that of the front
+//! proxy. Each is created once and kept for ten years.
 
 use std::path::Path;
 
@@ -14,8 +15,20 @@ use super::TlsError;
 use crate::clock;
 use crate::files::own;
 
-const CERTIFICATE: &str = "ca.crt";
-const KEY: &str = "ca.key";
+/// The names of the files of an authority, and the beginning of its common name.
+pub(super) struct AuthorityFiles {
+    pub(super) certificate: &'static str,
+    pub(super) key: &'static str,
+    pub(super) name: &'static str,
+}
+
+/// The authority that signs the server's certificate.
+pub(super) const SERVING: AuthorityFiles = AuthorityFiles {
+    certificate: "ca.crt",
+    key: "ca.key",
+    name: "taffrail-ca",
+};
+
 const VALID_DAYS: i64 = 3650;
 
 /// The first second of 2020, in seconds since 1970. Taffrail's first release is later, so an
@@ -33,29 +46,35 @@ pub(super) struct Authority {
 }
 
 impl Authority {
-    pub(super) fn load_or_create(folder: &Path) -> Result<Authority, TlsError> {
-        let certificate = folder.join(CERTIFICATE);
-        let key = folder.join(KEY);
+    pub(super) fn load_or_create(
+        folder: &Path,
+        files: &AuthorityFiles,
+    ) -> Result<Authority, TlsError> {
+        let certificate = folder.join(files.certificate);
+        let key = folder.join(files.key);
         match (super::kept(&certificate)?, super::kept(&key)?) {
             (Some(certificate_pem), Some(key_pem)) => {
-                Authority::load(&certificate, certificate_pem, &key, &key_pem)
+                Authority::load(files, folder, certificate_pem, &key_pem)
             }
             // The certificate is written last, so without it no client can have trusted the key.
-            (None, _) => Authority::create(&certificate, &key),
+            (None, _) => Authority::create(files, folder),
             (Some(_), None) => Err(TlsError::new(
                 &key,
-                "the authority's key is missing; restore it, or move ca.crt away to create a new \
-                 authority that clients then have to trust",
+                format!(
+                    "the authority's key is missing; restore it, or move {} away to create a new \
+                     authority that clients then have to trust",
+                    files.certificate
+                ),
             )),
         }
     }
 
     /// Loads the authority that a daemon created earlier.
     pub(super) fn load_existing(folder: &Path) -> Result<Authority, TlsError> {
-        let (certificate, key) = (folder.join(CERTIFICATE), folder.join(KEY));
+        let [certificate, key] = [SERVING.certificate, SERVING.key].map(|name| folder.join(name));
         match (super::kept(&certificate)?, super::kept(&key)?) {
             (Some(certificate_pem), Some(key_pem)) => {
-                Authority::load(&certificate, certificate_pem, &key, &key_pem)
+                Authority::load(&SERVING, folder, certificate_pem, &key_pem)
             }
             _ => Err(TlsError::new(
                 folder,
@@ -65,40 +84,44 @@ impl Authority {
         }
     }
 
-    fn create(certificate_path: &Path, key_path: &Path) -> Result<Authority, TlsError> {
+    fn create(files: &AuthorityFiles, folder: &Path) -> Result<Authority, TlsError> {
+        let [certificate_path, key_path] = [files.certificate, files.key].map(|n| folder.join(n));
+        let (certificate_path, key_path) = (certificate_path.as_path(), key_path.as_path());
         let refuse = |error: rcgen::Error| TlsError::new(certificate_path, error);
         if let Some(problem) = too_early(clock::of_machine()) {
             return Err(TlsError::new(certificate_path, problem));
         }
         let key = KeyPair::generate().map_err(refuse)?;
         // A distinct name, so that operators can distinguish the authorities of two daemons.
-        let common_name = format!("taffrail-ca-{}", clock::of_machine().as_second());
+        let common_name = format!("{}-{}", files.name, clock::of_machine().as_second());
         let parameters = parameters(&common_name);
         let certificate_pem = parameters.self_signed(&key).map_err(refuse)?.pem();
         let key_pem = key.serialize_pem();
         for (path, text) in [(key_path, &key_pem), (certificate_path, &certificate_pem)] {
             own::write(path, text.as_bytes()).map_err(|error| TlsError::new(path, error))?;
         }
-        Authority::load(certificate_path, certificate_pem, key_path, &key_pem)
+        Authority::load(files, folder, certificate_pem, &key_pem)
     }
 
     fn load(
-        certificate_path: &Path,
+        files: &AuthorityFiles,
+        folder: &Path,
         certificate_pem: String,
-        key_path: &Path,
         key_pem: &str,
     ) -> Result<Authority, TlsError> {
+        let [certificate_path, key_path] = [files.certificate, files.key].map(|n| folder.join(n));
+        let (certificate_path, key_path) = (certificate_path.as_path(), key_path.as_path());
         let refuse = |problem: &str| TlsError::new(certificate_path, problem);
         let key = KeyPair::from_pem(key_pem).map_err(|error| TlsError::new(key_path, error))?;
         let der = super::pem::der(certificate_path, &certificate_pem)?;
         let (_, parsed) = X509Certificate::from_der(&der)
             .map_err(|error| refuse(&format!("not a certificate: {error}")))?;
         if parsed.public_key().subject_public_key.data.as_ref() != key.public_key_raw() {
-            return Err(refuse("it does not belong to ca.key"));
+            return Err(refuse(&format!("it does not belong to {}", files.key)));
         }
         let ends = [parsed.validity().not_before, parsed.validity().not_after];
         let [begin, end] = ends.map(|end| end.timestamp());
-        if let Some(problem) = fault_at(begin, end, clock::of_machine()) {
+        if let Some(problem) = fault_at(files, begin, end, clock::of_machine()) {
             return Err(refuse(&problem));
         }
         let common_name = parsed
@@ -153,7 +176,7 @@ fn said(seconds: i64) -> String {
 
 /// Describes the problem if the validity of an authority, in seconds since 1970, does not include
 /// `now`. Usually the clock is wrong.
-fn fault_at(begin: i64, end: i64, now: Timestamp) -> Option<String> {
+fn fault_at(files: &AuthorityFiles, begin: i64, end: i64, now: Timestamp) -> Option<String> {
     let (problem, clock) = match now.as_second() {
         seconds if seconds < begin => (
             format!("it is not valid yet, but from {} on", said(begin)),
@@ -164,9 +187,11 @@ fn fault_at(begin: i64, end: i64, now: Timestamp) -> Option<String> {
     };
     Some(format!(
         "{problem}, and this machine's clock says {}: if the clock is {clock}, set it and start \
-         again; if it is right, move ca.crt and ca.key to another place for a new authority that \
-         clients then have to trust",
-        said(now.as_second())
+         again; if it is right, move {} and {} to another place for a new authority that clients \
+         then have to trust",
+        said(now.as_second()),
+        files.certificate,
+        files.key
     ))
 }
 
@@ -211,7 +236,7 @@ mod tests {
     fn a_wrong_clock_is_told_from_an_authority_that_has_ended() {
         let begin = at("2026-01-01T00:00:00Z").as_second();
         let end = at("2036-01-01T00:00:00Z").as_second();
-        let told = |now: &str| fault_at(begin, end, at(now));
+        let told = |now: &str| fault_at(&SERVING, begin, end, at(now));
         assert_eq!(told("2026-01-01T00:00:00Z"), None);
         assert_eq!(told("2036-01-01T00:00:00Z"), None);
         for (now, words) in [

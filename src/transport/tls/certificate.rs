@@ -1,4 +1,5 @@
-//! The server's own certificate, which the authority signs and which is renewed when necessary.
+//! The daemon's own certificates, which its authorities sign and which are renewed when necessary:
+//! that of the server, and that of the front proxy.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -18,8 +19,29 @@ use super::pem::der;
 use crate::clock;
 use crate::files::own;
 
-const CERTIFICATE: &str = "apiserver.crt";
-const KEY: &str = "apiserver.key";
+/// The names of the files of a certificate.
+pub(super) struct LeafFiles {
+    pub(super) certificate: &'static str,
+    pub(super) key: &'static str,
+}
+
+impl LeafFiles {
+    fn within(&self, folder: &Path) -> (PathBuf, PathBuf) {
+        (folder.join(self.certificate), folder.join(self.key))
+    }
+}
+
+const SERVER: LeafFiles = LeafFiles {
+    certificate: "apiserver.crt",
+    key: "apiserver.key",
+};
+
+/// What a certificate says.
+struct Contents<'c> {
+    common_name: &'c str,
+    usage: ExtendedKeyUsagePurpose,
+    names: &'c BTreeSet<Name>,
+}
 
 /// Two years, long enough for a daemon that restarts only for upgrades.
 const VALID_DAYS: i64 = 730;
@@ -35,9 +57,9 @@ pub(super) struct Leaf {
     pub(super) key_pem: String,
 }
 
-/// The paths of the certificate and of its key in a folder.
+/// The paths of the server's certificate and of its key in a folder.
 pub(super) fn paths(folder: &Path) -> (PathBuf, PathBuf) {
-    (folder.join(CERTIFICATE), folder.join(KEY))
+    SERVER.within(folder)
 }
 
 /// Whether the daemon's authority has signed a certificate.
@@ -69,16 +91,45 @@ pub(super) fn names(path: &Path, certificate_pem: &str) -> Result<Vec<String>, T
     Ok(all.map(|name| name.to_ascii_lowercase()).collect())
 }
 
+/// Returns the certificate of a server with these names.
 pub(super) fn load_or_create(
     folder: &Path,
     authority: &Authority,
     names: &BTreeSet<Name>,
 ) -> Result<Leaf, TlsError> {
-    let (path, key_path) = paths(folder);
+    let contents = Contents {
+        common_name: "taffrail",
+        usage: ExtendedKeyUsagePurpose::ServerAuth,
+        names,
+    };
+    kept_or_made(SERVER.within(folder), authority, &contents)
+}
+
+/// Returns the certificate of a client with this name.
+pub(super) fn load_or_create_client(
+    folder: &Path,
+    files: &LeafFiles,
+    authority: &Authority,
+    common_name: &str,
+) -> Result<Leaf, TlsError> {
+    let contents = Contents {
+        common_name,
+        usage: ExtendedKeyUsagePurpose::ClientAuth,
+        names: &BTreeSet::new(),
+    };
+    kept_or_made(files.within(folder), authority, &contents)
+}
+
+fn kept_or_made(
+    paths: (PathBuf, PathBuf),
+    authority: &Authority,
+    contents: &Contents<'_>,
+) -> Result<Leaf, TlsError> {
+    let (path, key_path) = paths;
     let certificate_pem = super::kept(&path)?;
     let key_pem = super::kept(&key_path)?;
     if let (Some(certificate_pem), Some(key_pem)) = (certificate_pem, key_pem) {
-        match reason_to_renew(&path, &certificate_pem, &key_pem, authority, names) {
+        match reason_to_renew(&path, &certificate_pem, &key_pem, authority, contents.names) {
             None => {
                 return Ok(Leaf {
                     path,
@@ -87,25 +138,29 @@ pub(super) fn load_or_create(
                     key_pem,
                 });
             }
-            Some(reason) => tracing::info!(reason, "making a new server certificate"),
+            Some(reason) => {
+                let name = contents.common_name;
+                tracing::info!(name, reason, "making a new certificate of this server");
+            }
         }
     }
-    create(path, key_path, authority, names)
+    create(path, key_path, authority, contents)
 }
 
 fn create(
     path: PathBuf,
     key_path: PathBuf,
     authority: &Authority,
-    names: &BTreeSet<Name>,
+    contents: &Contents<'_>,
 ) -> Result<Leaf, TlsError> {
     let refuse = |error: rcgen::Error| TlsError::new(&path, error);
     let key = KeyPair::generate().map_err(refuse)?;
     let mut parameters = CertificateParams::default();
     let mut name = DistinguishedName::new();
-    name.push(DnType::CommonName, "taffrail");
+    name.push(DnType::CommonName, contents.common_name);
     parameters.distinguished_name = name;
-    parameters.subject_alt_names = names
+    parameters.subject_alt_names = contents
+        .names
         .iter()
         .map(|name| match name {
             Name::Host(host) => host.as_str().try_into().map(SanType::DnsName),
@@ -114,7 +169,7 @@ fn create(
         .collect::<Result<_, _>>()
         .map_err(refuse)?;
     parameters.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    parameters.extended_key_usages = vec![contents.usage.clone()];
     parameters.use_authority_key_identifier_extension = true;
     set_validity(&mut parameters, VALID_DAYS, clock::of_machine());
     let certificate_pem = parameters

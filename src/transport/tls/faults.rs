@@ -19,12 +19,12 @@ pub(super) fn of_pem(error: &PemError) -> &'static str {
 }
 
 /// Translates the errors of loading a certificate.
-pub(super) fn of_certificate(error: &Error) -> String {
+/// `key` is the setting of its key.
+pub(super) fn of_certificate(error: &Error, key: &str) -> String {
     match error {
         Error::NoCertificatesPresented => "it holds no certificate (PEM)".to_owned(),
         Error::InconsistentKeys(_) => {
-            "the key of tls-private-key-file does not fit its first certificate; replace both files"
-                .to_owned()
+            format!("the key of {key} does not fit its first certificate; replace both files")
         }
         _ => {
             "its first certificate can't be used: it is damaged, or not X.509 version 3".to_owned()

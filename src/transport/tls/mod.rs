@@ -16,6 +16,7 @@ mod faults;
 mod metrics;
 mod names;
 mod pem;
+mod proxy_client;
 mod server_config;
 mod suites;
 
@@ -33,8 +34,9 @@ use rustls::pki_types::CertificateDer;
 use crate::clock;
 use crate::config::Config;
 use crate::files::{PrivateDirectory, given, own};
-use authority::Authority;
+use authority::{Authority, SERVING};
 pub(super) use metrics::handshake_errors;
+pub use proxy_client::{ProxyClient, ProxyIdentity};
 pub(super) use server_config::ALPN_HTTP2;
 
 /// The settings that name files.
@@ -44,6 +46,8 @@ const FOLDER_OF_BOTH: &str = "cert-dir";
 const NAMED: &str = "tls-sni-cert-key";
 const CLIENT_AUTHORITY: &str = "client-ca-file";
 const PROXY_AUTHORITY: &str = "requestheader-client-ca-file";
+const PROXY_CLIENT: &str = "proxy-client-cert-file";
+const PROXY_CLIENT_KEY: &str = "proxy-client-key-file";
 
 /// The folder of the certificates within the data directory.
 const FOLDER: &str = "pki";
@@ -146,7 +150,7 @@ impl Tls {
     pub fn load_or_create(config: &Config) -> Result<Tls, TlsError> {
         let folder = config.data_dir.as_path().join(FOLDER);
         PrivateDirectory::within(&folder).map_err(|error| TlsError::new(&folder, error))?;
-        let authority = Authority::load_or_create(&folder)?;
+        let authority = Authority::load_or_create(&folder, &SERVING)?;
         let loaded = load(config, &authority)?;
         let server = server_config::build(config, &loaded)?;
         let tls = Tls {
@@ -168,6 +172,7 @@ impl Tls {
             given_certificate(config)?;
         }
         named_certificates(config)?;
+        ProxyClient::check(config)?;
         client_authority::read(config).map(|_| ())
     }
 
@@ -370,22 +375,37 @@ fn pair(
     certificate: (&'static str, &Path),
     key: (&'static str, &Path),
 ) -> Result<Presented, TlsError> {
-    let presented = Presented {
+    let presented = unchecked_pair(certificate, key)?;
+    // Only building the TLS key shows whether certificate and key are usable together.
+    let checked = server_config::certified_key(&presented).map(drop);
+    checked.map_err(of_either(certificate, key))?;
+    Ok(presented)
+}
+
+/// Returns the function that names the setting at fault.
+fn of_either(
+    certificate: (&'static str, &Path),
+    key: (&'static str, &Path),
+) -> impl FnOnce(TlsError) -> TlsError {
+    let is_key = move |error: &TlsError| error.path == key.1;
+    move |error| {
+        let setting = if is_key(&error) { key.0 } else { certificate.0 };
+        TlsError::of(setting)(error)
+    }
+}
+
+/// Reads a certificate and its key.
+fn unchecked_pair(
+    certificate: (&'static str, &Path),
+    key: (&'static str, &Path),
+) -> Result<Presented, TlsError> {
+    Ok(Presented {
         path: certificate.1.to_owned(),
         chain_pem: read(certificate.1).map_err(TlsError::of(certificate.0))?,
         key_path: key.1.to_owned(),
         key_pem: read(key.1).map_err(TlsError::of(key.0))?,
         setting: Some(certificate.0),
-    };
-    // Only building the TLS key shows whether certificate and key are usable together.
-    server_config::certified_key(&presented).map_err(|error| {
-        let setting = match error.path == key.1 {
-            true => key.0,
-            false => certificate.0,
-        };
-        TlsError::of(setting)(error)
-    })?;
-    Ok(presented)
+    })
 }
 
 /// Refuses an expired certificate on a reload, so that it does not replace the one in use. At the

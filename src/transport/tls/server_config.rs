@@ -9,13 +9,13 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, ServerConfig,
-    SignatureScheme,
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, InconsistentKeys,
+    ServerConfig, SignatureScheme,
 };
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::by_name::ByName;
-use super::{Loaded, Presented, TlsError, faults, suites};
+use super::{KEY, Loaded, PROXY_CLIENT, PROXY_CLIENT_KEY, Presented, TlsError, faults, suites};
 use crate::config::Config;
 use crate::x509;
 
@@ -27,8 +27,40 @@ const ALPN_HTTP1: &[u8] = b"http/1.1";
 /// lives, and before anybody knows whether they are valid.
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
 
-/// Returns the certificate with its key, ready to be presented.
+/// Returns the certificate with its key, ready to be presented to clients.
 pub(super) fn certified_key(presented: &Presented) -> Result<CertifiedKey, TlsError> {
+    let certified = loaded(presented)?;
+    match certified.keys_match() {
+        // Some keys do not show their public part.
+        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(certified),
+        Err(error) => Err(unfit(presented, &error)),
+    }
+}
+
+/// Checks that a certificate and its key can be presented to servers. rustls presents those of
+/// version 1, too, which Go's servers accept.
+pub(super) fn check_client(presented: &Presented) -> Result<(), TlsError> {
+    let certified = loaded(presented)?;
+    let own = certified.end_entity_cert();
+    let own = own.map_err(|error| unfit(presented, &error))?;
+    let damaged = |_| unfit(presented, &Error::General(String::new()));
+    let (_, parsed) = X509Certificate::from_der(own).map_err(damaged)?;
+    let key = certified.key.public_key();
+    match key.is_none_or(|key| key.as_ref() == parsed.public_key().raw) {
+        true => Ok(()),
+        false => Err(unfit(presented, &InconsistentKeys::KeyMismatch.into())),
+    }
+}
+
+fn unfit(presented: &Presented, error: &Error) -> TlsError {
+    let key = match presented.setting {
+        Some(PROXY_CLIENT) => PROXY_CLIENT_KEY,
+        _ => KEY,
+    };
+    TlsError::new(&presented.path, faults::of_certificate(error, key))
+}
+
+fn loaded(presented: &Presented) -> Result<CertifiedKey, TlsError> {
     let refuse = |error: &dyn std::fmt::Display| TlsError::new(&presented.path, error);
     let chain = CertificateDer::pem_slice_iter(presented.chain_pem.as_bytes())
         .collect::<Result<Vec<_>, _>>()
@@ -38,10 +70,9 @@ pub(super) fn certified_key(presented: &Presented) -> Result<CertifiedKey, TlsEr
         .map_err(|error| refuse_key(faults::of_pem(&error)))?;
     let provider = aws_lc_rs::default_provider();
     // The key alone comes first, so that an error names the file at fault.
-    let loaded = provider.key_provider.load_private_key(key.clone_key());
-    loaded.map_err(|_| refuse_key(faults::KEY_KINDS))?;
-    CertifiedKey::from_der(chain, key, &provider)
-        .map_err(|error| refuse(&faults::of_certificate(&error)))
+    let key = provider.key_provider.load_private_key(key);
+    let key = key.map_err(|_| refuse_key(faults::KEY_KINDS))?;
+    Ok(CertifiedKey::new(chain, key))
 }
 
 /// Builds the configuration for loaded files. It does not accept session tickets of an earlier

@@ -18,7 +18,7 @@ use crate::informers::binary;
 const TIMEOUT: std::time::Duration = PATIENCE.saturating_mul(4);
 
 /// The running program, which takes commands and answers each by a line.
-struct Program {
+pub struct Program {
     watch_list: &'static str,
     commands: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
@@ -27,7 +27,7 @@ struct Program {
 
 impl Program {
     /// Starts it with or without the streaming list (`sendInitialEvents`).
-    fn start(daemon: &Daemon, watch_list: &'static str) -> Program {
+    pub fn start(daemon: &Daemon, watch_list: &'static str) -> Program {
         let mut child = Command::new(binary())
             .args(["custom", "-kubeconfig"])
             .arg(daemon.kubeconfig())
@@ -57,7 +57,7 @@ impl Program {
     }
 
     /// Sends a command whose answer is known.
-    async fn does(&mut self, command: &str, expected: &str) {
+    pub async fn does(&mut self, command: &str, expected: &str) {
         let answer = self.answer(command).await;
         let watch_list = self.watch_list;
         assert_eq!(answer, expected, "{command}, WatchListClient={watch_list}");

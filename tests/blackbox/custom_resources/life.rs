@@ -187,8 +187,9 @@ async fn a_definition_with_a_bad_bundle_is_not_established_crd_66() {
     };
     until(&client, || Call::get(&path_of(&lamps)), is).await;
     client.call(Call::get(LAMPS)).await.expect(200);
+    // Its APIService has the group listed (CN-20), but not its version.
     assert_eq!(
-        client.call(Call::get("/apis/example.com")).await.status,
+        client.call(Call::get("/apis/example.com/v1")).await.status,
         404
     );
 }

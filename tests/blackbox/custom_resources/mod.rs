@@ -2,7 +2,7 @@
 
 mod applies;
 mod changes;
-mod client_go;
+pub mod client_go;
 mod conversions;
 mod data;
 mod definitions;
@@ -34,20 +34,20 @@ use crate::servers::etcd::{self, Cluster};
 /// For busy machines. The awaited steps take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const LAMPS: &str = "/apis/example.com/v1/namespaces/default/lamps";
 /// The key of the definition in an etcd.
 const STORED_LAMPS: &str =
     "/registry/apiextensions.k8s.io/customresourcedefinitions/lamps.example.com";
 
 /// A version that is served, and its schema.
-fn version(name: &str, is_storage: bool, schema: &Value) -> Value {
+pub fn version(name: &str, is_storage: bool, schema: &Value) -> Value {
     json!({"name": name, "served": true, "storage": is_storage,
         "schema": {"openAPIV3Schema": schema}})
 }
 
 /// A definition of a resource with these names and versions.
-fn definition(plural: &str, kind: &str, versions: &Value) -> Value {
+pub fn definition(plural: &str, kind: &str, versions: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.example.com")},
@@ -67,7 +67,7 @@ fn schema() -> Value {
         "status": {"type": "object", "properties": {"lit": {"type": "boolean"}}}}})
 }
 
-fn lamps() -> Value {
+pub fn lamps() -> Value {
     definition("lamps", "Lamp", &json!([version("v1", true, &schema())]))
 }
 
@@ -107,7 +107,7 @@ async fn over_each_started(flags: &[&str], test: impl AsyncFn(&mut Daemon)) {
 }
 
 /// Starts an etcd where there is one. Returns it with the flag that names it.
-async fn one_etcd() -> Option<(Cluster, String)> {
+pub async fn one_etcd() -> Option<(Cluster, String)> {
     etcd::find("3.5")?;
     let starting = tokio::task::spawn_blocking(|| Cluster::single("3.5"));
     let cluster = starting.await.unwrap();
@@ -146,7 +146,11 @@ async fn stored(cluster: &Cluster) -> i64 {
 }
 
 /// Repeats a call until its answer is the wanted one.
-async fn until(client: &Client, call: impl Fn() -> Call, is: impl Fn(&Answer) -> bool) -> Answer {
+pub async fn until(
+    client: &Client,
+    call: impl Fn() -> Call,
+    is: impl Fn(&Answer) -> bool,
+) -> Answer {
     let begun = Instant::now();
     loop {
         let answer = client.call(call()).await;
@@ -184,6 +188,6 @@ pub async fn establish(client: &Client, definition: &Value) -> Value {
 }
 
 /// Waits until a path is not there.
-async fn gone(client: &Client, path: &str) {
+pub async fn gone(client: &Client, path: &str) {
     until(client, || Call::get(path), |answer| answer.status == 404).await;
 }

@@ -177,15 +177,25 @@ async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<()> {
 /// Returns the TLS side of a server with this certificate and key. It asks for certificates of
 /// clients, and accepts any and none.
 pub fn acceptor(certificate: &CertificateDer<'static>, key: &KeyPair) -> TlsAcceptor {
+    acceptor_with(certificate, key, &[])
+}
+
+/// Returns the same for a server that offers these protocols.
+pub fn acceptor_with(
+    certificate: &CertificateDer<'static>,
+    key: &KeyPair,
+    protocols: &[&[u8]],
+) -> TlsAcceptor {
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let provider = Arc::new(aws_lc_rs::default_provider());
     let clients = Arc::new(AnyClient(provider.signature_verification_algorithms));
-    let config = ServerConfig::builder_with_provider(provider)
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_client_cert_verifier(clients)
         .with_single_cert(vec![certificate.clone()], key)
         .unwrap();
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     TlsAcceptor::from(Arc::new(config))
 }
 

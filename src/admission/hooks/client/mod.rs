@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 pub use envelope::{AnsweredReview, ReviewForm};
 pub use metrics::describe as describe_metrics;
-pub use services::ClusterServices;
+pub use services::{ClusterServices, ServiceEndpoints};
 pub use webhook_client::WebhookClient;
 
 pub use super::failure_lines::FailureLines;

@@ -1,4 +1,4 @@
-//! Where the Services of webhooks are (HK-43).
+//! Where the Services of webhooks and of APIServices are (HK-43, CN-17).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,6 +17,15 @@ use crate::egress::{
 
 /// The label by which an EndpointSlice names its Service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+
+/// The EndpointSlices of a Service.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceEndpoints {
+    /// The number of slices.
+    pub slices: usize,
+    /// The addresses that are ready.
+    pub ready: Vec<ServiceBackend>,
+}
 
 /// Finds Services in the cluster.
 pub struct ClusterServices {
@@ -37,31 +46,50 @@ impl ClusterServices {
         if (namespace, name, port) == ("default", "kubernetes", 443) {
             return Ok(self.own.clone());
         }
-        let found = self.services.get(Some(namespace), name).await;
+        let found = self.service(namespace, name).await;
         let unreadable = |status: Box<Status>| RouteError::Unreadable(status.to_string());
         let Some(service) = found.map_err(unreadable)? else {
             return Err(RouteError::NotFound(name.to_owned()));
         };
-        let service = view(&service);
         if !self.to_endpoints {
             return route(&service, &[], port, Routing::ClusterIp);
         }
-        let slices = self
-            .slices
-            .list(Some(namespace))
-            .await
-            .map_err(unreadable)?;
-        let own = slices.iter().filter(|slice| {
-            let labels = slice.metadata().and_then(|found| found.get("labels"));
-            labels.and_then(|labels| labels.get(SERVICE_LABEL)) == Some(&Json::from(name))
-        });
-        let ready: Vec<ServiceBackend> = own.flat_map(backends).collect();
+        let endpoints = self.endpoints(namespace, name).await;
+        let ready = endpoints.map_err(unreadable)?.ready;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         route(&service, &ready, port, Routing::Endpoints(turn))
     }
-}
 
-impl ClusterServices {
+    /// Returns a Service, if it is there.
+    ///
+    /// # Errors
+    /// It could not be read.
+    pub async fn service(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<ServiceView>, Box<Status>> {
+        let found = self.services.get(Some(namespace), name).await?;
+        Ok(found.as_ref().map(view))
+    }
+
+    /// Returns the endpoints of a Service.
+    ///
+    /// # Errors
+    /// They could not be read.
+    pub async fn endpoints(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<ServiceEndpoints, Box<Status>> {
+        let label = (SERVICE_LABEL, name);
+        let slices = self.slices.labelled(namespace, label).await?;
+        Ok(ServiceEndpoints {
+            slices: slices.len(),
+            ready: slices.iter().flat_map(backends).collect(),
+        })
+    }
+
     /// Whether an address that was found is a cluster IP.
     pub(super) fn is_cluster_ip(&self, address: &str) -> bool {
         let is_ip = address.parse::<SocketAddr>().is_ok();
@@ -82,11 +110,17 @@ impl ServiceResolver for ClusterServices {
 
 fn view(service: &Object) -> ServiceView {
     let text = |name: &str| service.text(&["spec", name]).to_owned();
+    let families = service.items(&["spec", "ipFamilies"]);
     ServiceView {
         name: service.name().to_owned(),
         kind: text("type"),
         cluster_ip: text("clusterIP"),
         external_name: text("externalName"),
+        family: families
+            .first()
+            .and_then(Json::as_str)
+            .unwrap_or_default()
+            .to_owned(),
         ports: ports(service.items(&["spec", "ports"])),
     }
 }
@@ -106,6 +140,7 @@ fn ports(ports: &[Json]) -> Vec<ServicePort> {
 /// Returns the ready addresses of an EndpointSlice. Readiness that is unknown counts.
 fn backends(slice: &Object) -> Vec<ServiceBackend> {
     let ports = ports(slice.items(&["ports"]));
+    let family = slice.text(&["addressType"]);
     let endpoints = slice.items(&["endpoints"]).iter();
     let ready = endpoints
         .filter(|endpoint| endpoint.pointer("/conditions/ready") != Some(&Json::Bool(false)));
@@ -113,6 +148,7 @@ fn backends(slice: &Object) -> Vec<ServiceBackend> {
         let address = endpoint.pointer("/addresses/0")?.as_str()?;
         Some(ServiceBackend {
             address: address.to_owned(),
+            family: family.to_owned(),
             ports: ports.clone(),
         })
     });

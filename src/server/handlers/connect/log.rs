@@ -13,7 +13,7 @@ use crate::egress::{ForwardAnswer, ForwardBody, ForwardRequest, ForwardedBody};
 use crate::registry::rest::KubeletRequest;
 use crate::server::metrics::LongRunning;
 use crate::server::negotiation::Offer;
-use crate::server::passed_on::passed_on;
+use crate::server::passed_on::lasting;
 use crate::server::request_scope::RequestScope;
 use crate::server::respond::ResponseBody;
 use crate::server::routes::Target;
@@ -76,7 +76,13 @@ pub(super) async fn log(
     if !(200..=206).contains(&answer.status.as_u16()) {
         return Err(refused(answer, &target.name).await);
     }
-    let pieces = passed_on(scope, answer.body, false, (seat, running))?;
+    let pieces = lasting(
+        answer.body,
+        false,
+        scope.leaving,
+        scope.access.clone(),
+        (seat, running),
+    )?;
     let mut answer = Response::new(ResponseBody::Chunks(pieces));
     let media_type = HeaderValue::from_static("text/plain");
     answer.headers_mut().insert(CONTENT_TYPE, media_type);

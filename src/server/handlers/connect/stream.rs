@@ -2,38 +2,31 @@
 //! to CN-55, CN-66 to CN-69).
 
 use std::net::IpAddr;
-use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::future::{Either, select};
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderName, HeaderValue,
-    TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    TE, TRAILER, TRANSFER_ENCODING,
 };
-use http::{HeaderMap, Response, StatusCode, Version};
-use tokio::io::AsyncWriteExt;
+use http::{HeaderMap, Response, Version};
 use tokio::time::Instant;
 
 use super::super::{Answered, watch};
 use super::stopping;
 use super::translated::{self, Newer};
 use crate::api::status::Status;
-use crate::auth::WatchAccess;
-use crate::egress::{self, Answer, EgressError, Failure, Switched, UpgradeAnswer, UpgradeRequest};
+use crate::egress::{self, Answer, EgressError, Failure, UpgradeAnswer, UpgradeRequest};
 use crate::registry::rest::KubeletRequest;
 use crate::server::filters::seats::Seat;
-use crate::server::metrics::{LongRunning, session_ended};
+use crate::server::metrics::LongRunning;
 use crate::server::request_scope::RequestScope;
 use crate::server::respond::ResponseBody;
 use crate::server::routes::Target;
-use crate::transport::{ClientStream, ConnectionFacts, RequestBody, Session};
-use crate::upgraded::{ByteStream, FrameWatch, Relay, RelayEnd};
+use crate::server::sessions::{is_websocket, relayed};
+use crate::transport::{ConnectionFacts, RequestBody};
 
 /// How long a kubelet may take to answer. It may have to start a process first.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(4 * 60);
-
-/// How long the last frame of a session may take when the daemon stops.
-const LAST_FRAME_WITHIN: Duration = Duration::from_millis(500);
 
 /// The client's address, to which each proxy adds one.
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -109,63 +102,13 @@ pub(super) async fn stream(
         UpgradeAnswer::Switched(switched) => switched,
         UpgradeAnswer::Refused(answer) => return refused(answer),
     };
-    let access = WatchAccess::new(scope.access.clone());
-    if access.access().is_revoked() {
-        return Err(Box::new(Status::unauthorized()));
-    }
-    let stops = scope.leaving.announced();
-    let Switched {
-        mut headers,
-        stream,
-    } = switched;
-    headers.remove(CONTENT_LENGTH);
-    headers.remove(TRANSFER_ENCODING);
-    let is_websocket = is_websocket(&headers);
-    let run = async move |client| {
-        let _guards = (seat, running);
-        let mut relaying = Relaying {
-            relay: Relay::new(client, FrameWatch::new(stream)),
-            end: "cut",
-        };
-        let stops = pin!(stops);
-        let ended = select(&mut relaying.relay, stops).await;
-        relaying.end = match ended {
-            Either::Left((RelayEnd::InOrder, _)) => "in-order",
-            Either::Left((RelayEnd::HalfOpen, _)) => "half-open",
-            Either::Left((RelayEnd::Failed(error), _)) => {
-                tracing::debug!(%error, "a connection to a kubelet, or its client's, broke");
-                "failed"
-            }
-            Either::Right(_) => "stopped",
-        };
-        let relay = &mut relaying.relay;
-        let may_close = is_websocket && relay.is_clear() && relay.server().is_between_frames();
-        if relaying.end == "stopped" && may_close {
-            let last = relay.client_mut().write_all(&GOING_AWAY);
-            let _ = tokio::time::timeout(LAST_FRAME_WITHIN, last).await;
-        }
-    };
-    let session = Session::new(run, move || access.access().is_revoked());
-    let mut answer = Response::new(ResponseBody::Session(session));
-    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    *answer.headers_mut() = headers;
-    Ok(answer)
+    relayed(
+        switched,
+        scope.leaving,
+        scope.access.clone(),
+        (seat, running),
+    )
 }
-
-/// A session, which is counted when it ends for any reason.
-struct Relaying {
-    relay: Relay<ClientStream, FrameWatch<Box<dyn ByteStream>>>,
-    end: &'static str,
-}
-
-impl Drop for Relaying {
-    fn drop(&mut self) {
-        session_ended(self.end, self.relay.relayed());
-    }
-}
-
-/// The frame of a WebSocket that closes it with 1001, because the server goes away.
-const GOING_AWAY: [u8; 4] = [0x88, 2, 0x03, 0xe9];
 
 /// Whether the client asks for an upgrade.
 fn asks_for_upgrade(headers: &HeaderMap) -> bool {
@@ -174,11 +117,6 @@ fn asks_for_upgrade(headers: &HeaderMap) -> bool {
         let text = value.to_str().unwrap_or_default();
         text.to_ascii_lowercase().contains("upgrade")
     })
-}
-
-fn is_websocket(headers: &HeaderMap) -> bool {
-    let upgrade = headers.get(UPGRADE).map(HeaderValue::as_bytes);
-    upgrade.is_some_and(|upgrade| upgrade.eq_ignore_ascii_case(b"websocket"))
 }
 
 /// Returns the headers for the kubelet: those of the client without its credentials, and its

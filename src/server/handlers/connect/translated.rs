@@ -11,7 +11,7 @@ use http::header::{
     CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
     SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::{HeaderMap, Method};
 
 use super::super::Answered;
 use super::command::{Command, Wanted};
@@ -19,12 +19,11 @@ use super::stopping;
 use super::stream::{ANSWER_WITHIN, Found, failed, refused};
 use super::tunnel::Tunnel;
 use crate::api::status::Status;
-use crate::auth::WatchAccess;
 use crate::egress::{EgressError, Switched, UpgradeAnswer, UpgradeRequest};
 use crate::server::metrics::session_ended;
 use crate::server::request_scope::RequestScope;
-use crate::server::respond::ResponseBody;
-use crate::transport::{ClientStream, Session};
+use crate::server::sessions;
+use crate::transport::ClientStream;
 use crate::upgraded::{ByteStream, Translated, TranslatedEnd, Translation, websocket};
 
 /// The protocol of commands that has to be translated.
@@ -103,7 +102,7 @@ pub(super) fn command(scope: &RequestScope<'_>, found: Found) -> Answered {
         let mut running = Running::new(client, Command::new(wanted));
         running.run(Some(Box::pin(asking)), stops).await;
     };
-    session(scope, answer, run)
+    sessions::switched(answer, scope.access.clone(), run)
 }
 
 /// Asks the kubelet to forward ports over SPDY, and answers the handshake if it does.
@@ -157,27 +156,7 @@ pub(super) async fn tunnel(
         running.session.connect(switched.stream);
         running.run(None, stops).await;
     };
-    session(scope, answer, run)
-}
-
-/// Makes the response that a session follows.
-fn session<F>(
-    scope: &RequestScope<'_>,
-    headers: HeaderMap,
-    run: impl FnOnce(ClientStream) -> F + 'static,
-) -> Answered
-where
-    F: Future<Output = ()> + 'static,
-{
-    let access = WatchAccess::new(scope.access.clone());
-    if access.access().is_revoked() {
-        return Err(Box::new(Status::unauthorized()));
-    }
-    let session = Session::new(run, move || access.access().is_revoked());
-    let mut answer = Response::new(ResponseBody::Session(session));
-    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    *answer.headers_mut() = headers;
-    Ok(answer)
+    sessions::switched(answer, scope.access.clone(), run)
 }
 
 /// Returns the headers that accept a WebSocket with this protocol.

@@ -33,7 +33,7 @@ fn openapi() -> OpenApi {
         registry.add_other(Arc::new(tokens(&registry.current())));
         catalog = Some(registry.current());
     });
-    OpenApi::new(catalog.unwrap(), Arc::new(Shared::new(true)))
+    OpenApi::new(catalog.unwrap(), Arc::new(Shared::new(true, None)))
 }
 
 /// Returns the storage of the token subresource with a known issuer.
@@ -154,7 +154,7 @@ fn named<'m>(entries: Vec<&'m [u8]>, name: &str) -> &'m [u8] {
 
 #[test]
 fn patches_take_field_validation_and_dry_run_api_45() {
-    let v2 = json(openapi().v2(&HeaderMap::new()));
+    let v2 = json(openapi().v2(&HeaderMap::new(), &Extensions::default()));
     let core = v3("api/v1");
     for (document, path) in [
         (&v2, "/api/v1/namespaces/{namespace}/configmaps/{name}"),
@@ -191,7 +191,7 @@ fn every_reference_leads_somewhere_and_every_kind_is_described_api_43_and_44() {
         }
     }
     let documents = [
-        json(openapi().v2(&HeaderMap::new())),
+        json(openapi().v2(&HeaderMap::new(), &Extensions::default())),
         v3("api/v1"),
         v3("apis/apps/v1"),
         v3("apis/coordination.k8s.io/v1"),
@@ -264,7 +264,7 @@ fn operations_of_scales_are_about_scales_api_45() {
 #[test]
 fn the_protobuf_form_says_the_same_api_39() {
     for accept in [V2.name, V2.old] {
-        let answer = openapi().v2(&headers(ACCEPT, accept));
+        let answer = openapi().v2(&headers(ACCEPT, accept), &Extensions::default());
         assert_eq!(answer.headers().get(CONTENT_TYPE).expect("a type"), V2.name);
         let document = body(answer);
         assert_eq!(at(&document, &[1]), b"2.0");
@@ -359,7 +359,7 @@ fn the_form_that_is_liked_best_is_sent_api_39_api_41() {
         let found = &of_v3.expect("a document").headers()[CONTENT_TYPE].clone();
         assert_eq!(found, expected, "{accept}");
         let accept = accept.replace("v3", "v2");
-        let of_v2 = openapi.v2(&headers(ACCEPT, &accept));
+        let of_v2 = openapi.v2(&headers(ACCEPT, &accept), &Extensions::default());
         let expected = expected.replace("v3", "v2");
         assert_eq!(of_v2.headers()[CONTENT_TYPE], *expected, "{accept}");
     }
@@ -367,10 +367,10 @@ fn the_form_that_is_liked_best_is_sent_api_39_api_41() {
 
 #[test]
 fn other_forms_are_refused_and_known_ones_not_sent_again_api_39() {
-    let refused = openapi().v2(&headers(ACCEPT, "text/plain"));
+    let refused = openapi().v2(&headers(ACCEPT, "text/plain"), &Extensions::default());
     assert_eq!(refused.status(), StatusCode::NOT_ACCEPTABLE);
     let openapi = openapi();
-    let first = openapi.v2(&headers(ACCEPT, "*/*"));
+    let first = openapi.v2(&headers(ACCEPT, "*/*"), &Extensions::default());
     let tag = first
         .headers()
         .get(ETAG)
@@ -378,14 +378,14 @@ fn other_forms_are_refused_and_known_ones_not_sent_again_api_39() {
         .to_str()
         .expect("text")
         .to_owned();
-    let second = openapi.v2(&headers(IF_NONE_MATCH, &tag));
+    let second = openapi.v2(&headers(IF_NONE_MATCH, &tag), &Extensions::default());
     assert_eq!(second.status(), StatusCode::NOT_MODIFIED);
     assert!(second.headers().contains_key(VARY));
 }
 
 #[test]
 fn long_documents_are_compressed_for_who_takes_it_api_65() {
-    let answer = openapi().v2(&headers(ACCEPT_ENCODING, "gzip"));
+    let answer = openapi().v2(&headers(ACCEPT_ENCODING, "gzip"), &Extensions::default());
     assert_eq!(
         answer.headers().get(CONTENT_ENCODING).expect("an encoding"),
         "gzip"
@@ -402,7 +402,7 @@ fn long_documents_are_compressed_for_who_takes_it_api_65() {
 #[test]
 fn documents_of_versions_are_found_by_hash_api_40_and_41() {
     let openapi = openapi();
-    let index = json(openapi.v3_index(&HeaderMap::new()));
+    let index = json(openapi.v3_index(&HeaderMap::new(), &Extensions::default()));
     let place = index["paths"]["apis/apps/v1"]["serverRelativeURL"]
         .as_str()
         .expect("a url");
@@ -537,7 +537,7 @@ fn types_fields_and_operations_are_described_as_kubernetes_describes_them_api_43
             .collect::<String>()
     };
     let texts = Value::Object(recorded(TEXTS));
-    let own = json(openapi().v2(&HeaderMap::new()));
+    let own = json(openapi().v2(&HeaderMap::new(), &Extensions::default()));
     let (mut equal, mut own_words, mut faults) = (0, 0, Vec::new());
     for (name, schema) in own["definitions"].as_object().expect("schemas") {
         let properties = schema["properties"].as_object().into_iter().flatten();

@@ -95,7 +95,7 @@ fn documents_are_those_of_kube_apiserver_api_41_api_46() {
     }
     for (key, of) in &recorded {
         let own = match key.as_str() {
-            "v2" => Some(openapi.v2(&HeaderMap::new())),
+            "v2" => Some(openapi.v2(&HeaderMap::new(), &Extensions::default())),
             key => openapi.v3(key, &Query::parse(""), &HeaderMap::new()),
         };
         let Some(own) = own else {

@@ -84,6 +84,7 @@ fn over(stored: Stored, limits: InFlightLimits) -> Service {
         audit: None,
         test: None,
         unknown_paths: None,
+        aggregation: None,
         features: Features::of(|_| true),
         http: HttpRules {
             timeouts: Timeouts {

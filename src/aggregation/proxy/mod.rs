@@ -1,0 +1,11 @@
+//! Requests that are passed on to extensions (CN-28 to CN-36).
+//!
+//! This folder owns what an extension gets of a request and what the client gets of its answer.
+
+mod headers;
+mod path;
+
+pub use headers::{
+    Forwarded, Head, Unnameable, incoming, is_circling, is_upgrade, name_user, outgoing,
+};
+pub use path::{decoded, encoded_path, forwarded_uri, group_version, rewritten_query};

@@ -1,0 +1,111 @@
+//! The parts that know of group versions of other servers.
+
+use std::sync::Arc;
+
+use actix_rt::task::JoinHandle;
+use actors::supervisor::ActorSystem;
+use parking_lot::Mutex;
+use zeroize::Zeroizing;
+
+use super::credentials::Credentials;
+use super::writers::Writers;
+use crate::aggregation::availability::AvailabilityController;
+use crate::aggregation::remote::{ProxyIdentitySource, RemoteServers};
+use crate::aggregation::{
+    APISERVICES, Aggregation, ApiServices, Asker, Discovered, ExtensionDocuments,
+};
+use crate::controllers::Setup;
+use crate::egress::{EgressClient, Identity};
+use crate::registry::Registry;
+use crate::transport::tls::ProxyIdentity;
+
+/// The APIServices and their servers.
+pub(super) struct Remote {
+    /// `None` if APIServices are not served.
+    services: Option<Arc<ApiServices>>,
+    /// Finds and asks the servers. `None` if Services are not served.
+    servers: Option<Arc<RemoteServers>>,
+}
+
+impl Remote {
+    /// Follows the APIServices.
+    pub(super) fn new(
+        registry: &Registry,
+        actor_system: &ActorSystem,
+        credentials: &Arc<Credentials>,
+        client: &Arc<EgressClient>,
+    ) -> Remote {
+        let cache = actor_system.cacher(APISERVICES);
+        let servers = registry.services().map(|services| {
+            let (client, services) = (Arc::clone(client), Arc::clone(services));
+            let servers = RemoteServers::new(client, services, identity(credentials));
+            Arc::new(servers)
+        });
+        Remote {
+            services: cache.map(|cache| Arc::new(ApiServices::new(cache))),
+            servers,
+        }
+    }
+
+    /// Returns the APIServices.
+    pub(super) fn services(&self) -> Option<&Arc<ApiServices>> {
+        self.services.as_ref()
+    }
+
+    /// Adds the controller of the availability of APIServices.
+    pub(super) fn with_availability(&self, mut setup: Setup) -> Setup {
+        if let Some(servers) = &self.servers {
+            let (registry, caches) = (setup.registry.clone(), Arc::clone(&setup.caches));
+            let controller = AvailabilityController::new(registry, caches, Arc::clone(servers));
+            setup.further.push(Arc::new(controller));
+        }
+        setup
+    }
+
+    /// Returns the parts that requests use, and starts the tasks that ask extensions.
+    pub(super) fn start(
+        self,
+        writers: &Writers,
+        background: &mut Vec<JoinHandle<()>>,
+    ) -> Option<Arc<Aggregation>> {
+        let (services, servers) = (self.services?, self.servers?);
+        let registrar = Arc::clone(writers.registrar()?);
+        let asker = Arc::clone(&servers) as Arc<dyn Asker>;
+        let discovered = Discovered::new(Arc::clone(&services), Arc::clone(&asker));
+        let documents = ExtensionDocuments::new(Arc::clone(&services), asker);
+        background.extend([
+            actix_rt::spawn(Arc::clone(&discovered).run()),
+            actix_rt::spawn(Arc::clone(&documents).run()),
+        ]);
+        Some(Arc::new(Aggregation {
+            services,
+            registrar,
+            discovered,
+            documents,
+            servers,
+        }))
+    }
+}
+
+/// A certificate in the form that requests need, with the one that it was made from.
+type Last = Option<(Arc<ProxyIdentity>, Arc<Identity>)>;
+
+fn identity(credentials: &Arc<Credentials>) -> ProxyIdentitySource {
+    let credentials = Arc::clone(credentials);
+    let last: Mutex<Last> = Mutex::default();
+    Box::new(move || {
+        let current = credentials.proxy_identity()?;
+        let mut last = last.lock();
+        if let Some((of, identity)) = &*last
+            && Arc::ptr_eq(of, &current)
+        {
+            return Some(Arc::clone(identity));
+        }
+        let identity = Arc::new(Identity {
+            certificate: current.chain_pem.as_bytes().to_vec(),
+            key: Zeroizing::new(current.key_pem.as_bytes().to_vec()),
+        });
+        *last = Some((current, Arc::clone(&identity)));
+        Some(identity)
+    })
+}

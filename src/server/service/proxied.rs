@@ -1,0 +1,307 @@
+//! Requests that another server answers, because a remote APIService has their group and version
+//! (CN-28 to CN-35).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt};
+use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, UPGRADE};
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use tokio::time::Instant;
+
+use super::refusals::Refused;
+use super::{Requester, Service};
+use crate::aggregation::ApiService;
+use crate::aggregation::proxy::{self, Forwarded, Head};
+use crate::api::request_info::RequestInfo;
+use crate::api::status::Status;
+use crate::egress::{
+    EgressError, Failure, ForwardBody, ForwardRequest, UpgradeAnswer, UpgradeRequest,
+};
+use crate::server::filters::deadline::Allowed;
+use crate::server::filters::in_flight::Counted;
+use crate::server::filters::seats::Seat;
+use crate::server::leaving::Leaving;
+use crate::server::metrics::Running;
+use crate::server::passed_on::{lasting, timed};
+use crate::server::request_record::RequestRecord;
+use crate::server::respond::{self, Answer, PassedOn, ResponseBody};
+use crate::server::sessions::relayed;
+use crate::transport::{ConnectionFacts, RequestBody};
+
+/// The time for an extension's list of resources.
+const DISCOVERY_TIME: Duration = Duration::from_secs(5);
+
+/// The time for the answer to a request for another protocol that may last.
+const UPGRADE_TIME: Duration = Duration::from_secs(60);
+
+const GOES_ROUND: &str = "the request goes round in a circle: it has passed this server before, or \
+                          too many others";
+const REDIRECTED: &str = "the backend attempted to redirect this request, which is not permitted";
+
+/// A request to pass on.
+pub(super) struct Passing<'p> {
+    pub(super) parts: &'p Parts,
+    pub(super) info: &'p RequestInfo,
+    pub(super) record: &'p RequestRecord,
+    pub(super) requester: &'p Requester,
+    pub(super) apiservice: Arc<ApiService>,
+    pub(super) allowed: Option<Allowed>,
+    pub(super) counted: Option<Arc<Counted>>,
+}
+
+/// What a response occupies until its end.
+struct Held {
+    _counted: Option<Arc<Counted>>,
+    _seat: Option<Seat>,
+}
+
+impl Service {
+    /// Returns the APIService of the server that answers a request, if it is another server.
+    pub(super) fn elsewhere(&self, path: &str) -> Option<Arc<ApiService>> {
+        let view = self.thread.server.aggregation.as_ref()?.services.current();
+        let (group, version) = proxy::group_version(path)?;
+        view.remote(group, version).cloned()
+    }
+
+    /// Passes a request on.
+    pub(super) async fn pass_on(
+        &self,
+        passing: Passing<'_>,
+        body: RequestBody,
+        running: &mut Running<'_>,
+    ) -> Result<Answer, Refused> {
+        let apiservice = &passing.apiservice;
+        let labels = running.labels.clone();
+        running.labels = labels.elsewhere(&apiservice.group, &apiservice.version);
+        let server = &self.thread.server;
+        let servers = server.aggregation.as_ref().map(|all| &all.servers);
+        let ended = |code: StatusCode, text: &str| {
+            running.labels.ended_by_aggregator(code.as_u16());
+            refusal(code, text)
+        };
+        let unavailable = || ended(StatusCode::SERVICE_UNAVAILABLE, "service unavailable");
+        let Some(servers) = servers.filter(|_| apiservice.is_available()) else {
+            return Ok(unavailable());
+        };
+        if proxy::is_circling(&passing.parts.headers) {
+            return Ok(ended(StatusCode::LOOP_DETECTED, GOES_ROUND));
+        }
+        let address = match servers.address(apiservice).await {
+            Ok(address) => address,
+            Err(why) => {
+                tracing::debug!(apiservice = apiservice.name, %why, "it cannot be reached");
+                return Ok(unavailable());
+            }
+        };
+        let target = servers.target(apiservice, &address);
+        let target = match target.map_err(|why| why.to_string()) {
+            Ok(target) => target,
+            Err(why) => return Ok(ended(StatusCode::INTERNAL_SERVER_ERROR, &why)),
+        };
+        let seat = match passing.info.is_long_running() {
+            true => {
+                let seat = server.watch_seats.take(&passing.requester.user.name);
+                Some(seat.ok_or_else(super::refusals::too_many)?)
+            }
+            false => None,
+        };
+        let held = Held {
+            _counted: passing.counted.clone(),
+            _seat: seat,
+        };
+        let outgoing = match Outgoing::of(&passing, &address) {
+            Ok(outgoing) => outgoing,
+            Err(why) => return Ok(unreachable(&why)),
+        };
+        let deadline = passing.deadline();
+        if proxy::is_upgrade(&passing.parts.headers) && !is_http2(passing.parts) {
+            let asked = UpgradeRequest {
+                method: passing.parts.method.clone(),
+                path: outgoing.path,
+                headers: upgrading(outgoing.headers, &passing.parts.headers),
+                deadline: Some(deadline.unwrap_or(Instant::now() + UPGRADE_TIME)),
+            };
+            let answer = servers.client.upgrade(&target, asked).await;
+            return upgraded(answer, &passing, (&self.thread.leaving, &address), held);
+        }
+        let request = ForwardRequest {
+            method: passing.parts.method.clone(),
+            path: outgoing.path,
+            headers: outgoing.headers,
+            body: forwarded(body, &passing.parts.headers),
+            deadline,
+        };
+        let answer = match servers.client.forward(&target, request).await {
+            Ok(answer) => answer,
+            Err(error) => return Ok(failed(&error.failure, &passing)),
+        };
+        let headers = match proxy::incoming(answer.status, &answer.headers, &address) {
+            Head::Passed(headers) => headers,
+            Head::Redirect => {
+                return Ok(respond::text(StatusCode::BAD_GATEWAY, REDIRECTED));
+            }
+        };
+        let pieces = match deadline {
+            Some(deadline) => timed(answer.body, deadline, held),
+            None => {
+                let access = passing.requester.access.clone();
+                lasting(answer.body, true, &self.thread.leaving, access, held)?
+            }
+        };
+        let body = ResponseBody::Chunks(pieces);
+        Ok(passed_on(answer.status, headers, body))
+    }
+}
+
+impl Passing<'_> {
+    fn deadline(&self) -> Option<Instant> {
+        let allowed = self.allowed?.elsewhere().within;
+        let is_discovery = !self.info.is_resource;
+        let within = match is_discovery {
+            true => allowed.min(DISCOVERY_TIME),
+            false => allowed,
+        };
+        Some(Instant::now() + within)
+    }
+}
+
+/// The path and headers of a request as an extension gets them.
+struct Outgoing {
+    path: String,
+    headers: HeaderMap,
+}
+
+impl Outgoing {
+    fn of(passing: &Passing<'_>, address: &str) -> Result<Outgoing, String> {
+        let Passing {
+            parts,
+            record,
+            requester,
+            ..
+        } = passing;
+        let decoded = proxy::decoded(parts.uri.path()).unwrap_or_default();
+        let path = proxy::encoded_path(&decoded);
+        let facts = parts.extensions.get::<ConnectionFacts>();
+        let forwarded = Forwarded {
+            user: &requester.user,
+            peer: facts.map(|facts| facts.peer.ip()),
+            host: address,
+            uri: &proxy::forwarded_uri(&path),
+            audit_id: &record.audit_id,
+        };
+        let headers = proxy::outgoing(&parts.headers, &forwarded);
+        let headers = headers.map_err(|why| why.to_string())?;
+        let query = proxy::rewritten_query(parts.uri.query().unwrap_or_default());
+        let path = match query.is_empty() {
+            true => path,
+            false => format!("{path}?{query}"),
+        };
+        Ok(Outgoing { path, headers })
+    }
+}
+
+/// Adds the wish for another protocol, as the client has it.
+fn upgrading(mut headers: HeaderMap, client: &HeaderMap) -> HeaderMap {
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    for protocol in client.get_all(UPGRADE) {
+        headers.append(UPGRADE, protocol.clone());
+    }
+    headers
+}
+
+/// Returns the answer to a request for another protocol (CN-35).
+fn upgraded(
+    answered: Result<UpgradeAnswer, EgressError>,
+    passing: &Passing<'_>,
+    place: (&Leaving, &str),
+    held: Held,
+) -> Result<Answer, Refused> {
+    let (leaving, address) = place;
+    let switched = match answered {
+        Ok(UpgradeAnswer::Switched(switched)) => switched,
+        Ok(UpgradeAnswer::Refused(refused)) if refused.status.as_u16() < 400 => {
+            let code = refused.status.as_u16();
+            let text = format!("invalid upgrade response: status code {code}");
+            return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, &text));
+        }
+        Ok(UpgradeAnswer::Refused(refused)) => {
+            let mut headers = match proxy::incoming(refused.status, &refused.headers, address) {
+                Head::Passed(headers) => headers,
+                Head::Redirect => return Ok(refusal(StatusCode::BAD_GATEWAY, REDIRECTED)),
+            };
+            headers.insert(CONTENT_LENGTH, refused.body.len().into());
+            let body = ResponseBody::Full(refused.body);
+            return Ok(passed_on(refused.status, headers, body));
+        }
+        Err(error) => return Ok(failed(&error.failure, passing)),
+    };
+    let access = passing.requester.access.clone();
+    let mut answer = relayed(switched, leaving, access, held)?;
+    answer.extensions_mut().insert(PassedOn);
+    Ok(answer)
+}
+
+/// Returns the body of a request in the form that is passed on.
+fn forwarded(body: RequestBody, headers: &HeaderMap) -> ForwardBody {
+    let mut source = match body {
+        RequestBody::Empty => return ForwardBody::Whole(Bytes::new()),
+        RequestBody::Bytes(bytes) => return ForwardBody::Whole(bytes),
+        RequestBody::Arriving(source) => source,
+    };
+    let length = headers.get(CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    let pieces = stream::poll_fn(move |context| source.poll_data(context));
+    ForwardBody::Arriving {
+        pieces: pieces.boxed_local(),
+        length,
+    }
+}
+
+/// Returns an answer of another server.
+fn passed_on(status: StatusCode, headers: HeaderMap, body: ResponseBody) -> Answer {
+    let mut answer = Answer::new(body);
+    *answer.status_mut() = status;
+    *answer.headers_mut() = headers;
+    answer.extensions_mut().insert(PassedOn);
+    answer
+}
+
+/// Returns a text for a request that no other server has answered.
+fn refusal(code: StatusCode, text: &str) -> Answer {
+    respond::text(code, format!("{text}\n"))
+}
+
+fn unreachable(why: &str) -> Answer {
+    let text = format!("error trying to reach service: {why}");
+    refusal(StatusCode::SERVICE_UNAVAILABLE, &text)
+}
+
+/// Returns the answer if another server has not answered (CN-34).
+fn failed(failure: &Failure, passing: &Passing<'_>) -> Answer {
+    match failure {
+        Failure::Roots | Failure::Identity(_) => {
+            refusal(StatusCode::INTERNAL_SERVER_ERROR, &failure.to_string())
+        }
+        Failure::Deadline if passing.info.is_resource => {
+            let exceeded = passing
+                .allowed
+                .map(|allowed| allowed.elsewhere().exceeded());
+            let status = exceeded.unwrap_or_else(Status::request_timeout);
+            let body = Bytes::from(status.to_json());
+            respond::answer(
+                StatusCode::GATEWAY_TIMEOUT,
+                "text/plain; charset=utf-8",
+                body,
+            )
+        }
+        failure => unreachable(&failure.to_string()),
+    }
+}
+
+fn is_http2(parts: &Parts) -> bool {
+    let facts = parts.extensions.get::<ConnectionFacts>();
+    facts.is_some_and(|facts| facts.http2)
+}

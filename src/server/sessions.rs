@@ -1,0 +1,113 @@
+//! Connections of clients that are relayed to another server after an upgrade.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderMap, Response, StatusCode};
+use tokio::io::AsyncWriteExt;
+
+use super::leaving::Leaving;
+use super::metrics::session_ended;
+use super::respond::{Answer, ResponseBody};
+use crate::api::status::Status;
+use crate::auth::{Access, WatchAccess};
+use crate::egress::Switched;
+use crate::transport::{ClientStream, Session};
+use crate::upgraded::{ByteStream, FrameWatch, Relay, RelayEnd};
+
+/// How long the last frame of a session may take when the daemon stops.
+const LAST_FRAME_WITHIN: Duration = Duration::from_millis(500);
+
+/// The frame of a WebSocket that closes it with 1001, because the server goes away.
+const GOING_AWAY: [u8; 4] = [0x88, 2, 0x03, 0xe9];
+
+/// A session, which is counted when it ends for any reason.
+struct Relaying {
+    relay: Relay<ClientStream, FrameWatch<Box<dyn ByteStream>>>,
+    end: &'static str,
+}
+
+impl Drop for Relaying {
+    fn drop(&mut self) {
+        session_ended(self.end, self.relay.relayed());
+    }
+}
+
+/// Returns the response 101 with the headers of the other server, after which the connections are
+/// relayed: until one of them ends, the daemon stops or the user loses access. `guards` live as
+/// long as the session.
+///
+/// # Errors
+/// 401 if the user has lost access by now.
+pub fn relayed<G: 'static>(
+    other: Switched,
+    leaving: &Leaving,
+    access: Access,
+    guards: G,
+) -> Result<Answer, Box<Status>> {
+    let stops = leaving.announced();
+    let Switched {
+        mut headers,
+        stream,
+    } = other;
+    headers.remove(CONTENT_LENGTH);
+    headers.remove(TRANSFER_ENCODING);
+    let is_websocket = is_websocket(&headers);
+    let run = async move |client| {
+        let _guards = guards;
+        let mut relaying = Relaying {
+            relay: Relay::new(client, FrameWatch::new(stream)),
+            end: "cut",
+        };
+        let stops = pin!(stops);
+        let ended = select(&mut relaying.relay, stops).await;
+        relaying.end = match ended {
+            Either::Left((RelayEnd::InOrder, _)) => "in-order",
+            Either::Left((RelayEnd::HalfOpen, _)) => "half-open",
+            Either::Left((RelayEnd::Failed(error), _)) => {
+                tracing::debug!(%error, "a relayed connection, or its client's, broke");
+                "failed"
+            }
+            Either::Right(_) => "stopped",
+        };
+        let relay = &mut relaying.relay;
+        let may_close = is_websocket && relay.is_clear() && relay.server().is_between_frames();
+        if relaying.end == "stopped" && may_close {
+            let last = relay.client_mut().write_all(&GOING_AWAY);
+            let _ = tokio::time::timeout(LAST_FRAME_WITHIN, last).await;
+        }
+    };
+    switched(headers, access, run)
+}
+
+/// Returns the response 101 with these headers, and what continues on the connection, which ends
+/// when the user loses access.
+///
+/// # Errors
+/// 401 if the user has lost access by now.
+pub fn switched<F>(
+    headers: HeaderMap,
+    access: Access,
+    run: impl FnOnce(ClientStream) -> F + 'static,
+) -> Result<Answer, Box<Status>>
+where
+    F: Future<Output = ()> + 'static,
+{
+    let access = WatchAccess::new(access);
+    if access.access().is_revoked() {
+        return Err(Box::new(Status::unauthorized()));
+    }
+    let session = Session::new(run, move || access.access().is_revoked());
+    let mut answer = Response::new(ResponseBody::Session(session));
+    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    *answer.headers_mut() = headers;
+    Ok(answer)
+}
+
+/// Whether headers name the protocol WebSocket.
+pub fn is_websocket(headers: &HeaderMap) -> bool {
+    let upgrade = headers.get(UPGRADE).map(HeaderValue::as_bytes);
+    upgrade.is_some_and(|upgrade| upgrade.eq_ignore_ascii_case(b"websocket"))
+}
