@@ -386,7 +386,7 @@ mod tests {
 
     type Tested = Translated<DuplexStream, DuplexStream, Cases>;
 
-    fn translated(room: usize) -> (DuplexStream, Tested, DuplexStream) {
+    fn connected(room: usize) -> (DuplexStream, Tested, DuplexStream) {
         let (client, near) = tokio::io::duplex(room);
         let (far, server) = tokio::io::duplex(room);
         let mut translated = Translated::new(near, Cases::default());
@@ -408,7 +408,7 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_pass_translated_and_the_last_ones_are_sent_before_the_end() {
-        let (mut client, translated, mut server) = translated(8);
+        let (mut client, translated, mut server) = connected(8);
         let running = tokio::spawn(translated);
         client.write_all(b"a?b").await.unwrap();
         assert_eq!(exactly(&mut server, 2).await, "AB");
@@ -423,7 +423,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_peer_that_reads_nothing_stops_the_other_one() {
-        let (mut client, mut translated, mut server) = translated(64);
+        let (mut client, mut translated, mut server) = connected(64);
         for (from, reads) in [(&mut client, "server"), (&mut server, "client")] {
             let mut taken = 0;
             while from.write_all(&[b'x'; 64]).now_or_never().is_some() {
@@ -441,7 +441,7 @@ mod tests {
 
     #[tokio::test]
     async fn answers_to_a_client_that_reads_nothing_are_bounded() {
-        let (mut client, mut translated, _server) = translated(64);
+        let (mut client, mut translated, _server) = connected(64);
         let mut taken = 0;
         while client.write_all(&[b'?'; 64]).now_or_never().is_some() {
             taken += 64;
@@ -453,13 +453,13 @@ mod tests {
 
     #[tokio::test]
     async fn each_end_is_noticed() {
-        let (client, translated, _server) = translated(64);
+        let (client, translated, _server) = connected(64);
         drop(client);
         assert!(matches!(translated.await, TranslatedEnd::ClientGone));
-        let (mut client, translated, _server) = translated(64);
+        let (mut client, translated, _server) = connected(64);
         client.write_all(b"a.b").await.unwrap();
         assert!(matches!(translated.await, TranslatedEnd::InOrder));
-        let (client, mut translated, _server) = translated(64);
+        let (client, mut translated, _server) = connected(64);
         translated.stop();
         assert!(matches!(translated.await, TranslatedEnd::InOrder));
         assert_eq!(rest(client).await, "<stopped>");
@@ -467,7 +467,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn time_passes_for_the_translation_and_bounds_its_end() {
-        let (mut client, mut translated, mut server) = translated(4);
+        let (mut client, mut translated, mut server) = connected(4);
         let waited = tokio::time::timeout(2 * TICK + TICK / 2, &mut translated);
         assert!(waited.await.is_err());
         assert_eq!(exactly(&mut server, 2).await, "**");
@@ -481,7 +481,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_idle_connection_holds_no_bytes() {
-        let (mut client, mut translated, mut server) = translated(1 << 20);
+        let (mut client, mut translated, mut server) = connected(1 << 20);
         client.write_all(&[b'a'; 100_000]).await.unwrap();
         assert!((&mut translated).now_or_never().is_none());
         assert_eq!(exactly(&mut server, 100_000).await.len(), 100_000);
