@@ -1,5 +1,7 @@
 //! Tokens of WebSocket clients that can set no header: one of their subprotocols (AC-1, CN-60).
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderMap;
@@ -11,10 +13,22 @@ const PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 /// A token that nobody has, for one that cannot be read.
 const NOBODYS: &str = "Bearer -";
 
+/// The same headers, with the token of a subprotocol in the header Authorization.
+pub fn placed(headers: &HeaderMap) -> Cow<'_, HeaderMap> {
+    moved(headers).map_or(Cow::Borrowed(headers), Cow::Owned)
+}
+
+/// Puts the token of a subprotocol into the header Authorization.
+pub fn place(headers: &mut HeaderMap) {
+    if let Some(moved) = moved(headers) {
+        *headers = moved;
+    }
+}
+
 /// Moves the token of a subprotocol to the header Authorization, so that nothing else sees it
 /// there. A header that the client has sent counts before it. Returns `None` if there is no such
 /// token. The client must name another protocol, too, which the server can choose.
-pub fn moved(headers: &HeaderMap) -> Option<HeaderMap> {
+fn moved(headers: &HeaderMap) -> Option<HeaderMap> {
     let upgrade = headers.get(UPGRADE)?.as_bytes();
     if !upgrade.eq_ignore_ascii_case(b"websocket") {
         return None;

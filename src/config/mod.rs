@@ -18,6 +18,7 @@ mod feature_gates;
 mod file;
 mod http_settings;
 mod issuers;
+mod node_addresses;
 mod refusal;
 mod runtime_config;
 mod settings;
@@ -50,8 +51,8 @@ pub use tls_settings::{
 };
 pub use values::{
     AccessLogMode, AddressRanges, AdvertiseAddress, BindAddress, ByteSize, EndpointReconciler,
-    FilePath, LogFilter, LogFormat, MetricsAddress, Names, NodeAddressTypes, Period, Port,
-    PortRange, StorageBackend, WholeSeconds,
+    FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, PortRange, StorageBackend,
+    WholeSeconds,
 };
 
 use std::path::Path;

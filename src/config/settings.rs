@@ -12,6 +12,7 @@ use super::controllers::Controllers;
 use super::feature_gates::FeatureGates;
 use super::http_settings::Chance;
 use super::issuers::Issuers;
+use super::node_addresses::NodeAddressTypes;
 use super::runtime_config::RuntimeConfig;
 use super::storage::{
     ServersOverrides, StorageMediaType, StorageVersions, Switch, UnusedSize, WatchCacheSizes,
@@ -19,8 +20,8 @@ use super::storage::{
 use super::tls_settings::{CipherSuites, CurvePreferences, SniCertificates, TlsVersion};
 use super::values::{
     AccessLogMode, AddressRanges, AdvertiseAddress, BindAddress, ByteSize, EndpointReconciler,
-    FilePath, LogFilter, LogFormat, MetricsAddress, Names, NodeAddressTypes, Period, Port,
-    PortRange, StorageBackend, WholeSeconds,
+    FilePath, LogFilter, LogFormat, MetricsAddress, Names, Period, Port, PortRange, StorageBackend,
+    WholeSeconds,
 };
 
 /// One setting, its value as text and its explanation: an entry of `taffrail config`.

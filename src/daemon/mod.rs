@@ -239,7 +239,7 @@ impl Daemon {
         let test = for_tests::controls(opened.own_clock, &stores, &actor_system, &writers);
         let (test, resetting) = test.unzip();
         background.extend(resetting.flatten());
-        let api_server = Arc::new(ApiServer::new(ApiServerConfig {
+        let server = Arc::new(ApiServer::new(ApiServerConfig {
             authorizer: authorization.all,
             registry,
             authenticator: credentials.authenticator(),
@@ -264,12 +264,10 @@ impl Daemon {
             large_requests: LargeRequests::start(&watchdog).map_err(StartError::Threads)?,
             limits: options::in_flight_limits(&config),
         }));
-        let metrics_address = metrics::serve(&config, port, &api_server, &mut background);
-        let running = listener
-            .serve(credentials.server_config(), move |thread| {
-                Service::new(Arc::clone(&api_server), dispatcher(thread, &watchdog))
-            })
-            .map_err(StartError::HttpThreads)?;
+        let metrics_address = metrics::serve(&config, port, &server, &mut background);
+        let make = move |thread| Service::new(Arc::clone(&server), dispatcher(thread, &watchdog));
+        let running = listener.serve(credentials.server_config(), make);
+        let running = running.map_err(StartError::HttpThreads)?;
         Ok(Daemon {
             config,
             conduct,

@@ -165,7 +165,7 @@ pub enum ResponseBody<W> {
     /// A watch. The headers are sent at once, and frames as they arrive (WA-1). A frame is
     /// requested only when the client has room for it.
     Watch(W),
-    /// What continues on the connection after the response, which is 101.
+    /// The session that continues on the connection after the response, which is 101.
     Session(Session),
 }
 

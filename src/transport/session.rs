@@ -3,20 +3,16 @@
 //! A session runs in the task of its connection, so fairness charges its time to the connection's
 //! user, and it holds the connection's slot. It has to end by itself when the daemon stops.
 
-use std::future::poll_fn;
-use std::task::Poll;
-
 use futures_util::future::{FutureExt, LocalBoxFuture};
 
-use super::thread::Membership;
 use crate::upgraded::ByteStream;
 
 /// The connection to the client.
 pub type ClientStream = Box<dyn ByteStream>;
 
-type Run = Box<dyn FnOnce(ClientStream) -> LocalBoxFuture<'static, ()>>;
+pub(super) type Run = Box<dyn FnOnce(ClientStream) -> LocalBoxFuture<'static, ()>>;
 
-/// What continues on a connection after the response 101.
+/// The rest of a connection after its response 101.
 pub struct Session {
     run: Run,
     revocation: Box<dyn Fn() -> bool>,
@@ -45,40 +41,26 @@ impl Session {
         self.at_end.push(Box::new(done));
     }
 
-    /// Runs the session. `is_over` says whether its client has taken nothing for too long.
-    pub(super) async fn serve(
-        self,
-        client: ClientStream,
-        membership: &mut Membership,
-        mut is_over: impl FnMut(&mut std::task::Context<'_>) -> bool,
-    ) {
-        let Session {
-            run,
-            revocation,
-            at_end,
-        } = self;
-        let _ended = AtEnd(at_end);
-        membership.carries(1);
-        let mut running = run(client);
-        poll_fn(|context| {
-            // This registers the connection for revocations too.
-            let _ = membership.is_draining(context);
-            if membership.has_revocations() && revocation() {
-                tracing::debug!("ending a session, because its user has lost access");
-                return Poll::Ready(());
-            }
-            if running.poll_unpin(context).is_ready() || is_over(context) {
-                return Poll::Ready(());
-            }
-            Poll::Pending
-        })
-        .await;
-        membership.carries(0);
+    /// The parts that the protocol runs.
+    pub(super) fn into_parts(self) -> SessionParts {
+        SessionParts {
+            run: self.run,
+            is_revoked: self.revocation,
+            at_end: AtEnd(self.at_end),
+        }
     }
 }
 
+/// A session as its protocol runs it.
+pub(super) struct SessionParts {
+    pub(super) run: Run,
+    pub(super) is_revoked: Box<dyn Fn() -> bool>,
+    /// Dropped when the session has ended.
+    pub(super) at_end: AtEnd,
+}
+
 /// Calls functions when it is dropped.
-struct AtEnd(Vec<Box<dyn FnOnce()>>);
+pub(super) struct AtEnd(Vec<Box<dyn FnOnce()>>);
 
 impl Drop for AtEnd {
     fn drop(&mut self) {

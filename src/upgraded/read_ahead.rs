@@ -14,7 +14,7 @@ pub struct ReadAhead<S> {
 }
 
 impl<S> ReadAhead<S> {
-    /// Puts bytes back in front of a stream.
+    /// Makes a stream whose first bytes have been read.
     pub fn new(first: Bytes, stream: S) -> ReadAhead<S> {
         ReadAhead { first, stream }
     }

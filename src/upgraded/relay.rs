@@ -248,7 +248,9 @@ impl Direction {
     }
 
     fn release(&mut self) {
-        self.buffer.take().map(give_back);
+        if let Some(buffer) = self.buffer.take() {
+            give_back(buffer);
+        }
         (self.written, self.filled) = (0, 0);
     }
 }

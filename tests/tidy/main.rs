@@ -414,6 +414,7 @@ const TRANSPORT: &[&str] = &[
     "transport::http_date",
     "transport::limits",
     "transport::lingering_close",
+    "transport::session",
     "transport::thread",
     // The interface to the service, which `transport` itself exports.
     "transport::[A-Z]",

@@ -303,7 +303,7 @@ pub enum Connected {
     Nothing,
     /// To the log of a container.
     Log {
-        /// What the kubelet is asked.
+        /// The request to the kubelet.
         request: KubeletRequest,
         /// Whether the log is sent as it grows.
         follow: bool,

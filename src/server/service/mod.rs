@@ -54,7 +54,8 @@ use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
 use crate::api::text::go_text;
 use crate::api::user_info::{MASTERS, UserInfo};
-use crate::auth::{Access, Attributes, Authenticated, Credentials, Unauthorized, websocket_token};
+use crate::auth::websocket_token;
+use crate::auth::{Access, Attributes, Authenticated, Credentials, Unauthorized};
 use crate::clock;
 use crate::registry::{GROUPS, RequestContext};
 use crate::server::metrics::MeteredWatch;
@@ -92,9 +93,7 @@ impl HttpService for Service {
     async fn call(&self, request: Request<RequestBody>) -> http::Response<ResponseBody> {
         let (mut parts, body) = request.into_parts();
         let server = &self.thread.server;
-        if let Some(headers) = websocket_token::moved(&parts.headers) {
-            parts.headers = headers;
-        }
+        websocket_token::place(&mut parts.headers);
         // With APIResponseCompression off, kube-apiserver still compresses OpenAPI v2 and metrics.
         let is_packed = |path: &str| path == "/openapi/v2" || path.starts_with("/metrics");
         if !server.features.response_compression
@@ -132,9 +131,8 @@ impl HttpService for Service {
     }
 
     fn owner(&self, headers: &HeaderMap, facts: &ConnectionFacts) -> Option<Owner> {
-        let moved = websocket_token::moved(headers);
-        let headers = moved.as_ref().unwrap_or(headers);
-        let credentials = Credentials::of(headers, facts.certificates.as_deref());
+        let headers = websocket_token::placed(headers);
+        let credentials = Credentials::of(&headers, facts.certificates.as_deref());
         let user = self.thread.server.authenticator.recognises(&credentials)?;
         Some(Owner(user.name.as_str().into()))
     }

@@ -38,9 +38,11 @@ use crate::transport::buffer_pool::COALESCED_BYTES;
 use crate::transport::connection_state::{ConnectionState, Held};
 use crate::transport::frame_batch::batch;
 use crate::transport::lingering_close::lingering_close;
-use crate::transport::thread::HttpThread;
+use crate::transport::session::SessionParts;
+use crate::transport::thread::{HttpThread, Membership};
 use crate::transport::{
-    ConnectionFacts, Ending, HttpService, Refusal, RequestBody, ResponseBody, Session, WatchBody,
+    ClientStream, ConnectionFacts, Ending, HttpService, Refusal, RequestBody, ResponseBody,
+    Session, WatchBody,
 };
 use crate::upgraded::ReadAhead;
 
@@ -127,13 +129,43 @@ where
         timeouts.enter(Phase::Session);
         let client = Box::new(ReadAhead::new(early, lingering.clone()));
         let is_over = |context: &mut Context<'_>| is_over(&timeouts, timer.as_mut(), context);
-        session.serve(client, &mut membership, is_over).await;
+        run_session(session, client, &mut membership, is_over).await;
         // The last bytes may still be on their way. The client of a session that was cut may read
         // nothing.
         let _ = tokio::time::timeout(LAST_BYTES_WITHIN, lingering.shutdown()).await;
     }
     lingering_close(lingering).await;
     Ok(())
+}
+
+/// Runs a session until it ends, its user has lost access, or the time of its client is over.
+async fn run_session(
+    session: Session,
+    client: ClientStream,
+    membership: &mut Membership,
+    mut is_over: impl FnMut(&mut Context<'_>) -> bool,
+) {
+    let SessionParts {
+        run,
+        is_revoked,
+        at_end: _at_end,
+    } = session.into_parts();
+    membership.carries(1);
+    let mut running = run(client);
+    poll_fn(|context| {
+        // This registers the connection for revocations, too.
+        let _ = membership.is_draining(context);
+        if membership.has_revocations() && is_revoked() {
+            tracing::debug!("ending a session, because its user has lost access");
+            return Poll::Ready(());
+        }
+        match running.as_mut().poll(context).is_ready() || is_over(context) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
+    membership.carries(0);
 }
 
 /// Whether the time of the current phase is over. If not, the timer wakes the task at the next

@@ -126,7 +126,7 @@ pub(super) struct Outbound<W> {
     held: Option<Box<Held>>,
     /// Whether the stream waits until the connection holds less.
     withheld: bool,
-    /// Whether the body has broken off. What came before it is framed first.
+    /// Whether the body has broken off. The bytes before that are framed first.
     is_broken: bool,
     signal: Arc<StreamSignal>,
     waker: Waker,

@@ -89,7 +89,7 @@ pub(super) async fn log(
     Ok(answer)
 }
 
-/// Returns the Status for an answer that is no log (CN-44).
+/// Returns the Status for an answer other than a log (CN-44).
 async fn refused(answer: ForwardAnswer, pod: &str) -> Box<Status> {
     let location = answer.headers.get(LOCATION).map(HeaderValue::as_bytes);
     if let (301 | 302 | 303 | 307 | 308, Some(location)) = (answer.status.as_u16(), location) {
