@@ -25,8 +25,8 @@
 //!   that other servers serve.
 //! - [`auth`] finds the user of a request and decides what the user may do. The server asks it for
 //!   each request, admission and the registry for what a request leads to.
-//! - [`egress`] sends requests to other servers: webhooks, issuers, kubelets. [`upgraded`] relays the
-//!   bytes of connections that have left HTTP.
+//! - [`egress`] sends requests to other servers: webhooks, issuers, kubelets. [`upgraded`] relays
+//!   the bytes of connections that have left HTTP.
 //! - [`kubelet`] knows how kubelets are trusted and this server proves who it is to them.
 //! - [`x509`] reads certificates and verifies their chains, for [`transport`], [`auth`] and
 //!   [`egress`].

@@ -77,7 +77,7 @@ use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::Encryption;
 use crate::storage::factory::{Engines, StoragePlan};
 use crate::telemetry::{self, Series};
-use crate::transport::listener::Running;
+use crate::transport::listener::{Running, SecureListener};
 
 use aggregation::Remote;
 use authorization::Authorization;
@@ -253,11 +253,7 @@ impl Daemon {
             limits: options::in_flight_limits(&config),
         }));
         let metrics_address = metrics::serve(&config, port, &api_server, &mut background);
-        let running = listener
-            .serve(credentials.server_config(), move |thread| {
-                Service::new(Arc::clone(&api_server), dispatcher(thread, &watchdog))
-            })
-            .map_err(StartError::HttpThreads)?;
+        let running = serve(listener, &credentials, api_server, watchdog)?;
         Ok(Daemon {
             config,
             conduct,
@@ -552,6 +548,19 @@ fn cached(plans: &[StoragePlan], config: &Config) -> Vec<CacherSpec> {
         .filter(|plan| plan.destination().is_cached || is_followed(plan))
         .map(StoragePlan::cacher_spec)
         .collect()
+}
+
+/// Serves clients on the HTTP threads.
+fn serve(
+    listener: SecureListener,
+    credentials: &Credentials,
+    api_server: Arc<ApiServer>,
+    watchdog: Watchdog,
+) -> Result<Running, StartError> {
+    let serving = listener.serve(credentials.server_config(), move |thread| {
+        Service::new(Arc::clone(&api_server), dispatcher(thread, &watchdog))
+    });
+    serving.map_err(StartError::HttpThreads)
 }
 
 /// Returns the Dispatcher of the calling HTTP thread. The watchdog watches both.
