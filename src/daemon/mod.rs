@@ -85,7 +85,7 @@ use credentials::Credentials;
 use factory::{UnservedPlans, remove_unserved, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
 use opened::Opened;
-use resources::{Resources, Stored};
+use resources::{Resources, Stored, changes};
 use service_manager::ServiceManager;
 pub use start_error::StartError;
 use stores::OpenEngines;
@@ -207,8 +207,7 @@ impl Daemon {
         let watched = service_manager.watched(watchdog.clone()).into_iter();
         background.extend(watched.chain(authorization.followed()));
         let stored = Stored::new(factory, &engines, &encryption);
-        let (resources, rewriter) =
-            resources::changes(&registry, &actor_system, &plans, stored, &series);
+        let (resources, rewriter) = changes(&registry, &actor_system, &plans, stored, &series);
         let writers = Writers::start(&resources, &health, setup, sharing, remote.services());
         let start = readiness::Start {
             actor_system: actor_system.clone(),
@@ -223,7 +222,6 @@ impl Daemon {
             registrar: writers.registrar().cloned(),
         };
         background.push(actix_rt::spawn(start.run()));
-        let aggregation = remote.start(&writers, &mut background);
         let test = for_tests::controls(opened.own_clock, &stores, &actor_system, &writers);
         let (test, resetting) = test.unzip();
         background.extend(resetting.flatten());
@@ -238,7 +236,7 @@ impl Daemon {
             rotate_token: Credentials::rotation(&credentials),
             issuer: issuer(&config, &credentials, address),
             unknown_paths: writers.gate(),
-            aggregation,
+            aggregation: remote.start(&writers, &mut background),
             audit: audit.clone(),
             test: test.clone(),
             features: Features::of(|gate| config.feature_gates.is_on(gate)),

@@ -157,6 +157,7 @@ mod tests {
             kind: kind.to_owned(),
             cluster_ip: cluster_ip.to_owned(),
             external_name: "a.example".to_owned(),
+            family: String::new(),
             ports: vec![port("http", 80), port("https", 443)],
         }
     }
@@ -198,6 +199,7 @@ mod tests {
     fn endpoints_are_chosen_by_turns_among_those_with_the_port_hk_43() {
         let backend = |address: &str, name: &str| ServiceBackend {
             address: address.to_owned(),
+            family: "IPv4".to_owned(),
             ports: vec![port(name, 8443)],
         };
         let ready = [
