@@ -36,11 +36,11 @@ pub struct ApiService {
     pub insecure_skip_tls_verify: bool,
     /// The condition `Available`, if there is one.
     pub available: Option<Condition>,
-    /// Who keeps it.
+    /// The keeper of the object.
     pub keeper: Keeper,
 }
 
-/// Who keeps an APIService.
+/// The keeper of an APIService.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keeper {
     /// Users alone.

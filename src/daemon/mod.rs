@@ -77,7 +77,7 @@ use crate::storage::embedded::disk::Directory;
 use crate::storage::encryption::Encryption;
 use crate::storage::factory::{Engines, StoragePlan};
 use crate::telemetry::{self, Series};
-use crate::transport::listener::Running;
+use crate::transport::listener::{Running, SecureListener};
 
 use aggregation::Remote;
 use authorization::Authorization;
@@ -85,7 +85,7 @@ use credentials::Credentials;
 use factory::{UnservedPlans, remove_unserved, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
 use opened::Opened;
-use resources::{Resources, Stored};
+use resources::{Resources, Stored, changes};
 use service_manager::ServiceManager;
 pub use start_error::StartError;
 use stores::OpenEngines;
@@ -219,8 +219,7 @@ impl Daemon {
         let watched = service_manager.watched(watchdog.clone()).into_iter();
         background.extend(watched.chain(authorization.followed()));
         let stored = Stored::new(factory, &engines, &encryption);
-        let (resources, rewriter) =
-            resources::changes(&registry, &actor_system, &plans, stored, &series);
+        let (resources, rewriter) = changes(&registry, &actor_system, &plans, stored, &series);
         let writers = Writers::start(&resources, &health, setup, sharing, remote.services());
         let start = readiness::Start {
             actor_system: actor_system.clone(),
@@ -235,11 +234,10 @@ impl Daemon {
             registrar: writers.registrar().cloned(),
         };
         background.push(actix_rt::spawn(start.run()));
-        let aggregation = remote.start(&writers, &mut background);
         let test = for_tests::controls(opened.own_clock, &stores, &actor_system, &writers);
         let (test, resetting) = test.unzip();
         background.extend(resetting.flatten());
-        let server = Arc::new(ApiServer::new(ApiServerConfig {
+        let api_server = Arc::new(ApiServer::new(ApiServerConfig {
             authorizer: authorization.all,
             registry,
             authenticator: credentials.authenticator(),
@@ -250,7 +248,7 @@ impl Daemon {
             rotate_token: Credentials::rotation(&credentials),
             issuer: issuer(&config, &credentials, address),
             unknown_paths: writers.gate(),
-            aggregation,
+            aggregation: remote.start(&writers, &mut background),
             audit: audit.clone(),
             test: test.clone(),
             features: Features::of(|gate| config.feature_gates.is_on(gate)),
@@ -264,10 +262,8 @@ impl Daemon {
             large_requests: LargeRequests::start(&watchdog).map_err(StartError::Threads)?,
             limits: options::in_flight_limits(&config),
         }));
-        let metrics_address = metrics::serve(&config, port, &server, &mut background);
-        let make = move |thread| Service::new(Arc::clone(&server), dispatcher(thread, &watchdog));
-        let running = listener.serve(credentials.server_config(), make);
-        let running = running.map_err(StartError::HttpThreads)?;
+        let metrics_address = metrics::serve(&config, port, &api_server, &mut background);
+        let running = serve(listener, &credentials, api_server, watchdog)?;
         Ok(Daemon {
             config,
             conduct,
@@ -569,6 +565,19 @@ fn cached(plans: &[StoragePlan], config: &Config) -> Vec<CacherSpec> {
         .filter(|plan| plan.destination().is_cached || is_followed(plan))
         .map(StoragePlan::cacher_spec)
         .collect()
+}
+
+/// Serves clients on the HTTP threads.
+fn serve(
+    listener: SecureListener,
+    credentials: &Credentials,
+    api_server: Arc<ApiServer>,
+    watchdog: Watchdog,
+) -> Result<Running, StartError> {
+    let serving = listener.serve(credentials.server_config(), move |thread| {
+        Service::new(Arc::clone(&api_server), dispatcher(thread, &watchdog))
+    });
+    serving.map_err(StartError::HttpThreads)
 }
 
 /// Returns the Dispatcher of the calling HTTP thread. The watchdog watches both.

@@ -148,10 +148,11 @@ async fn inspect_shows_a_running_daemon_and_a_store_that_nobody_serves() {
         (&json!(revision), &json!("serving"))
     );
     assert!(store["keys"].as_u64().unwrap() >= 5, "{store}");
-    // This one, and the one in which the daemon says since when it tracks tokens.
+    // This one, the one in which the daemon says since when it tracks tokens, and the one by which
+    // extensions know it.
     assert_eq!(
         row(&document, "resources", "resource", "configmaps")["objects"],
-        2
+        3
     );
     let actor = row(&document, "actors", "name", "cacher/configmaps");
     assert_eq!(

@@ -16,7 +16,7 @@ use crate::aggregation::remote::{NoServer, RemoteServers};
 use crate::api::user_info::{MASTERS, UserInfo};
 use crate::egress::{EgressRequest, Failure};
 
-/// The requests that are sent at once. One good answer is enough.
+/// The requests that are sent at once. One success is enough.
 const ATTEMPTS: usize = 5;
 /// The time for an answer.
 const ANSWER_TIME: Duration = Duration::from_secs(5);

@@ -110,7 +110,9 @@ mod tests {
         assert_eq!(index.of("n", "t").collect::<Vec<_>>(), ["a"]);
         assert_eq!(index.of("other", "t").count(), 0);
         assert!(index.is_remote("a") && !index.is_remote("c") && !index.is_remote("d"));
-        ["a", "b", "c"].map(|name| index.remove(name));
+        for name in ["a", "b", "c"] {
+            index.remove(name);
+        }
         assert!(index.by_service.is_empty() && index.services.is_empty());
     }
 

@@ -51,7 +51,7 @@ const CORS: &str = "access-control-allow-";
 /// The addresses in `X-Forwarded-For` from which on a request goes round in a circle.
 pub const HOPS_MAX: usize = 32;
 
-/// The facts about a request that its headers tell the extension.
+/// The facts about a request that its headers have for the extension.
 #[derive(Clone, Copy, Debug)]
 pub struct Forwarded<'f> {
     /// The user as whom the request is carried out.

@@ -73,7 +73,7 @@ impl RequestLabels {
     }
 
     /// Returns the same labels with a group and version that another server serves. Its resources
-    /// are not known, so they are no labels.
+    /// are not known, so labels do not have them.
     #[must_use]
     pub fn elsewhere(self, group: &str, version: &str) -> RequestLabels {
         RequestLabels {

@@ -37,6 +37,9 @@ struct Names {
     shared: HashSet<String>,
 }
 
+/// The kinds that a definition is the schema of, and the rest of it.
+type Content = (Vec<Value>, Value);
+
 /// The digests of contents, by the names in the merged document.
 type Contents = HashMap<String, [u8; 32]>;
 
@@ -79,7 +82,7 @@ impl<'m> Merged<'m> {
         &mut self,
         members: &Members<'_>,
         contents: &mut Contents,
-        own: &dyn Fn(&str) -> Option<(Vec<Value>, Value)>,
+        own: &dyn Fn(&str) -> Option<Content>,
     ) -> Names {
         let mut names = Names::default();
         for (name, text) in members {

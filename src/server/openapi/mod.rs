@@ -84,9 +84,12 @@ pub struct OpenApi {
     shared: Arc<Shared>,
     made: Timestamp,
     v2: Document,
-    /// The v2 document with what extensions say, and the number of the state that it shows.
-    merged_v2: Mutex<Option<((u64, u64), Arc<Document>)>>,
+    /// The v2 document with the parts of extensions.
+    merged_v2: Mutex<Option<MergedDocument>>,
 }
+
+/// A document, and the numbers of the state that it shows.
+type MergedDocument = ((u64, u64), Arc<Document>);
 
 /// The APIServices and the documents of extensions at the moment in which a document is made.
 #[derive(Clone, Default)]
@@ -301,8 +304,8 @@ impl OpenApi {
         }
     }
 
-    /// Returns the v2 document with what these extensions say, whether it is written or not. `None`
-    /// if no other server serves a group.
+    /// Returns the v2 document with the parts of these extensions, whether it is written or not.
+    /// `None` if no other server serves a group.
     fn merged_v2(&self, extensions: &Extensions) -> Option<Arc<Document>> {
         if extensions.is_empty() {
             return None;

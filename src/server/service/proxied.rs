@@ -52,7 +52,7 @@ pub(super) struct Passing<'p> {
     pub(super) counted: Option<Arc<Counted>>,
 }
 
-/// What a response occupies until its end.
+/// The seats of a response until its end.
 struct Held {
     _counted: Option<Arc<Counted>>,
     _seat: Option<Seat>,
