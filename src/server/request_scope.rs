@@ -24,7 +24,7 @@ use crate::api::options::Query;
 use crate::api::status::Status;
 use crate::auth::Access;
 use crate::registry::RequestContext;
-use crate::transport::{BodyError, LongReads, RequestBody};
+use crate::transport::{BodyError, ConnectionFacts, LongReads, RequestBody};
 
 /// The longest request body (API-21).
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
@@ -59,6 +59,12 @@ pub struct RequestScope<'r> {
     pub reads: LongReads,
     /// The handler that kube-apiserver has for the path.
     pub handler: Handler,
+}
+
+/// Returns the queue of long reads that all requests of the connection share.
+pub(super) fn long_reads(parts: &Parts) -> LongReads {
+    let facts = parts.extensions.get::<ConnectionFacts>();
+    facts.map(|facts| facts.reads.clone()).unwrap_or_default()
 }
 
 /// Returns the form of an error. If Accept matches no form, the error is indented JSON (API-55).

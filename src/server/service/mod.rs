@@ -59,7 +59,7 @@ use crate::auth::{Access, Attributes, Authenticated, Credentials, Unauthorized};
 use crate::clock;
 use crate::registry::{GROUPS, RequestContext};
 use crate::server::metrics::MeteredWatch;
-use crate::transport::{ConnectionFacts, HttpService, LongReads, Owner, Refusal, RequestBody};
+use crate::transport::{ConnectionFacts, HttpService, Owner, Refusal, RequestBody};
 
 /// The service of one thread. Clones share it.
 #[derive(Clone)]
@@ -279,7 +279,7 @@ impl Service {
             context,
             access: requester.access,
             counted: counted.as_ref(),
-            reads: long_reads(parts),
+            reads: request_scope::long_reads(parts),
             handler: handler_of(&route),
         };
         running.labels = labelled(running.labels.clone(), &route, &scope.query);
@@ -495,12 +495,6 @@ fn refused_custom(miss: Miss, info: &RequestInfo, generation: &Generation) -> Re
         Miss::Resource if !info.subresource.is_empty() => Status::not_found(definition, &info.name),
         miss => return miss.into(),
     }))
-}
-
-/// Returns the queue of long reads that all requests of the connection share.
-fn long_reads(parts: &Parts) -> LongReads {
-    let facts = parts.extensions.get::<ConnectionFacts>();
-    facts.map(|facts| facts.reads.clone()).unwrap_or_default()
 }
 
 /// Returns the field manager: the one in the query, or the program name of the client (API-155).
