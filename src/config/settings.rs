@@ -675,11 +675,11 @@ settings! {
         /// Certificate (PEM) by which the daemon shows aggregated API servers that it may name
         /// users to them. Without one the daemon makes an authority and a certificate of its own,
         /// and publishes the authority in the ConfigMap extension-apiserver-authentication.
-        /// [default: made]
+        /// [default: none]
         proxy_client_cert_file: FilePath ["FILE"] = FilePath::unset();
 
         /// Key of that certificate.
-        /// [default: made]
+        /// [default: none]
         proxy_client_key_file: FilePath ["FILE"] = FilePath::unset();
     }
 

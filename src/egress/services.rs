@@ -196,6 +196,25 @@ mod tests {
     }
 
     #[test]
+    fn endpoints_of_the_first_family_are_preferred_cn_17() {
+        let backend = |address: &str, family: &str| ServiceBackend {
+            address: address.to_owned(),
+            family: family.to_owned(),
+            ports: vec![port("https", 8443)],
+        };
+        let (four, six) = (backend("10.1.0.1", "IPv4"), backend("fd00::3", "IPv6"));
+        let mut service = service("ClusterIP", "None");
+        service.family = "IPv6".to_owned();
+        let to = |ready: &[ServiceBackend], turn| {
+            text(route(&service, ready, 443, Routing::Endpoints(turn)))
+        };
+        for turn in 0..3 {
+            assert_eq!(to(&[four.clone(), six.clone()], turn), "[fd00::3]:8443");
+        }
+        assert_eq!(to(&[four.clone()], 0), "10.1.0.1:8443");
+    }
+
+    #[test]
     fn endpoints_are_chosen_by_turns_among_those_with_the_port_hk_43() {
         let backend = |address: &str, name: &str| ServiceBackend {
             address: address.to_owned(),

@@ -211,7 +211,7 @@ fn what_must_not_be_neglected_is_refused() {
     let refused = FLAGS
         .iter()
         .filter(|flag| matches!(flag.fate, Fate::Refused(..)));
-    assert_eq!(refused.count(), 9);
+    assert_eq!(refused.count(), 10);
 }
 
 #[test]
