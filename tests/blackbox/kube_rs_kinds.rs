@@ -19,8 +19,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::custom_resources::until;
 use crate::every_kind::BODIES;
-use crate::harness::{Call, Client, Daemon};
+use crate::harness::{Answer, Call, Client, Daemon};
 use crate::kube_rs::client;
 
 /// A document in a form that types print, too: without nulls and empty texts, and with integers for
@@ -86,6 +87,14 @@ where
         created = api.get(&name).await.unwrap();
     }
 
+    if kind == "APIService" {
+        // Its availability is checked once.
+        let path = format!("{path}/{name}");
+        let is_checked = |answer: &Answer| answer.json()["status"]["conditions"].is_array();
+        until(raw, || Call::get(&path), is_checked).await;
+        created = api.get(&name).await.unwrap();
+    }
+
     // The type has every member of the answer, and the answer has none of another form.
     let answer = raw.call(Call::get(&format!("{path}/{name}"))).await;
     let shown = answer.expect(200);
@@ -130,8 +139,8 @@ async fn every_kind_has_the_form_of_its_type_api_212() {
             MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration
             ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
             ValidatingWebhookConfiguration;
-        apiextensions::v1: CustomResourceDefinition;
         apiregistration::v1: APIService;
+        apiextensions::v1: CustomResourceDefinition;
         certificates::v1: CertificateSigningRequest;
         core::v1: Namespace Node PersistentVolume;
         flowcontrol::v1: FlowSchema PriorityLevelConfiguration;
