@@ -124,7 +124,7 @@ pub struct Conduct {
     /// Whether requests on open connections are served until the daemon has stopped. Otherwise they
     /// are refused once it begins to stop.
     pub serves_to_the_end: bool,
-    /// What the stop waits for.
+    /// The parts that the stop waits for.
     pub stop: Stop,
 }
 
@@ -140,7 +140,7 @@ impl Conduct {
     }
 }
 
-/// What the stop of a daemon waits for.
+/// The parts that the stop of a daemon waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stop {
     /// Requests and watches, within the time of the drain, and then all threads.

@@ -84,7 +84,7 @@ pub struct Translated<C, S, T> {
     has_ended: bool,
 }
 
-/// What a step of a poll has done.
+/// The outcome of a step of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// It is waiting for a peer, or has nothing to do.

@@ -24,7 +24,7 @@ const CONTROL_MAX: usize = 125;
 /// The longest header of a frame: 2 bytes, the length, the mask.
 const HEAD_MAX: usize = 14;
 
-/// What a server appends to a client's key before it hashes it.
+/// A server appends this to a client's key before it hashes it.
 const ACCEPTED: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Why a connection is closed.

@@ -1,4 +1,4 @@
-//! What the condition `Available` of an APIService says (CN-14). Pure.
+//! The content of the condition `Available` of an APIService (CN-14). Pure.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

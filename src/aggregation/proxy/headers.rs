@@ -214,7 +214,7 @@ pub fn is_upgrade(client: &HeaderMap) -> bool {
     client.contains_key(UPGRADE) && tokens.any(asks)
 }
 
-/// What becomes of the head of an answer.
+/// The head of an answer, as the client gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Head {
     /// It is passed on with these headers.

@@ -36,7 +36,7 @@ const SERVER: LeafFiles = LeafFiles {
     key: "apiserver.key",
 };
 
-/// What a certificate says.
+/// The content of a certificate.
 struct Contents<'c> {
     common_name: &'c str,
     usage: ExtendedKeyUsagePurpose,

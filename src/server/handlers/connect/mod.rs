@@ -1,5 +1,6 @@
 //! Any method on a connect subresource: logs, commands, port forwarding.
 
+mod asked;
 mod command;
 mod log;
 mod stream;

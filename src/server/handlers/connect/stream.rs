@@ -2,31 +2,26 @@
 //! to CN-55, CN-66 to CN-69).
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderName, HeaderValue,
-    TE, TRAILER, TRANSFER_ENCODING,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, TE, TRAILER,
+    TRANSFER_ENCODING,
 };
-use http::{HeaderMap, Response, Version};
+use http::{HeaderMap, Version};
 use tokio::time::Instant;
 
 use super::super::{Answered, watch};
+use super::asked::{ANSWER_WITHIN, Found, failed, refused};
 use super::stopping;
 use super::translated::{self, Newer};
 use crate::api::status::Status;
-use crate::egress::{self, Answer, EgressError, Failure, UpgradeAnswer, UpgradeRequest};
+use crate::egress::{UpgradeAnswer, UpgradeRequest};
 use crate::registry::rest::KubeletRequest;
-use crate::server::filters::seats::Seat;
 use crate::server::metrics::LongRunning;
 use crate::server::request_scope::RequestScope;
-use crate::server::respond::ResponseBody;
 use crate::server::routes::Target;
 use crate::server::sessions::{is_websocket, relayed};
 use crate::transport::{ConnectionFacts, RequestBody};
-
-/// How long a kubelet may take to answer. It may have to start a process first.
-pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(4 * 60);
 
 /// The client's address, to which each proxy adds one.
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -44,13 +39,6 @@ const LEFT_OUT: [HeaderName; 9] = [
     HeaderName::from_static("keep-alive"),
 ];
 const IMPERSONATION: &str = "impersonate-";
-
-/// A kubelet that has to be asked, and the guards that live as long as the session.
-pub(super) struct Found {
-    pub(super) kubelet: egress::Target,
-    pub(super) path: String,
-    pub(super) guards: (Seat, LongRunning),
-}
 
 /// Asks the kubelet for an upgrade, and has the connection relayed after it.
 pub(super) async fn stream(
@@ -143,33 +131,6 @@ fn passed_on(headers: &HeaderMap, peer: Option<IpAddr>) -> HeaderMap {
         }
     }
     passed
-}
-
-/// Returns the Status for a kubelet that cannot be reached, or answers no HTTP (CN-51).
-pub(super) fn failed(error: &EgressError) -> Box<Status> {
-    Box::new(match &error.failure {
-        why @ (Failure::Dial(_) | Failure::Tls(_) | Failure::Roots | Failure::Identity(_)) => {
-            Status::unknown(format!("error dialing backend: {why}"))
-        }
-        why => Status::unknown(why.to_string()),
-    })
-}
-
-/// Returns the answer of a kubelet that does not upgrade (CN-51).
-pub(super) fn refused(answer: Answer) -> Answered {
-    if answer.status.as_u16() < 400 {
-        let text = format!(
-            "invalid upgrade response: status code {}",
-            answer.status.as_u16()
-        );
-        return Err(Box::new(Status::unknown(text)));
-    }
-    let mut passed = Response::new(ResponseBody::Full(answer.body));
-    *passed.status_mut() = answer.status;
-    if let Some(of) = answer.headers.get(CONTENT_TYPE) {
-        passed.headers_mut().insert(CONTENT_TYPE, of.clone());
-    }
-    Ok(passed)
 }
 
 #[cfg(test)]

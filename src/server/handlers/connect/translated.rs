@@ -14,9 +14,9 @@ use http::header::{
 use http::{HeaderMap, Method};
 
 use super::super::Answered;
+use super::asked::{ANSWER_WITHIN, Found, failed, refused};
 use super::command::{Command, Wanted};
 use super::stopping;
-use super::stream::{ANSWER_WITHIN, Found, failed, refused};
 use super::tunnel::Tunnel;
 use crate::api::status::Status;
 use crate::egress::{EgressError, Switched, UpgradeAnswer, UpgradeRequest};
