@@ -211,7 +211,7 @@ mod tests {
         for turn in 0..3 {
             assert_eq!(to(&[four.clone(), six.clone()], turn), "[fd00::3]:8443");
         }
-        assert_eq!(to(&[four.clone()], 0), "10.1.0.1:8443");
+        assert_eq!(to(std::slice::from_ref(&four), 0), "10.1.0.1:8443");
     }
 
     #[test]
