@@ -18,6 +18,7 @@ mod client;
 mod dial;
 mod error;
 mod forward;
+pub mod headers;
 mod metrics;
 mod outgoing;
 mod pool;

@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use bytes::BytesMut;
 use futures_util::future::{Either, select};
 use http::header::{CONTENT_LENGTH, HeaderValue, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, Response, StatusCode};
@@ -15,13 +16,11 @@ use crate::api::status::Status;
 use crate::auth::{Access, WatchAccess};
 use crate::egress::Switched;
 use crate::transport::{ClientStream, Session};
+use crate::upgraded::websocket::{self, CloseCode};
 use crate::upgraded::{ByteStream, FrameWatch, Relay, RelayEnd};
 
 /// How long the last frame of a session may take when the daemon stops.
 const LAST_FRAME_WITHIN: Duration = Duration::from_millis(500);
-
-/// The frame of a WebSocket that closes it with 1001, because the server goes away.
-const GOING_AWAY: [u8; 4] = [0x88, 2, 0x03, 0xe9];
 
 /// A session, which is counted when it ends for any reason.
 struct Relaying {
@@ -75,7 +74,9 @@ pub fn relayed<G: 'static>(
         let relay = &mut relaying.relay;
         let may_close = is_websocket && relay.is_clear() && relay.server().is_between_frames();
         if relaying.end == "stopped" && may_close {
-            let last = relay.client_mut().write_all(&GOING_AWAY);
+            let mut frame = BytesMut::new();
+            websocket::close(&mut frame, CloseCode::GoingAway);
+            let last = relay.client_mut().write_all(&frame);
             let _ = tokio::time::timeout(LAST_FRAME_WITHIN, last).await;
         }
     };

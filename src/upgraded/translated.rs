@@ -429,14 +429,15 @@ mod tests {
             while from.write_all(&[b'x'; 64]).now_or_never().is_some() {
                 taken += 64;
                 assert!((&mut translated).now_or_never().is_none());
+                // A task of tokio may do only so much without a pause.
+                tokio::task::yield_now().await;
                 assert!(
                     taken < 2 * WAITING_BYTES,
                     "{taken} bytes wait for the {reads}"
                 );
             }
+            assert!(taken >= WAITING_BYTES, "{taken} bytes wait for the {reads}");
         }
-        // Nobody is stuck: the client may still end the connection.
-        assert_eq!(translated.relayed().up / 64 * 64, translated.relayed().up);
     }
 
     #[tokio::test]
@@ -447,6 +448,7 @@ mod tests {
             taken += 64;
             assert!((&mut translated).now_or_never().is_none());
             assert!(taken < 2 * ANSWER_BYTES);
+            tokio::task::yield_now().await;
         }
         assert!(taken >= ANSWER_BYTES);
     }

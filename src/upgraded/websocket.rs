@@ -21,7 +21,9 @@ const PONG: u8 = 10;
 /// The most bytes that a control frame may have.
 const CONTROL_MAX: usize = 125;
 
-/// The longest header of a frame: 2 bytes, the length, the mask.
+const MASK_BYTES: usize = 4;
+
+/// The longest head of a frame: 2 bytes, the length, the mask.
 const HEAD_MAX: usize = 14;
 
 /// A server appends this to a client's key before it hashes it.
@@ -93,6 +95,77 @@ pub enum Fault {
 pub fn accept(key: &str) -> String {
     let joined = format!("{key}{ACCEPTED}");
     BASE64_STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, joined.as_bytes()))
+}
+
+/// The number of bytes for the length that follow the first two of a head.
+fn extension(second: u8) -> usize {
+    match second & !MASKED {
+        126 => 2,
+        127 => 8,
+        _ => 0,
+    }
+}
+
+/// The length of a frame's content. `rest` is the complete head without its first two bytes.
+fn content_length(second: u8, rest: &[u8; HEAD_MAX - 2]) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = *rest;
+    match second & !MASKED {
+        126 => u16::from_be_bytes([a, b]).into(),
+        127 => u64::from_be_bytes([a, b, c, d, e, f, g, h]),
+        short => short.into(),
+    }
+}
+
+/// The place in the bytes of a peer that are only copied.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Passed {
+    /// The bytes of the content that are still to come.
+    left: u64,
+    /// The head of the next frame as far as it is known.
+    head: [u8; HEAD_MAX],
+    filled: usize,
+}
+
+impl Passed {
+    /// Follows further bytes.
+    pub(super) fn pass(&mut self, mut bytes: &[u8]) {
+        while let Some((first, rest)) = bytes.split_first() {
+            if self.left > 0 {
+                let passed = usize::try_from(self.left).unwrap_or(usize::MAX);
+                let passed = passed.min(bytes.len());
+                self.left -= passed as u64;
+                bytes = bytes.get(passed..).unwrap_or_default();
+                continue;
+            }
+            if let Some(place) = self.head.get_mut(self.filled) {
+                *place = *first;
+            }
+            self.filled += 1;
+            bytes = rest;
+            if let Some(left) = self.content() {
+                *self = Passed {
+                    left,
+                    ..Passed::default()
+                };
+            }
+        }
+    }
+
+    /// Whether the bytes so far end with the end of a frame.
+    pub(super) fn is_between_frames(&self) -> bool {
+        *self == Passed::default()
+    }
+
+    /// The length of the content, if the head is complete.
+    fn content(&self) -> Option<u64> {
+        let [_, second, rest @ ..] = self.head;
+        let mask = match second & MASKED {
+            0 => 0,
+            _ => MASK_BYTES,
+        };
+        let is_complete = self.filled >= 2 + extension(second) + mask;
+        is_complete.then(|| content_length(second, &rest))
+    }
 }
 
 /// A frame whose content is being read.
@@ -170,11 +243,9 @@ impl Reader {
     /// Reads the head of a frame. Returns whether it is complete.
     fn read_head(&mut self, bytes: &mut &mut [u8]) -> Result<bool, Fault> {
         loop {
-            let wanted = match (self.have, self.head[1] & !MASKED) {
-                (0 | 1, _) => 2,
-                (_, 126) => 8,
-                (_, 127) => 14,
-                _ => 6,
+            let wanted = match self.have {
+                0 | 1 => 2,
+                _ => 2 + extension(self.head[1]) + MASK_BYTES,
             };
             if self.have == wanted {
                 break;
@@ -192,15 +263,13 @@ impl Reader {
                 self.check()?;
             }
         }
-        let [_, short, a, b, c, d, e, f, g, h, rest @ ..] = self.head;
-        let (left, mask) = match short & !MASKED {
-            126 => (u64::from(u16::from_be_bytes([a, b])), [c, d, e, f]),
-            127 => (u64::from_be_bytes([a, b, c, d, e, f, g, h]), rest),
-            short => (u64::from(short), [a, b, c, d]),
-        };
+        let [_, second, rest @ ..] = self.head;
+        let left = content_length(second, &rest);
         if left >> 63 != 0 {
             return Err(Fault::Length);
         }
+        let mask = rest.get(extension(second)..).unwrap_or_default();
+        let mask = mask.first_chunk().copied().unwrap_or_default();
         self.have = 0;
         let opcode = self.head[0] & 0x0f;
         let is_final = self.head[0] & FIN != 0;
@@ -416,6 +485,32 @@ mod tests {
                     Err(fault),
                     "{bytes:?} in pieces of {size}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn the_ends_of_frames_are_found_wherever_the_bytes_are_cut() {
+        let server = |length| {
+            let mut to = BytesMut::new();
+            binary(&mut to, &vec![1; length]);
+            to.to_vec()
+        };
+        let frames = [
+            server(1),
+            server(0),
+            server(256),
+            frame(FIN | TEXT, b"abc"),
+            server(65_536),
+        ];
+        for size in [1, 3, 70_000] {
+            let mut passed = Passed::default();
+            for frame in &frames {
+                for (number, part) in frame.chunks(size).enumerate() {
+                    assert_eq!(passed.is_between_frames(), number == 0);
+                    passed.pass(part);
+                }
+                assert!(passed.is_between_frames(), "{frame:?}");
             }
         }
     }

@@ -179,7 +179,7 @@ async fn inspect_shows_a_running_daemon_and_a_store_that_nobody_serves() {
     );
     assert_eq!(
         row(&document, "resources", "resource", "configmaps")["objects"],
-        2
+        3
     );
     let nowhere = taffrail()
         .args(["inspect", "--data-dir", "/nosuch/place"])

@@ -127,7 +127,7 @@ async fn use_storage(daemon: &Daemon) {
 
 async fn measures_everything(daemon: &Daemon, cluster: &str) {
     use_storage(daemon).await;
-    let page = counted(daemon, 2.0).await;
+    let page = counted(daemon, 3.0).await;
     let configmaps = [r#"group="""#, r#"resource="configmaps""#];
     let of = |more: &'static str| [configmaps[0], configmaps[1], more];
 
@@ -157,9 +157,9 @@ async fn measures_everything(daemon: &Daemon, cluster: &str) {
     // ME-8, ME-9, ME-10: what is stored.
     assert_eq!(
         value(&page, "apiserver_storage_objects", &[configmaps[1]]),
-        2.0
+        3.0
     );
-    assert_eq!(value(&page, "apiserver_resource_objects", &configmaps), 2.0);
+    assert_eq!(value(&page, "apiserver_resource_objects", &configmaps), 3.0);
     assert!(value(&page, "apiserver_resource_size_estimate_bytes", &configmaps) > 100.0);
     // ME-11: by the store's name.
     let store = format!("storage_cluster_id=\"{cluster}\"");

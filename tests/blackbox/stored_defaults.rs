@@ -173,7 +173,9 @@ async fn patches_store_defaults(client: &Client, cases: &[Case]) -> usize {
 async fn objects_without_defaults_are_shown_with_them_and_stored_by_updates_kv_30() {
     let cluster = cluster().await;
     let etcd = other(&cluster);
-    let cases = cases();
+    let mut cases = cases();
+    // The daemon writes the conditions of APIServices (CN-16).
+    cases.retain(|case| case.stored["kind"] != "APIService");
     for case in &cases {
         put(&etcd, &case.key, &case.value(Form::Canonical)).await;
     }

@@ -4,17 +4,14 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, LOCATION,
-    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, LOCATION, TE, UPGRADE,
 };
 use http::{HeaderMap, StatusCode};
 
 use crate::api::user_info::UserInfo;
+use crate::egress::headers::{FORWARDED_FOR, append_client, end_to_end, wants_upgrade};
 
-const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
-const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
@@ -22,19 +19,6 @@ const REMOTE_USER: HeaderName = HeaderName::from_static("x-remote-user");
 const REMOTE_UID: HeaderName = HeaderName::from_static("x-remote-uid");
 const REMOTE_GROUP: HeaderName = HeaderName::from_static("x-remote-group");
 const REMOTE_EXTRA: &str = "x-remote-extra-";
-
-/// Headers that are about one connection.
-const HOP_BY_HOP: [HeaderName; 9] = [
-    CONNECTION,
-    PROXY_CONNECTION,
-    KEEP_ALIVE,
-    PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-];
 
 /// The beginnings of headers that name users. Clients cannot set them.
 const OF_USERS: [&str; 5] = [
@@ -166,35 +150,6 @@ fn names_user(name: &HeaderName) -> bool {
     OF_USERS.iter().any(|beginning| name.starts_with(beginning))
 }
 
-fn append_client(headers: &mut HeaderMap, peer: Option<IpAddr>) {
-    let Some(peer) = peer else {
-        return;
-    };
-    let prior = headers.get_all(FORWARDED_FOR).into_iter();
-    let prior = prior.map(HeaderValue::as_bytes);
-    let peer = peer.to_canonical().to_string();
-    let all: Vec<&[u8]> = prior.chain([peer.as_bytes()]).collect();
-    if let Ok(value) = HeaderValue::from_bytes(&all.join(&b", "[..])) {
-        headers.insert(FORWARDED_FOR, value);
-    }
-}
-
-/// Returns the headers that are not about the connection that they came over.
-pub fn end_to_end(all: &HeaderMap) -> HeaderMap {
-    let mut headers = all.clone();
-    for value in all.get_all(CONNECTION) {
-        for name in value.as_bytes().split(|byte| *byte == b',') {
-            if let Ok(name) = HeaderName::from_bytes(name.trim_ascii()) {
-                headers.remove(name);
-            }
-        }
-    }
-    for name in HOP_BY_HOP {
-        headers.remove(name);
-    }
-    headers
-}
-
 fn asks_for_trailers(client: &HeaderMap) -> bool {
     let values = client.get_all(TE).into_iter();
     let mut tokens = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
@@ -204,14 +159,7 @@ fn asks_for_trailers(client: &HeaderMap) -> bool {
 
 /// Whether a request asks for another protocol on its connection (CN-35).
 pub fn is_upgrade(client: &HeaderMap) -> bool {
-    let mut tokens = client.get_all(CONNECTION).into_iter();
-    let asks = |value: &HeaderValue| {
-        let value = value.as_bytes().to_ascii_lowercase();
-        value
-            .windows(UPGRADE.as_str().len())
-            .any(|part| part == b"upgrade")
-    };
-    client.contains_key(UPGRADE) && tokens.any(asks)
+    client.contains_key(UPGRADE) && wants_upgrade(client)
 }
 
 /// The head of an answer, as the client gets it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
-use http::header::{CONNECTION, CONTENT_LENGTH, HeaderValue, UPGRADE};
+use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use tokio::time::Instant;
@@ -17,6 +17,7 @@ use crate::aggregation::ApiService;
 use crate::aggregation::proxy::{self, Forwarded, Head};
 use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
+use crate::egress::headers::add_upgrade;
 use crate::egress::{
     EgressError, Failure, ForwardBody, ForwardRequest, UpgradeAnswer, UpgradeRequest,
 };
@@ -118,10 +119,12 @@ impl Service {
         };
         let deadline = passing.deadline();
         if proxy::is_upgrade(&passing.parts.headers) && !is_http2(passing.parts) {
+            let mut headers = outgoing.headers;
+            add_upgrade(&mut headers, &passing.parts.headers);
             let asked = UpgradeRequest {
                 method: passing.parts.method.clone(),
                 path: outgoing.path,
-                headers: upgrading(outgoing.headers, &passing.parts.headers),
+                headers,
                 deadline: Some(deadline.unwrap_or(Instant::now() + UPGRADE_TIME)),
             };
             let answer = servers.client.upgrade(&target, asked).await;
@@ -201,15 +204,6 @@ impl Outgoing {
         };
         Ok(Outgoing { path, headers })
     }
-}
-
-/// Adds the wish for another protocol, as the client has it.
-fn upgrading(mut headers: HeaderMap, client: &HeaderMap) -> HeaderMap {
-    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    for protocol in client.get_all(UPGRADE) {
-        headers.append(UPGRADE, protocol.clone());
-    }
-    headers
 }
 
 /// Returns the answer to a request for another protocol (CN-35).

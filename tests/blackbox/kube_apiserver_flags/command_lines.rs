@@ -186,7 +186,7 @@ fn flags_are_those_of_serving() {
     assert_eq!(code, Some(2));
     assert_eq!(
         text,
-        "taffrail: --kubelet-timeout=5: not a duration such as 250ms, 90s, 10m or 1h30m\n\
+        "taffrail: --kubelet-timeout=5: not a duration such as 250ms, 90s, 10m, 1h30m or 7d\n\
          --profiling=maybe: neither true nor false\n"
     );
     let (code, text) = run(&["config", "--profiling=true"]);

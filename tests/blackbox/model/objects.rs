@@ -35,11 +35,17 @@ impl Kind {
         }
     }
 
-    /// The parameter that selects the objects of the model: the service of the API has no color.
+    /// Whether the daemon has objects of the kind, too: the service of the API, and a ConfigMap
+    /// about itself. They have no color.
+    fn is_shared(self) -> bool {
+        matches!(self, Kind::ConfigMaps | Kind::Services)
+    }
+
+    /// The parameter that selects the objects of the model.
     pub fn own(self) -> &'static str {
-        match self {
-            Kind::Services => "&labelSelector=color",
-            Kind::ConfigMaps | Kind::Pods => "",
+        match self.is_shared() {
+            true => "&labelSelector=color",
+            false => "",
         }
     }
 
@@ -216,8 +222,7 @@ impl Selection {
             path += &format!("&fieldSelector={}", fields.join("%2C"));
         }
         let mut labels = Vec::new();
-        if self.kind == Kind::Services {
-            // The service of the API has no color.
+        if self.kind.is_shared() {
             labels.push("color".to_owned());
         }
         if let Some(color) = self.color {

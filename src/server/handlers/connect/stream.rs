@@ -3,10 +3,7 @@
 
 use std::net::IpAddr;
 
-use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, TE, TRAILER,
-    TRANSFER_ENCODING,
-};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, HeaderName};
 use http::{HeaderMap, Version};
 use tokio::time::Instant;
 
@@ -15,6 +12,7 @@ use super::asked::{ANSWER_WITHIN, Found, failed, refused};
 use super::stopping;
 use super::translated::{self, Newer};
 use crate::api::status::Status;
+use crate::egress::headers::{add_upgrade, append_client, end_to_end, wants_upgrade};
 use crate::egress::{UpgradeAnswer, UpgradeRequest};
 use crate::registry::rest::KubeletRequest;
 use crate::server::metrics::LongRunning;
@@ -23,21 +21,8 @@ use crate::server::routes::Target;
 use crate::server::sessions::{is_websocket, relayed};
 use crate::transport::{ConnectionFacts, RequestBody};
 
-/// The client's address, to which each proxy adds one.
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-
 /// Headers that do not go to the kubelet.
-const LEFT_OUT: [HeaderName; 9] = [
-    AUTHORIZATION,
-    CONNECTION,
-    CONTENT_LENGTH,
-    EXPECT,
-    HOST,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    HeaderName::from_static("keep-alive"),
-];
+const LEFT_OUT: [HeaderName; 4] = [AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST];
 const IMPERSONATION: &str = "impersonate-";
 
 /// Asks the kubelet for an upgrade, and has the connection relayed after it.
@@ -48,7 +33,7 @@ pub(super) async fn stream(
     body: RequestBody,
 ) -> Answered {
     let facts = scope.parts.extensions.get::<ConnectionFacts>();
-    if scope.parts.version != Version::HTTP_11 || !asks_for_upgrade(scope.headers) {
+    if scope.parts.version != Version::HTTP_11 || !wants_upgrade(scope.headers) {
         return Err(Box::new(Status::bad_request("Upgrade request required")));
     }
     if !matches!(body, RequestBody::Empty) {
@@ -98,43 +83,25 @@ pub(super) async fn stream(
     )
 }
 
-/// Whether the client asks for an upgrade.
-fn asks_for_upgrade(headers: &HeaderMap) -> bool {
-    let mut values = headers.get_all(CONNECTION).iter();
-    values.any(|value| {
-        let text = value.to_str().unwrap_or_default();
-        text.to_ascii_lowercase().contains("upgrade")
-    })
-}
-
 /// Returns the headers for the kubelet: those of the client without its credentials, and its
 /// address (CN-39).
 fn passed_on(headers: &HeaderMap, peer: Option<IpAddr>) -> HeaderMap {
-    let mut passed = HeaderMap::with_capacity(headers.len() + 2);
-    for (name, value) in headers {
-        // linear: a few names.
-        let is_left_out = LEFT_OUT.contains(name) || name.as_str().starts_with(IMPERSONATION);
-        if !is_left_out {
-            passed.append(name, value.clone());
-        }
+    let mut passed = end_to_end(headers);
+    let foreign = headers
+        .keys()
+        .filter(|name| name.as_str().starts_with(IMPERSONATION));
+    for name in LEFT_OUT.iter().chain(foreign) {
+        passed.remove(name);
     }
-    passed.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    if let Some(peer) = peer {
-        let before = headers.get_all(X_FORWARDED_FOR).iter();
-        let before = before.filter_map(|value| value.to_str().ok());
-        let all: Vec<String> = before
-            .map(str::to_owned)
-            .chain([peer.to_string()])
-            .collect();
-        if let Ok(value) = HeaderValue::try_from(all.join(", ")) {
-            passed.insert(X_FORWARDED_FOR, value);
-        }
-    }
+    add_upgrade(&mut passed, headers);
+    append_client(&mut passed, peer);
     passed
 }
 
 #[cfg(test)]
 mod tests {
+    use http::header::HeaderValue;
+
     use super::*;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {

@@ -1,7 +1,7 @@
 //! Newer protocols over WebSocket that are translated for a kubelet: commands of v5, and the tunnel
 //! of port forwarding (CN-50, CN-52, CN-68).
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use base64::Engine;
@@ -100,7 +100,7 @@ pub(super) fn command(scope: &RequestScope<'_>, found: Found) -> Answered {
             started(answer)
         };
         let mut running = Running::new(client, Command::new(wanted));
-        running.run(Some(Box::pin(asking)), stops).await;
+        running.run_asking(Box::pin(asking), pin!(stops)).await;
     };
     sessions::switched(answer, scope.access.clone(), run)
 }
@@ -154,7 +154,7 @@ pub(super) async fn tunnel(
         let _guards = guards;
         let mut running = Running::new(client, Tunnel::default());
         running.session.connect(switched.stream);
-        running.run(None, stops).await;
+        running.run(pin!(stops)).await;
     };
     sessions::switched(answer, scope.access.clone(), run)
 }
@@ -228,33 +228,16 @@ fn started(answer: Result<UpgradeAnswer, EgressError>) -> Result<Box<dyn ByteStr
     }
 }
 
-/// The connection to a kubelet that is being asked, for a translation that begins without it.
+/// The connection to a kubelet that is being asked.
 type Asking = LocalBoxFuture<'static, Result<Box<dyn ByteStream>, Box<Status>>>;
 
-/// A translation that can be refused by its kubelet after it has begun.
-trait Refused: Translation {
-    fn refuse(&mut self, why: &Status);
-}
-
-impl Refused for Command {
-    fn refuse(&mut self, why: &Status) {
-        let _ = self.refused(why);
-    }
-}
-
-impl Refused for Tunnel {
-    fn refuse(&mut self, _: &Status) {
-        self.stop();
-    }
-}
-
 /// A session, which is counted when it ends for any reason.
-struct Running<T: Refused + Unpin> {
+struct Running<T: Translation + Unpin> {
     session: Translated<ClientStream, Box<dyn ByteStream>, T>,
     end: &'static str,
 }
 
-impl<T: Refused + Unpin> Running<T> {
+impl<T: Translation + Unpin> Running<T> {
     fn new(client: ClientStream, translation: T) -> Running<T> {
         Running {
             session: Translated::new(client, translation),
@@ -263,21 +246,7 @@ impl<T: Refused + Unpin> Running<T> {
     }
 
     /// Runs the session to its end.
-    async fn run(&mut self, asking: Option<Asking>, stops: impl Future<Output = ()>) {
-        let mut stops = pin!(stops);
-        if let Some(asking) = asking {
-            tokio::select! {
-                asked = asking => match asked {
-                    Ok(kubelet) => self.session.connect(kubelet),
-                    Err(why) => {
-                        self.session.translation().refuse(&why);
-                        self.session.end();
-                    }
-                },
-                end = &mut self.session => return self.ended(&end),
-                () = &mut stops => return self.stopped().await,
-            }
-        }
+    async fn run(&mut self, mut stops: Pin<&mut impl Future<Output = ()>>) {
         tokio::select! {
             end = &mut self.session => self.ended(&end),
             () = &mut stops => self.stopped().await,
@@ -299,7 +268,25 @@ impl<T: Refused + Unpin> Running<T> {
     }
 }
 
-impl<T: Refused + Unpin> Drop for Running<T> {
+impl Running<Command> {
+    /// Runs the session, whose client is served while its kubelet is still being asked.
+    async fn run_asking(&mut self, asking: Asking, mut stops: Pin<&mut impl Future<Output = ()>>) {
+        tokio::select! {
+            asked = asking => match asked {
+                Ok(kubelet) => self.session.connect(kubelet),
+                Err(why) => {
+                    let _ = self.session.translation().refused(&why);
+                    self.session.end();
+                }
+            },
+            end = &mut self.session => return self.ended(&end),
+            () = &mut stops => return self.stopped().await,
+        }
+        self.run(stops).await;
+    }
+}
+
+impl<T: Translation + Unpin> Drop for Running<T> {
     fn drop(&mut self) {
         session_ended(self.end, self.session.relayed());
     }
