@@ -1,14 +1,81 @@
-//! Which servers are to be asked when. A pure function of the given time.
+//! Asks the servers of APIServices the same question again and again. Which one is to be asked when
+//! is a pure function of the given time ([`Questions`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use actors::cacher::{CacheFollower, CacheNews};
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 
 use super::service::{ApiService, ServiceReference};
 use super::view::ApiServices;
+
+/// Asks servers and keeps their answers.
+pub(super) trait Inquirer: Send + Sync {
+    /// The tags of an answer, by which a server can say that nothing has changed.
+    type Tag: Clone + Default;
+    /// The outcome of a question.
+    type Outcome: Send + 'static;
+
+    /// How long to wait before questions.
+    const PAUSES: Pauses;
+    /// The most servers that are asked at a time.
+    const ASKED_MAX: usize;
+
+    /// The APIServices whose servers are asked.
+    fn services(&self) -> &ApiServices;
+
+    /// Asks the server of these APIServices.
+    fn ask(
+        &self,
+        services: Vec<Arc<ApiService>>,
+        tag: Self::Tag,
+    ) -> BoxFuture<'static, Self::Outcome>;
+
+    /// Takes an APIService that came or changed, or with `None` the name of one that is gone.
+    fn take(
+        &self,
+        questions: &mut Questions<Self::Tag>,
+        name: &str,
+        service: Option<&Arc<ApiService>>,
+    );
+
+    /// Takes an outcome.
+    fn answered(&self, questions: &mut Questions<Self::Tag>, key: &Key, outcome: Self::Outcome);
+}
+
+/// Asks until the cache of APIServices stops.
+pub(super) async fn keep_asking<I: Inquirer>(inquirer: &I) {
+    let mut follower = inquirer.services().cache().follow();
+    let mut questions = Questions::new(I::PAUSES);
+    let mut asking = FuturesUnordered::new();
+    loop {
+        let Some(changes) = questions.read(&mut follower, inquirer.services()) else {
+            return;
+        };
+        for (name, service) in changes {
+            inquirer.take(&mut questions, &name, service.as_ref());
+        }
+        let now = Instant::now();
+        while asking.len() < I::ASKED_MAX
+            && let Some((key, services, tag)) = questions.next(now)
+        {
+            let question = inquirer.ask(services, tag);
+            asking.push(question.map(|outcome| (key, outcome)));
+        }
+        let due = questions.due().filter(|_| asking.len() < I::ASKED_MAX);
+        tokio::select! {
+            Some((key, outcome)) = asking.next() => {
+                inquirer.answered(&mut questions, &key, outcome);
+            }
+            () = follower.changed() => {}
+            () = super::wait_until(due) => {}
+        }
+    }
+}
 
 /// How long to wait before questions.
 #[derive(Clone, Copy, Debug)]

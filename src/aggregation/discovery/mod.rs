@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use futures_util::stream::{FuturesUnordered, StreamExt};
 use http::StatusCode;
 use http::header::{ACCEPT, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use imbl::OrdMap;
@@ -20,7 +19,7 @@ use parking_lot::RwLock;
 use tokio::time::Instant;
 
 use super::asking::{Ask, Asker, QUESTION_TIME};
-use super::questions::{Key, Pauses, Questions};
+use super::questions::{Inquirer, Key, Pauses, Questions, keep_asking};
 use super::service::{ApiService, name_of};
 use super::view::ApiServices;
 use documents::Versions;
@@ -35,16 +34,6 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 
 /// The longest answer of an extension.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
-
-/// The number of extensions that are asked at a time.
-const ASKED_MAX: usize = 16;
-
-/// When they are asked (CN-24).
-const PAUSES: Pauses = Pauses {
-    first: Duration::ZERO,
-    each: Duration::from_secs(60),
-    failed: Duration::from_millis(500),
-};
 
 /// The tag of the last answer.
 type AnswerTag = Option<HeaderValue>;
@@ -92,7 +81,7 @@ pub struct Discovered {
 type Outcome = Result<Option<Answered>, String>;
 
 /// The answer of a server.
-struct Answered {
+pub(super) struct Answered {
     versions: Versions,
     tag: Option<HeaderValue>,
 }
@@ -114,34 +103,34 @@ impl Discovered {
 
     /// Asks extensions until the daemon stops.
     pub async fn run(self: Arc<Self>) {
-        let mut follower = self.services.cache().follow();
-        let mut questions = Questions::new(PAUSES);
-        let mut asking: FuturesUnordered<BoxFuture<'static, (Key, Outcome)>> =
-            FuturesUnordered::new();
-        loop {
-            let Some(changes) = questions.read(&mut follower, &self.services) else {
-                return;
-            };
-            for (name, service) in changes {
-                self.take(&mut questions, &name, service.as_ref());
-            }
-            let now = Instant::now();
-            while asking.len() < ASKED_MAX
-                && let Some((key, services, tag)) = questions.next(now)
-            {
-                let asker = Arc::clone(&self.asker);
-                let question = async move { (key, ask(&*asker, &services, tag).await) };
-                asking.push(question.boxed());
-            }
-            let due = questions.due().filter(|_| asking.len() < ASKED_MAX);
-            tokio::select! {
-                Some((key, outcome)) = asking.next() => {
-                    self.answered(&mut questions, &key, outcome);
-                }
-                () = follower.changed() => {}
-                () = super::wait_until(due) => {}
-            }
-        }
+        keep_asking(&*self).await;
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Said)) {
+        // The documents before are copied only if a request still uses them.
+        change(Arc::make_mut(&mut *self.said.write()));
+    }
+}
+
+impl Inquirer for Discovered {
+    type Tag = AnswerTag;
+    type Outcome = Outcome;
+
+    // CN-24
+    const PAUSES: Pauses = Pauses {
+        first: Duration::ZERO,
+        each: Duration::from_secs(60),
+        failed: Duration::from_millis(500),
+    };
+    const ASKED_MAX: usize = 16;
+
+    fn services(&self) -> &ApiServices {
+        &self.services
+    }
+
+    fn ask(&self, services: Vec<Arc<ApiService>>, tag: AnswerTag) -> BoxFuture<'static, Outcome> {
+        let asker = Arc::clone(&self.asker);
+        async move { ask(&*asker, &services, tag).await }.boxed()
     }
 
     fn take(
@@ -196,11 +185,6 @@ impl Discovered {
                 said.set(&service.name, text);
             }
         });
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Said)) {
-        // The documents before are copied only if a request still uses them.
-        change(Arc::make_mut(&mut *self.said.write()));
     }
 }
 

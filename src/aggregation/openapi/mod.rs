@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
-use futures_util::stream::{FuturesUnordered, StreamExt};
 use http::StatusCode;
 use http::header::{ACCEPT, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
 use parking_lot::RwLock;
@@ -23,7 +22,7 @@ use tokio::time::Instant;
 
 use super::asking::ExtensionAnswer;
 use super::asking::{Ask, Asker, QUESTION_TIME};
-use super::questions::{Key, Pauses, Questions};
+use super::questions::{Inquirer, Key, Pauses, Questions, keep_asking};
 use super::service::ApiService;
 use super::view::ApiServices;
 pub use reduced::{DEFINITIONS, Members, PARAMETERS, Parts, Reduced, redirect};
@@ -37,17 +36,8 @@ const DOCUMENT_BYTES_MAX: usize = 16 << 20;
 const INDEX_BYTES_MAX: usize = 256 << 10;
 /// The most bytes of all merged v2 documents, as text.
 const MERGED_BYTES_MAX: usize = 32 << 20;
-/// The number of extensions that are asked at a time.
-const ASKED_MAX: usize = 4;
 /// The longest hash of a document that is passed on.
 const HASH_MAX: usize = 256;
-
-/// When they are asked.
-const PAUSES: Pauses = Pauses {
-    first: Duration::from_secs(1),
-    each: Duration::from_secs(60),
-    failed: Duration::from_secs(5),
-};
 
 /// The documents of all extensions.
 #[derive(Clone, Default)]
@@ -131,12 +121,12 @@ pub struct ExtensionDocuments {
 
 /// The tags of the documents of a server.
 #[derive(Clone, Default)]
-struct Tags {
+pub(super) struct Tags {
     v2: Option<HeaderValue>,
 }
 
 /// The answers of a server.
-struct Outcome {
+pub(super) struct Outcome {
     v3: Option<BTreeMap<String, String>>,
     /// `None` if it has not changed.
     v2: Option<Option<Arc<Reduced>>>,
@@ -178,34 +168,35 @@ impl ExtensionDocuments {
 
     /// Asks extensions until the daemon stops.
     pub async fn run(self: Arc<Self>) {
-        let mut follower = self.services.cache().follow();
-        let mut questions = Questions::new(PAUSES);
-        let mut asking: FuturesUnordered<BoxFuture<'static, (Key, Outcome)>> =
-            FuturesUnordered::new();
-        loop {
-            let Some(changes) = questions.read(&mut follower, &self.services) else {
-                return;
-            };
-            for (name, service) in changes {
-                self.take(&mut questions, &name, service.as_ref());
-            }
-            let now = Instant::now();
-            while asking.len() < ASKED_MAX
-                && let Some((key, services, tags)) = questions.next(now)
-            {
-                let asker = Arc::clone(&self.asker);
-                let question = async move { (key, ask(&*asker, &services, tags).await) };
-                asking.push(question.boxed());
-            }
-            let due = questions.due().filter(|_| asking.len() < ASKED_MAX);
-            tokio::select! {
-                Some((key, outcome)) = asking.next() => {
-                    self.answered(&mut questions, &key, outcome);
-                }
-                () = follower.changed() => {}
-                () = super::wait_until(due) => {}
-            }
-        }
+        keep_asking(&*self).await;
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Documents)) {
+        let mut documents = self.documents.write();
+        let documents = Arc::make_mut(&mut *documents);
+        change(documents);
+        documents.edition += 1;
+    }
+}
+
+impl Inquirer for ExtensionDocuments {
+    type Tag = Tags;
+    type Outcome = Outcome;
+
+    const PAUSES: Pauses = Pauses {
+        first: Duration::from_secs(1),
+        each: Duration::from_secs(60),
+        failed: Duration::from_secs(5),
+    };
+    const ASKED_MAX: usize = 4;
+
+    fn services(&self) -> &ApiServices {
+        &self.services
+    }
+
+    fn ask(&self, services: Vec<Arc<ApiService>>, tag: Tags) -> BoxFuture<'static, Outcome> {
+        let asker = Arc::clone(&self.asker);
+        async move { ask(&*asker, &services, tag).await }.boxed()
     }
 
     /// Takes an APIService, or that it is gone. Then its part of the documents goes at once.
@@ -277,13 +268,6 @@ impl ExtensionDocuments {
         self.change(|documents| {
             documents.by_server.insert(key.clone(), server);
         });
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Documents)) {
-        let mut documents = self.documents.write();
-        let documents = Arc::make_mut(&mut *documents);
-        change(documents);
-        documents.edition += 1;
     }
 }
 
