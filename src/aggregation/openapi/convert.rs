@@ -1,5 +1,6 @@
 //! Turns OpenAPI v2 into v3, for extensions that have only the former (CN-27). Pure.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
@@ -15,14 +16,49 @@ const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "
 /// The media type of bodies whose operation names none.
 const ANY: &str = "*/*";
 
+/// The most bytes of shared parameters, and of schemas for several media types, that a document may
+/// have copies of. Without a bound a short document could become a very long one. A parameter that
+/// does not fit stays a reference, and a media type has no schema.
+const COPIED_BYTES_MAX: usize = 16 << 20;
+
+/// A v2 document that is converted.
+struct Source<'p> {
+    parts: &'p Parts<'p>,
+    copied_bytes: Cell<usize>,
+}
+
+impl Source<'_> {
+    /// Whether so many bytes may be copied. They count from then on.
+    fn may_copy(&self, bytes: usize) -> bool {
+        let copied = self.copied_bytes.get().saturating_add(bytes);
+        let fits = copied <= COPIED_BYTES_MAX;
+        if fits {
+            self.copied_bytes.set(copied);
+        }
+        fits
+    }
+
+    /// Returns the parameter that a reference means.
+    fn shared(&self, reference: &str) -> Option<Value> {
+        let name = reference.strip_prefix(PARAMETERS)?;
+        let text = self.parts.parameters.get(name)?.get();
+        let text = Some(text).filter(|text| self.may_copy(text.len()))?;
+        serde_json::from_str(text).ok()
+    }
+}
+
 /// Returns the v3 document about a group version.
 pub(super) fn version(parts: &Parts<'_>, group: &str, version: &str) -> Value {
+    let source = Source {
+        parts,
+        copied_bytes: Cell::new(0),
+    };
     let root = format!("/apis/{group}/{version}/");
     let paths = parts.paths.iter();
     let paths = paths.filter(|(path, _)| path.starts_with(&root));
     let paths = paths.filter_map(|(path, item)| {
         let item = serde_json::from_str(item.get()).ok()?;
-        Some((path.clone().into_owned(), path_item(item, parts)))
+        Some((path.clone().into_owned(), path_item(item, &source)))
     });
     let paths: Map<String, Value> = paths.collect();
     let schemas = parts.definitions.iter().filter_map(|(name, text)| {
@@ -43,7 +79,7 @@ pub(super) fn version(parts: &Parts<'_>, group: &str, version: &str) -> Value {
     document
 }
 
-fn path_item(item: Value, parts: &Parts<'_>) -> Value {
+fn path_item(item: Value, source: &Source<'_>) -> Value {
     let Value::Object(members) = item else {
         return json!({});
     };
@@ -51,10 +87,10 @@ fn path_item(item: Value, parts: &Parts<'_>) -> Value {
     for (name, value) in members {
         let value = match &*name {
             "parameters" => {
-                let (parameters, _) = parameters(&value, parts);
+                let (parameters, _) = parameters(&value, source);
                 parameters.into()
             }
-            method if METHODS.contains(&method) => operation(value, parts),
+            method if METHODS.contains(&method) => operation(value, source),
             _ => value,
         };
         converted.insert(name, value);
@@ -62,7 +98,7 @@ fn path_item(item: Value, parts: &Parts<'_>) -> Value {
     converted.into()
 }
 
-fn operation(given: Value, parts: &Parts<'_>) -> Value {
+fn operation(given: Value, source: &Source<'_>) -> Value {
     let Value::Object(mut members) = given else {
         return json!({});
     };
@@ -79,12 +115,12 @@ fn operation(given: Value, parts: &Parts<'_>) -> Value {
     let produces = media_types(members.remove("produces"));
     members.remove("schemes");
     if let Some(given) = members.remove("parameters") {
-        let (parameters, body) = parameters(&given, parts);
+        let (parameters, body) = parameters(&given, source);
         if !parameters.is_empty() {
             members.insert("parameters".to_owned(), parameters.into());
         }
         if let Some(body) = body {
-            let mut converted = json!({"content": content(&consumes, body.get("schema"))});
+            let mut converted = json!({"content": content(&consumes, body.get("schema"), source)});
             for name in ["description", "required"] {
                 if let Some(value) = body.get(name) {
                     converted[name] = value.clone();
@@ -97,15 +133,17 @@ fn operation(given: Value, parts: &Parts<'_>) -> Value {
         for response in responses.values_mut() {
             let schema = response.as_object_mut().and_then(|of| of.remove("schema"));
             if let Some(schema) = schema {
-                response["content"] = content(&produces, Some(&schema));
+                response["content"] = content(&produces, Some(&schema), source);
             }
         }
     }
     members.into()
 }
 
-fn content(media_types: &BTreeSet<String>, schema: Option<&Value>) -> Value {
-    let entry = match schema {
+fn content(media_types: &BTreeSet<String>, schema: Option<&Value>, source: &Source<'_>) -> Value {
+    let copies = media_types.len().saturating_sub(1);
+    let fits = |schema: &&Value| copies == 0 || source.may_copy(copies * schema.to_string().len());
+    let entry = match schema.filter(fits) {
         Some(schema) => json!({"schema": schema}),
         None => json!({}),
     };
@@ -114,15 +152,12 @@ fn content(media_types: &BTreeSet<String>, schema: Option<&Value>) -> Value {
 }
 
 /// Returns the parameters other than the body, and the body.
-fn parameters(given: &Value, parts: &Parts<'_>) -> (Vec<Value>, Option<Value>) {
+fn parameters(given: &Value, source: &Source<'_>) -> (Vec<Value>, Option<Value>) {
     let mut others = Vec::new();
     let mut body = None;
     for given in given.as_array().into_iter().flatten() {
         let reference = given.get("$ref").and_then(Value::as_str);
-        let shared = reference.and_then(|reference| {
-            let name = reference.strip_prefix(PARAMETERS)?;
-            serde_json::from_str::<Value>(parts.parameters.get(name)?.get()).ok()
-        });
+        let shared = reference.and_then(|reference| source.shared(reference));
         let parameter = shared.as_ref().unwrap_or(given);
         if parameter.get("in").and_then(Value::as_str) == Some("body") {
             body = Some(parameter.clone());
@@ -182,5 +217,31 @@ mod tests {
                 {"s": {"$ref": "#/components/schemas/Flunder"}}}}},
         });
         assert_eq!(version(&parts, "a.example", "v1"), expected);
+    }
+    #[test]
+    fn copies_are_bounded() {
+        let long = "x".repeat(1 << 20);
+        let reference = json!({"$ref": "#/parameters/long"});
+        let media_types: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+        let response = json!({"description": "OK", "schema": {"description": long}});
+        let document = json!({
+            "paths": {"/apis/a.example/v1/flunders": {
+                "parameters": vec![reference.clone(); 100],
+                "get": {"produces": media_types, "responses": {"200": response}}}},
+            "parameters": {"long": {"in": "query", "name": "long", "pattern": long}},
+        });
+        let text = document.to_string();
+        let parts: Parts<'_> = serde_json::from_str(&text).unwrap();
+        let version = version(&parts, "a.example", "v1");
+        let item = &version["paths"]["/apis/a.example/v1/flunders"];
+        let parameters = item["parameters"].as_array().unwrap();
+        assert_eq!(parameters.len(), 100);
+        assert_eq!(parameters[0]["name"], "long");
+        assert_eq!(parameters[99]["schema"], reference);
+        let content = item["get"]["responses"]["200"]["content"]
+            .as_object()
+            .unwrap();
+        assert_eq!(content.len(), 100);
+        assert!(version.to_string().len() < COPIED_BYTES_MAX + (2 << 20));
     }
 }

@@ -56,8 +56,8 @@ impl Reduced {
         let roots = versions
             .iter()
             .map(|(group, version)| format!("/apis/{group}/{version}/"));
-        let roots: Vec<String> = roots.collect();
-        let is_kept = |path: &str| roots.iter().any(|root| path.starts_with(root.as_str()));
+        let roots: BTreeSet<String> = roots.collect();
+        let is_kept = |path: &str| root_of(path).is_some_and(|root| roots.contains(root));
         let (kept, others): (Vec<_>, Vec<_>) =
             parts.paths.iter().partition(|(path, _)| is_kept(path));
         let wanted = reached(kept.iter().map(|(_, item)| **item), &parts);
@@ -96,6 +96,12 @@ impl Reduced {
     pub fn hash(&self) -> &str {
         &self.hash
     }
+}
+
+/// Returns the beginning of a path with its group and version, if something follows them.
+fn root_of(path: &str) -> Option<&str> {
+    let (end, _) = path.match_indices('/').nth(3)?;
+    path.get(..=end)
 }
 
 /// Returns the references that items lead to, directly or through definitions.
