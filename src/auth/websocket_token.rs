@@ -26,7 +26,7 @@ pub fn place(headers: &mut HeaderMap) {
 }
 
 /// Moves the token of a subprotocol to the header Authorization, so that nothing else sees it
-/// there. A header that the client has sent counts before it. Returns `None` if there is no such
+/// there. A header that the client has sent counts before it. Returns `None` without such a
 /// token. The client must name another protocol, too, which the server can choose.
 fn moved(headers: &HeaderMap) -> Option<HeaderMap> {
     let upgrade = headers.get(UPGRADE)?.as_bytes();

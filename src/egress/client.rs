@@ -281,6 +281,20 @@ impl<'r> Outline<'r> {
             is_forwarded: false,
         }
     }
+
+    /// The outline of a request that is passed on for another client.
+    pub(super) fn forwarded(
+        method: &'r Method,
+        path: &'r str,
+        headers: &'r HeaderMap,
+    ) -> Outline<'r> {
+        Outline {
+            method,
+            path,
+            headers,
+            is_forwarded: true,
+        }
+    }
 }
 
 type Message = Request<OutgoingBody>;

@@ -86,12 +86,7 @@ impl EgressClient {
         target: &Target,
         request: ForwardRequest,
     ) -> Result<ForwardAnswer, EgressError> {
-        let outline = Outline {
-            method: &request.method,
-            path: &request.path,
-            headers: &request.headers,
-            is_forwarded: true,
-        };
+        let outline = Outline::forwarded(&request.method, &request.path, &request.headers);
         let begin = Instant::now();
         let (body, mut upload) = request.body.split();
         let exchanged = {

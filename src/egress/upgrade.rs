@@ -68,12 +68,7 @@ impl EgressClient {
         request: UpgradeRequest,
     ) -> Result<UpgradeAnswer, EgressError> {
         let target = &target.without_http2();
-        let outline = Outline {
-            method: &request.method,
-            path: &request.path,
-            headers: &request.headers,
-            is_forwarded: true,
-        };
+        let outline = Outline::forwarded(&request.method, &request.path, &request.headers);
         let begin = Instant::now();
         let asked = async {
             let pool = self.pool(target)?;

@@ -145,16 +145,10 @@ impl<'p> Work<'p> {
             self.begin();
             let has_room = self.running.len() < CHECKS_MAX;
             let due = self.queue.next_due().filter(|_| has_room);
-            let due = async {
-                match due {
-                    Some(due) => tokio::time::sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 Some(checked) = self.running.next() => self.ended(checked),
                 _ = futures_util::future::select_all(changed) => {}
-                () = due => {}
+                () = super::wait_until(due) => {}
             }
         }
     }

@@ -46,24 +46,16 @@ impl<'l> Listing<'l> {
             let known = places.entry(group.name.as_str()).or_default();
             known.extend(self.unregistered(group));
         }
-        places.remove("");
-        let places = places
-            .into_iter()
-            .filter(|(_, versions)| !versions.is_empty());
-        let mut groups: Vec<_> = places
-            .map(|(name, versions)| {
-                let ranks = versions.iter().map(|place| {
-                    let priority = match name {
-                        OWN_GROUP => i32::MAX,
-                        _ => place.priorities.group,
-                    };
-                    (Reverse(priority), name_of(name, place.version))
-                });
-                (ranks.min(), listed(name, versions))
-            })
-            .collect();
-        groups.sort_by(|(one, _), (other, _)| one.cmp(other));
-        groups.into_iter().map(|(_, listed)| listed).collect()
+        in_order(places, |name, versions| {
+            let ranks = versions.iter().map(|place| {
+                let priority = match name {
+                    OWN_GROUP => i32::MAX,
+                    _ => place.priorities.group,
+                };
+                (Reverse(priority), name_of(name, place.version))
+            });
+            ranks.min()
+        })
     }
 
     /// Returns a named group of the plain list. One without an APIService is listed as it is
@@ -135,22 +127,14 @@ impl<'l> Listing<'l> {
                 },
             });
         }
-        places.remove("");
-        let places = places
-            .into_iter()
-            .filter(|(_, versions)| !versions.is_empty());
-        let mut groups: Vec<_> = places
-            .map(|(name, versions)| {
-                let priorities = versions.iter().map(|place| place.priorities.group);
-                let priority = match name {
-                    OWN_GROUP => Some(i32::MAX),
-                    _ => priorities.max(),
-                };
-                ((Reverse(priority), name), listed(name, versions))
-            })
-            .collect();
-        groups.sort_by_key(|(rank, _)| *rank);
-        groups.into_iter().map(|(_, listed)| listed).collect()
+        in_order(places, |name, versions| {
+            let priorities = versions.iter().map(|place| place.priorities.group);
+            let priority = match name {
+                OWN_GROUP => Some(i32::MAX),
+                _ => priorities.max(),
+            };
+            (Reverse(priority), name.to_owned())
+        })
     }
 
     /// Returns the priorities of a version that this server serves: for built-in groups its own.
@@ -166,6 +150,22 @@ impl<'l> Listing<'l> {
             .or_else(of_view)
             .unwrap_or(CUSTOM)
     }
+}
+
+/// Returns the named groups that have versions, in the order of their ranks.
+fn in_order<'l, R: Ord>(
+    mut places: BTreeMap<&'l str, Vec<Place<'l>>>,
+    rank: impl Fn(&str, &[Place<'l>]) -> R,
+) -> Vec<Listed<'l>> {
+    places.remove("");
+    places.retain(|_, versions| !versions.is_empty());
+    let ranked = places.into_iter().map(|(name, versions)| {
+        let rank = rank(name, &versions);
+        (rank, listed(name, versions))
+    });
+    let mut groups: Vec<_> = ranked.collect();
+    groups.sort_by(|(one, _), (other, _)| one.cmp(other));
+    groups.into_iter().map(|(_, listed)| listed).collect()
 }
 
 fn usual(group: &str, version: &str) -> Priorities {

@@ -59,7 +59,7 @@ pub struct ProxyClient {
 
 impl ProxyClient {
     /// Reads the configured certificate, or makes one. If other front proxies are configured but no
-    /// certificate, there is none, as in kube-apiserver.
+    /// certificate, the daemon has none, as kube-apiserver does.
     ///
     /// # Errors
     /// [`TlsError`] names the file.
@@ -268,7 +268,7 @@ mod tests {
         let refusal = client.reload().unwrap_err().to_string();
         assert!(refusal.starts_with("--proxy-client-key-file="), "{refusal}");
         assert!(client.identity().unwrap() == identity);
-        // Without a certificate beside other front proxies there is none.
+        // With other front proxies the daemon makes no certificate.
         let none = Config {
             requestheader_client_ca_file: given.requestheader_client_ca_file,
             ..own

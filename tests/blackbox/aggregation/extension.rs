@@ -45,7 +45,7 @@ const VERBS: [&str; 8] = [
     "watch",
 ];
 
-/// What an extension says and does.
+/// The answers and the conduct of an extension.
 #[derive(Clone)]
 pub struct Told {
     /// The versions by group.

@@ -37,7 +37,7 @@ async fn until_has(client: &Client, call: impl Fn() -> Call, is: impl Fn(&Value)
     until(client, call, is).await.expect(200)
 }
 
-/// The condition `Available` in an APIService, null if there is none.
+/// The condition `Available` in an APIService, null if it has none.
 fn available(object: &Value) -> Value {
     let conditions = object["status"]["conditions"].as_array().cloned();
     let mut conditions = conditions.unwrap_or_default().into_iter();

@@ -162,7 +162,7 @@ async fn an_extension_with_v2_alone_gets_a_v3_document_cn_27() {
     assert!(document["components"]["schemas"].get(FLUNDER).is_some());
 }
 
-/// A document that is too long, or is none, is left out, and the rest is served.
+/// The daemon leaves out a document that is too long or unreadable, and serves the rest.
 #[tokio::test]
 async fn documents_are_bounded_cn_26() {
     let daemon = Daemon::start().await;

@@ -1,5 +1,5 @@
 //! An extension that speaks HTTP/1.1 by hand: it is available, echoes upgraded connections, counts
-//! what it is sent and sends as much as it is told.
+//! the bytes that it gets, and sends as many as its test wants.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

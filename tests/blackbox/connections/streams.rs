@@ -418,7 +418,7 @@ async fn the_audit_log_has_the_start_and_the_end_of_what_lasts() {
         })
     };
     assert_eq!(events, [stages("exec", 101), stages("log", 200)].concat());
-    // What passed is not recorded, as in kube-apiserver.
+    // The audit log has none of the bytes that passed, as in kube-apiserver.
     assert!(
         !text.contains("private") && !text.contains("/containerLogs/"),
         "{text}"

@@ -64,7 +64,7 @@ fn a_body_that_breaks_off_ends_abnormally_after_what_came() {
         async |server| {
             let mut http1 = Http1::connect(&server).await;
             http1.head_of("/broken").await;
-            // There is no last chunk.
+            // The last chunk is missing.
             assert_eq!(http1.rest().await, b"3\r\none\r\n");
             let http2 = Http2::connect(&server).await;
             let mut body = http2.open("/broken").await.unwrap().into_body();
