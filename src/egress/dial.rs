@@ -16,7 +16,7 @@ use tokio_rustls::TlsConnector;
 
 use super::error::Failure;
 use super::outgoing::OutgoingBody;
-use super::target::Target;
+use super::target::{Peers, Target};
 use super::trust::{self, ALPN_HTTP2};
 use super::wire::Wire;
 
@@ -90,11 +90,15 @@ pub(super) async fn open(
     target: &Target,
     tls: &Arc<ClientConfig>,
 ) -> Result<(Wire, bool), Failure> {
-    let address = target.dialed();
+    let (address, peers) = (target.dialed(), target.settings().peers);
     let Some(within) = target.settings().connect_timeout else {
-        return shake_hands(target, tls, connect(&address, CONNECT_TIMEOUT).await?).await;
+        let socket = connect(&address, peers, CONNECT_TIMEOUT).await?;
+        return shake_hands(target, tls, socket).await;
     };
-    let opening = async { shake_hands(target, tls, connect(&address, within).await?).await };
+    let opening = async {
+        let socket = connect(&address, peers, within).await?;
+        shake_hands(target, tls, socket).await
+    };
     let late = || Failure::Tls("net/http: TLS handshake timeout".to_owned());
     timeout(within, opening)
         .await
@@ -121,9 +125,13 @@ async fn shake_hands(
     Ok((Wire::Tls(Box::new(stream)), is_http2))
 }
 
-async fn connect(address: &str, within: Duration) -> Result<TcpStream, Failure> {
+async fn connect(address: &str, peers: Peers, within: Duration) -> Result<TcpStream, Failure> {
     let connecting = async {
         let addresses = addresses(address).await?;
+        // One bad address of a name refuses them all, as in Kubernetes.
+        if !addresses.iter().all(|address| peers.include(address.ip())) {
+            return Err(Failure::NotAllowed);
+        }
         let mut failure = None;
         for address in addresses {
             match TcpStream::connect(address).await {

@@ -44,6 +44,9 @@ pub enum Failure {
     /// No connection: `dial tcp 127.0.0.1:1: connect: connection refused`.
     #[error("{0}")]
     Dial(String),
+    /// The server has an address that this client must not connect to.
+    #[error("address not allowed")]
+    NotAllowed,
     /// The TLS handshake has failed: `tls: failed to verify certificate: x509: …`.
     #[error("{0}")]
     Tls(String),

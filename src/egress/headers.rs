@@ -27,8 +27,13 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// Returns the headers that are not about the connection that they came over.
+/// The beginning of headers of an answer by which pages of other origins may read it.
+const CORS: &str = "access-control-allow-";
+
+/// Returns the headers that are not about the connection that they came over. The wish for trailers
+/// stays, because bodies are passed on with them.
 pub fn end_to_end(all: &HeaderMap) -> HeaderMap {
+    let takes_trailers = asks_for_trailers(all);
     let mut headers = all.clone();
     for value in all.get_all(CONNECTION) {
         for name in value.as_bytes().split(|byte| *byte == b',') {
@@ -40,7 +45,27 @@ pub fn end_to_end(all: &HeaderMap) -> HeaderMap {
     for name in HOP_BY_HOP {
         headers.remove(name);
     }
+    if takes_trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+    }
     headers
+}
+
+/// Returns the headers of another server's answer that clients get (CN-32, CN-74).
+pub fn of_answer(all: &HeaderMap) -> HeaderMap {
+    let mut headers = end_to_end(all);
+    let foreign = all.keys().filter(|name| name.as_str().starts_with(CORS));
+    for name in foreign {
+        headers.remove(name);
+    }
+    headers
+}
+
+fn asks_for_trailers(all: &HeaderMap) -> bool {
+    let values = all.get_all(TE).into_iter();
+    let mut tokens = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    // linear: a few codings.
+    tokens.any(|token| token.trim_ascii().eq_ignore_ascii_case(b"trailers"))
 }
 
 /// Appends the address of the client to those of the proxies before.

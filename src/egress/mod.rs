@@ -43,7 +43,7 @@ pub use services::{
     RouteError, Routing, ServiceBackend, ServicePort, ServiceResolver, ServiceView, route,
 };
 pub use target::{
-    Address, Credentials, HttpPolicy, Identity, InvalidTarget, Redirects, Roots, Target,
+    Address, Credentials, HttpPolicy, Identity, InvalidTarget, Peers, Redirects, Roots, Target,
     TargetSettings,
 };
 pub use upgrade::{Switched, UpgradeAnswer, UpgradeRequest};

@@ -1,6 +1,7 @@
 //! The servers that requests are sent to.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +68,30 @@ pub enum Address {
     At(String),
 }
 
+/// The addresses that a server may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peers {
+    /// Any.
+    All,
+    /// Those of other machines: not those of loopback, of the link, of groups, or of no machine.
+    /// Somebody who may choose an address must not reach what listens only for this machine, or the
+    /// link's metadata service.
+    Others,
+}
+
+impl Peers {
+    /// Whether a server at this address may be asked.
+    pub fn include(self, address: IpAddr) -> bool {
+        let is_of_link = match address.to_canonical() {
+            IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+        };
+        let address = address.to_canonical();
+        let is_special = address.is_loopback() || address.is_unspecified();
+        self == Peers::All || !(is_special || address.is_multicast() || is_of_link)
+    }
+}
+
 /// The settings of a [`Target`].
 #[derive(Clone)]
 pub struct TargetSettings {
@@ -86,6 +111,8 @@ pub struct TargetSettings {
     pub redirects: Redirects,
     /// Where the connection goes.
     pub address: Address,
+    /// The addresses that the connection may go to.
+    pub peers: Peers,
     /// The most time for a connection, with its TLS handshake. Otherwise 30 s, and 10 s more for
     /// the handshake.
     pub connect_timeout: Option<Duration>,
@@ -103,6 +130,7 @@ impl TargetSettings {
             http: HttpPolicy::Http1,
             redirects: Redirects::Refuse,
             address: Address::Url,
+            peers: Peers::All,
             connect_timeout: None,
         }
     }
@@ -183,6 +211,7 @@ impl Target {
         Target::new(TargetSettings {
             http: self.settings.http,
             redirects: self.settings.redirects,
+            peers: self.settings.peers,
             ..TargetSettings::new(origin, self.settings.roots.clone())
         })
     }
@@ -246,10 +275,11 @@ impl Target {
             None => (&[], &[]),
         };
         let is_http2 = settings.http == HttpPolicy::Http1AndHttp2;
+        let is_checked = settings.peers == Peers::Others;
         let (origin, dialed) = (self.origin(), self.dialed());
         let mut digest = Sha256::new();
         for part in [
-            &[u8::from(self.is_tls), kind, u8::from(is_http2)],
+            &[self.is_tls.into(), kind, is_http2.into(), is_checked.into()],
             origin.as_bytes(),
             dialed.as_bytes(),
             self.server_name().as_bytes(),

@@ -1,4 +1,5 @@
-//! The way to kubelets: how they are trusted, and how this server proves who it is (CN-38).
+//! The ways to kubelets, pods and services: how they are trusted, and how this server proves who
+//! it is (CN-38).
 //!
 //! This folder makes the target of a request to a kubelet from the settings of the daemon and the
 //! files that they name, which are read again when they change. It must not know nodes, pods or
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Config, FilePath};
-use crate::egress::{EgressClient, HttpPolicy, Identity, Roots, Target, TargetSettings};
+use crate::egress::{EgressClient, HttpPolicy, Identity, Peers, Roots, Target, TargetSettings};
 use crate::files::{Followed, Source, Stamp, given};
 
 /// A setting about kubelets that cannot be used, in one line for the operator.
@@ -64,21 +65,59 @@ impl Kubelets {
         port: u16,
         skips_verification: bool,
     ) -> Result<Target, String> {
+        let mut settings = self.settings(host, port).await;
+        if skips_verification {
+            settings.roots = Roots::Anyone;
+        }
+        target(host, settings)
+    }
+
+    /// Returns the kubelet at this host and port, for requests of clients to any of its paths
+    /// (CN-76).
+    ///
+    /// # Errors
+    /// The host of the node is not one.
+    pub async fn proxied(&self, host: &str, port: u16) -> Result<Target, String> {
+        let mut settings = self.settings(host, port).await;
+        settings.peers = Peers::Others;
+        target(host, settings)
+    }
+
+    async fn settings(&self, host: &str, port: u16) -> TargetSettings {
         let read = self.files.newest().await;
-        let url = match host.contains(':') {
-            true => format!("https://[{host}]:{port}"),
-            false => format!("https://{host}:{port}"),
-        };
-        let roots = match skips_verification {
-            true => Roots::Anyone,
-            false => read.roots.clone(),
-        };
-        let mut settings = TargetSettings::new(url, roots);
+        let url = format!("https://{}", authority(host, port));
+        let mut settings = TargetSettings::new(url, read.roots.clone());
         settings.identity = read.identity.clone();
         settings.http = HttpPolicy::Http1AndHttp2;
         settings.connect_timeout = Some(self.connect_timeout);
-        let unusable = |why| format!("the address {host:?} of the node can't be used: {why}");
-        Target::new(settings).map_err(unusable)
+        settings
+    }
+}
+
+/// Returns another server, about which nothing is verified: that of a pod or a service, or one on
+/// the machine of a node (CN-71, CN-76).
+///
+/// # Errors
+/// The host is not one.
+pub fn unverified(is_tls: bool, host: &str, port: u16) -> Result<Target, String> {
+    let scheme = if is_tls { "https" } else { "http" };
+    let url = format!("{scheme}://{}", authority(host, port));
+    let mut settings = TargetSettings::new(url, Roots::Anyone);
+    settings.http = HttpPolicy::Http1AndHttp2;
+    settings.peers = Peers::Others;
+    target(host, settings)
+}
+
+fn target(host: &str, settings: TargetSettings) -> Result<Target, String> {
+    let unusable = |why| format!("the address {host:?} can't be used: {why}");
+    Target::new(settings).map_err(unusable)
+}
+
+/// Returns the host and port as in a URL.
+pub fn authority(host: &str, port: u16) -> String {
+    match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
     }
 }
 

@@ -27,6 +27,7 @@ pub mod health;
 pub mod issuer_discovery;
 pub mod large_requests;
 pub mod leaving;
+mod links;
 pub mod metrics;
 pub mod negotiation;
 pub mod openapi;

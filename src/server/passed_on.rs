@@ -1,30 +1,34 @@
-//! Bodies of other servers that are passed on to clients.
+//! Requests and answers that are passed on between clients and other servers.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use futures_util::Stream;
 use futures_util::future::{FutureExt, LocalBoxFuture};
+use futures_util::{Stream, StreamExt, stream};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, StatusCode};
 use http_body::Frame;
 use tokio::time::{Instant, sleep_until};
 
 use super::leaving::Leaving;
+use super::links::PassedBody;
+use super::respond::{Answer, PassedOn, ResponseBody};
 use crate::api::status::Status;
 use crate::auth::{Access, WatchAccess};
-use crate::egress::{ForwardedBody, HELD_BYTES_MAX};
-use crate::transport::Pieces;
+use crate::egress::ForwardBody;
+use crate::transport::{Pieces, RequestBody};
 
 /// The body of another server's answer, until something breaks it off.
-struct PassedOn<G> {
-    body: ForwardedBody,
+struct Passing<G> {
+    body: PassedBody,
     has_trailers: bool,
     /// Resolves with the reason.
     broken: LocalBoxFuture<'static, &'static str>,
     _guards: G,
 }
 
-impl<G: Unpin> Stream for PassedOn<G> {
+impl<G: Unpin> Stream for Passing<G> {
     type Item = Result<Frame<Bytes>, String>;
 
     fn poll_next(
@@ -51,7 +55,7 @@ impl<G: Unpin> Stream for PassedOn<G> {
 /// # Errors
 /// 401 if the user has lost access by now.
 pub fn lasting<G: Unpin + 'static>(
-    body: ForwardedBody,
+    body: impl Into<PassedBody>,
     has_trailers: bool,
     leaving: &Leaving,
     access: Access,
@@ -63,20 +67,28 @@ pub fn lasting<G: Unpin + 'static>(
         return Err(Box::new(Status::unauthorized()));
     }
     let stops = leaving.announced();
-    let frames = PassedOn {
+    let body = body.into();
+    let held = body.held();
+    let frames = Passing {
         body,
         has_trailers,
         broken: stops.map(|()| "the daemon stops").boxed_local(),
         _guards: guards,
     };
-    let pieces = Pieces::passed_on(frames, HELD_BYTES_MAX);
+    let pieces = Pieces::passed_on(frames, held);
     Ok(pieces.lasting(move || access.access().is_revoked()))
 }
 
 /// Returns the same for a response that may not last. It breaks off at the deadline.
-pub fn timed<G: Unpin + 'static>(body: ForwardedBody, deadline: Instant, guards: G) -> Pieces {
+pub fn timed<G: Unpin + 'static>(
+    body: impl Into<PassedBody>,
+    deadline: Instant,
+    guards: G,
+) -> Pieces {
     let over = sleep_until(deadline);
-    let frames = PassedOn {
+    let body = body.into();
+    let held = body.held();
+    let frames = Passing {
         body,
         has_trailers: true,
         broken: over
@@ -84,5 +96,30 @@ pub fn timed<G: Unpin + 'static>(body: ForwardedBody, deadline: Instant, guards:
             .boxed_local(),
         _guards: guards,
     };
-    Pieces::passed_on(frames, HELD_BYTES_MAX)
+    Pieces::passed_on(frames, held)
+}
+
+/// Returns the body of a request in the form that is passed on.
+pub fn upload(body: RequestBody, headers: &HeaderMap) -> ForwardBody {
+    let mut source = match body {
+        RequestBody::Empty => return ForwardBody::Whole(Bytes::new()),
+        RequestBody::Bytes(bytes) => return ForwardBody::Whole(bytes),
+        RequestBody::Arriving(source) => source,
+    };
+    let length = headers.get(CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    let pieces = stream::poll_fn(move |context| source.poll_data(context));
+    ForwardBody::Arriving {
+        pieces: pieces.boxed_local(),
+        length,
+    }
+}
+
+/// Returns an answer of another server.
+pub fn answered(status: StatusCode, headers: HeaderMap, body: ResponseBody) -> Answer {
+    let mut answer = Answer::new(body);
+    *answer.status_mut() = status;
+    *answer.headers_mut() = headers;
+    answer.extensions_mut().insert(PassedOn);
+    answer
 }

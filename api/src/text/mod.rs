@@ -9,6 +9,7 @@ pub mod human_duration;
 pub mod quoting;
 pub mod truncation;
 mod type_names;
+pub mod url;
 
 pub use go_text::{go_json_text, go_text};
 pub(crate) use type_names::go_kind;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use http::header::{
-    AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, LOCATION, TE, UPGRADE,
+    AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, LOCATION, UPGRADE,
 };
 use http::{HeaderMap, StatusCode};
 
@@ -28,9 +28,6 @@ const OF_USERS: [&str; 5] = [
     "x-remote-group",
     REMOTE_EXTRA,
 ];
-
-/// The beginning of headers of an answer by which pages of other origins may read it.
-const CORS: &str = "access-control-allow-";
 
 /// The addresses in `X-Forwarded-For` from which on a request goes round in a circle.
 pub const HOPS_MAX: usize = 32;
@@ -60,7 +57,6 @@ pub struct Unnameable(pub String);
 /// # Errors
 /// The user cannot be named in headers.
 pub fn outgoing(client: &HeaderMap, forwarded: &Forwarded<'_>) -> Result<HeaderMap, Unnameable> {
-    let takes_trailers = asks_for_trailers(client);
     let mut headers = end_to_end(client);
     let foreign = headers.keys().filter(|name| names_user(name)).cloned();
     let foreign: Vec<HeaderName> = foreign.collect();
@@ -69,9 +65,6 @@ pub fn outgoing(client: &HeaderMap, forwarded: &Forwarded<'_>) -> Result<HeaderM
     }
     for name in [AUTHORIZATION, HOST, CONTENT_LENGTH, EXPECT] {
         headers.remove(name);
-    }
-    if takes_trailers {
-        headers.insert(TE, HeaderValue::from_static("trailers"));
     }
     name_user(&mut headers, forwarded.user)?;
     let mut set = |name: HeaderName, text: &str| {
@@ -150,56 +143,21 @@ fn names_user(name: &HeaderName) -> bool {
     OF_USERS.iter().any(|beginning| name.starts_with(beginning))
 }
 
-fn asks_for_trailers(client: &HeaderMap) -> bool {
-    let values = client.get_all(TE).into_iter();
-    let mut tokens = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    // linear: a few codings.
-    tokens.any(|token| token.trim_ascii().eq_ignore_ascii_case(b"trailers"))
-}
-
 /// Whether a request asks for another protocol on its connection (CN-35).
 pub fn is_upgrade(client: &HeaderMap) -> bool {
     client.contains_key(UPGRADE) && wants_upgrade(client)
 }
 
-/// The head of an answer, as the client gets it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Head {
-    /// It is passed on with these headers.
-    Passed(HeaderMap),
-    /// It is a redirect, which clients do not get (CN-33).
-    Redirect,
-}
-
-/// Returns what clients see of the head of an answer from the server at this `host:port`.
-pub fn incoming(status: StatusCode, headers: &HeaderMap, host: &str) -> Head {
+/// Whether an answer is a redirect, which clients do not get (CN-33).
+pub fn is_redirect(status: StatusCode, headers: &HeaderMap) -> bool {
     let location = headers.get(LOCATION).filter(|value| !value.is_empty());
-    if status.is_redirection() && location.is_some() {
-        return Head::Redirect;
-    }
-    let mut passed = end_to_end(headers);
-    let foreign = passed.keys().filter(|name| name.as_str().starts_with(CORS));
-    let foreign: Vec<HeaderName> = foreign.cloned().collect();
-    for name in foreign {
-        passed.remove(name);
-    }
-    if let Some(location) = location.and_then(|value| relocated(value, host)) {
-        passed.insert(LOCATION, location);
-    }
-    Head::Passed(passed)
-}
-
-/// Returns an absolute path as a URL of the extension, where the client finds it.
-fn relocated(location: &HeaderValue, host: &str) -> Option<HeaderValue> {
-    let path = location.to_str().ok()?;
-    let is_path = path.starts_with('/') && !path.starts_with("//");
-    let url = is_path.then(|| format!("https://{host}{path}"))?;
-    HeaderValue::try_from(url).ok()
+    status.is_redirection() && location.is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::egress::headers::of_answer;
 
     fn headers(all: &[(&str, &str)]) -> HeaderMap {
         let all = all.iter().map(|(name, value)| {
@@ -367,9 +325,7 @@ mod tests {
             ("Retry-After", "1"),
             ("Cache-Control", "public"),
         ];
-        let Head::Passed(passed) = incoming(StatusCode::OK, &headers(&answer), "a:1") else {
-            unreachable!("it is no redirect");
-        };
+        let passed = of_answer(&headers(&answer));
         let expected = [
             "access-control-max-age: 1",
             "cache-control: public",
@@ -382,21 +338,17 @@ mod tests {
     }
 
     #[test]
-    fn redirects_are_refused_and_locations_completed_cn_33() {
-        let of = |code: u16, location: &str| {
+    fn redirects_are_seen_cn_33() {
+        for (code, location, expected) in [
+            (302, "/x", true),
+            (399, "https://b/x", true),
+            (304, "", false),
+            (201, "/x", false),
+        ] {
             let status = StatusCode::from_u16(code).unwrap();
-            match incoming(status, &headers(&[("Location", location)]), "a:1") {
-                Head::Redirect => "refused".to_owned(),
-                Head::Passed(passed) => passed[LOCATION].to_str().unwrap().to_owned(),
-            }
-        };
-        assert_eq!(of(302, "/x"), "refused");
-        assert_eq!(of(399, "https://b/x"), "refused");
-        assert_eq!(of(304, ""), "");
-        assert_eq!(of(201, "/apis/g/v1/x?y=z"), "https://a:1/apis/g/v1/x?y=z");
-        assert_eq!(of(201, "x"), "x");
-        assert_eq!(of(201, "https://b/x"), "https://b/x");
-        assert_eq!(of(200, "//b/x"), "//b/x");
+            let headers = headers(&[("Location", location)]);
+            assert_eq!(is_redirect(status, &headers), expected, "{code}");
+        }
     }
 
     #[test]

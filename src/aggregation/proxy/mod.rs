@@ -6,6 +6,6 @@ mod headers;
 mod path;
 
 pub use headers::{
-    Forwarded, Head, Unnameable, incoming, is_circling, is_upgrade, name_user, outgoing,
+    Forwarded, Unnameable, is_circling, is_redirect, is_upgrade, name_user, outgoing,
 };
-pub use path::{decoded, encoded_path, forwarded_uri, group_version, rewritten_query};
+pub use path::{group_version, rewritten_query};

@@ -36,7 +36,7 @@ use crate::kinds::definitions;
 use crate::storage::{HistorySpan, ObjectHistory, ObjectList, RunningWatch, Stats};
 
 pub use binding::BindingStore;
-pub use connection::{ConnectionStore, KubeletRequest, NodeAddresses};
+pub use connection::{ConnectionStore, KubeletRequest, NodeAddresses, ProxiedServer, Ways};
 pub use eviction::EvictionStore;
 pub use subresource::SubresourceStore;
 
@@ -312,6 +312,8 @@ pub enum Connected {
     },
     /// To a stream of the kubelet, by an upgrade.
     Stream(KubeletRequest),
+    /// To a server that gets the request itself.
+    Proxy(ProxiedServer),
 }
 
 /// Connects to what an object represents.
@@ -405,7 +407,8 @@ pub fn unstored(
         found.cloned()
     };
     let nodes = NodeAddresses::new(find("", "nodes"), preferred);
-    let paths_of = |store| ConnectionStore::paths(store, &nodes);
+    let ways = Ways::new(nodes, find("", "endpoints"), find("", "pods"));
+    let paths_of = |store| ConnectionStore::paths(store, &ways);
     let connections = stores.iter().flat_map(paths_of);
     let mut paths: Vec<Arc<dyn RestStorage>> =
         connections.map(|path| Arc::new(path) as _).collect();

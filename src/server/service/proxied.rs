@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream::{self, StreamExt};
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
@@ -14,19 +13,19 @@ use tokio::time::Instant;
 use super::refusals::Refused;
 use super::{Requester, Service};
 use crate::aggregation::ApiService;
-use crate::aggregation::proxy::{self, Forwarded, Head};
+use crate::aggregation::proxy::{self, Forwarded};
+use crate::api::percent;
 use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
-use crate::egress::headers::add_upgrade;
-use crate::egress::{
-    EgressError, Failure, ForwardBody, ForwardRequest, UpgradeAnswer, UpgradeRequest,
-};
+use crate::egress::headers::{add_upgrade, of_answer};
+use crate::egress::{EgressError, Failure, ForwardRequest, UpgradeAnswer, UpgradeRequest};
 use crate::server::filters::deadline::Allowed;
 use crate::server::filters::in_flight::Counted;
 use crate::server::filters::seats::Seat;
 use crate::server::leaving::Leaving;
+use crate::server::links::LinkRules;
 use crate::server::metrics::Running;
-use crate::server::passed_on::{lasting, timed};
+use crate::server::passed_on::{answered, lasting, timed, upload};
 use crate::server::request_record::RequestRecord;
 use crate::server::respond::{self, Answer, PassedOn, ResponseBody};
 use crate::server::sessions::relayed;
@@ -134,29 +133,55 @@ impl Service {
             method: passing.parts.method.clone(),
             path: outgoing.path,
             headers: outgoing.headers,
-            body: forwarded(body, &passing.parts.headers),
+            body: upload(body, &passing.parts.headers),
             deadline,
         };
         let answer = match servers.client.forward(&target, request).await {
             Ok(answer) => answer,
             Err(error) => return Ok(failed(&error.failure, &passing)),
         };
-        let headers = match proxy::incoming(answer.status, &answer.headers, &address) {
-            Head::Passed(headers) => headers,
-            Head::Redirect => {
-                return Ok(respond::text(StatusCode::BAD_GATEWAY, REDIRECTED));
-            }
+        let mut headers = match head(answer.status, &answer.headers, &address) {
+            Ok(headers) => headers,
+            Err(refusal) => return Ok(refusal),
         };
+        let method = &passing.parts.method;
+        let body = links(&address).body(method, answer.status, &mut headers, answer.body);
         let pieces = match deadline {
-            Some(deadline) => timed(answer.body, deadline, held),
+            Some(deadline) => timed(body, deadline, held),
             None => {
                 let access = passing.requester.access.clone();
-                lasting(answer.body, true, &self.thread.leaving, access, held)?
+                lasting(body, true, &self.thread.leaving, access, held)?
             }
         };
         let body = ResponseBody::Chunks(pieces);
-        Ok(passed_on(answer.status, headers, body))
+        Ok(answered(answer.status, headers, body))
     }
+}
+
+/// Returns where the links of the extension at this `host:port` lead (CN-33).
+fn links(address: &str) -> LinkRules {
+    LinkRules {
+        origin: Some(("https", address.to_owned())),
+        below: String::new(),
+        server: address.to_owned(),
+        asked: address.to_owned(),
+    }
+}
+
+/// Returns the headers of an answer from the extension at this `host:port`.
+///
+/// # Errors
+/// The answer to the client is another one.
+fn head(status: StatusCode, headers: &HeaderMap, address: &str) -> Result<HeaderMap, Answer> {
+    if proxy::is_redirect(status, headers) {
+        return Err(respond::text(StatusCode::BAD_GATEWAY, REDIRECTED));
+    }
+    let mut passed = of_answer(headers);
+    links(address).relocate(&mut passed).map_err(|why| {
+        let text = format!("Internal error occurred: error trying to parse Location header: {why}");
+        refusal(StatusCode::SERVICE_UNAVAILABLE, &text)
+    })?;
+    Ok(passed)
 }
 
 impl Passing<'_> {
@@ -185,14 +210,14 @@ impl Outgoing {
             requester,
             ..
         } = passing;
-        let decoded = proxy::decoded(parts.uri.path()).unwrap_or_default();
-        let path = proxy::encoded_path(&decoded);
+        let decoded = percent::decoded_bytes(parts.uri.path()).unwrap_or_default();
+        let path = percent::encoded_path(&decoded);
         let facts = parts.extensions.get::<ConnectionFacts>();
         let forwarded = Forwarded {
             user: &requester.user,
             peer: facts.map(|facts| facts.peer.ip()),
             host: address,
-            uri: &proxy::forwarded_uri(&path),
+            uri: &percent::cleaned_path(&path),
             audit_id: &record.audit_id,
         };
         let headers = proxy::outgoing(&parts.headers, &forwarded);
@@ -208,13 +233,13 @@ impl Outgoing {
 
 /// Returns the answer to a request for another protocol (CN-35).
 fn upgraded(
-    answered: Result<UpgradeAnswer, EgressError>,
+    asked: Result<UpgradeAnswer, EgressError>,
     passing: &Passing<'_>,
     place: (&Leaving, &str),
     held: Held,
 ) -> Result<Answer, Refused> {
     let (leaving, address) = place;
-    let switched = match answered {
+    let switched = match asked {
         Ok(UpgradeAnswer::Switched(switched)) => switched,
         Ok(UpgradeAnswer::Refused(refused)) if refused.status.as_u16() < 400 => {
             let code = refused.status.as_u16();
@@ -222,13 +247,13 @@ fn upgraded(
             return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, &text));
         }
         Ok(UpgradeAnswer::Refused(refused)) => {
-            let mut headers = match proxy::incoming(refused.status, &refused.headers, address) {
-                Head::Passed(headers) => headers,
-                Head::Redirect => return Ok(refusal(StatusCode::BAD_GATEWAY, REDIRECTED)),
+            let mut headers = match head(refused.status, &refused.headers, address) {
+                Ok(headers) => headers,
+                Err(refusal) => return Ok(refusal),
             };
             headers.insert(CONTENT_LENGTH, refused.body.len().into());
             let body = ResponseBody::Full(refused.body);
-            return Ok(passed_on(refused.status, headers, body));
+            return Ok(answered(refused.status, headers, body));
         }
         Err(error) => return Ok(failed(&error.failure, passing)),
     };
@@ -236,31 +261,6 @@ fn upgraded(
     let mut answer = relayed(switched, leaving, access, held)?;
     answer.extensions_mut().insert(PassedOn);
     Ok(answer)
-}
-
-/// Returns the body of a request in the form that is passed on.
-fn forwarded(body: RequestBody, headers: &HeaderMap) -> ForwardBody {
-    let mut source = match body {
-        RequestBody::Empty => return ForwardBody::Whole(Bytes::new()),
-        RequestBody::Bytes(bytes) => return ForwardBody::Whole(bytes),
-        RequestBody::Arriving(source) => source,
-    };
-    let length = headers.get(CONTENT_LENGTH);
-    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-    let pieces = stream::poll_fn(move |context| source.poll_data(context));
-    ForwardBody::Arriving {
-        pieces: pieces.boxed_local(),
-        length,
-    }
-}
-
-/// Returns an answer of another server.
-fn passed_on(status: StatusCode, headers: HeaderMap, body: ResponseBody) -> Answer {
-    let mut answer = Answer::new(body);
-    *answer.status_mut() = status;
-    *answer.headers_mut() = headers;
-    answer.extensions_mut().insert(PassedOn);
-    answer
 }
 
 /// Returns a text for a request that no other server has answered.

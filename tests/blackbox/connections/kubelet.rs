@@ -10,7 +10,7 @@
 //! - Others answer a log with its query, and an upgrade with 101: a WebSocket with v4 gets a
 //!   message, and everybody the bytes that they send.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -79,8 +79,13 @@ impl Authority {
 impl Kubelet {
     /// Starts a stand-in whose certificate names 127.0.0.1.
     pub async fn start() -> Kubelet {
+        Kubelet::start_at(Ipv4Addr::LOCALHOST).await
+    }
+
+    /// Starts a stand-in at an address, which its certificate names.
+    pub async fn start_at(address: Ipv4Addr) -> Kubelet {
         let (own, clients) = (Authority::new("kubelets"), Authority::new("clients"));
-        let (certificate, key) = own.sign("127.0.0.1");
+        let (certificate, key) = own.sign(&address.to_string());
         let (client, client_key) = clients.sign("api-server");
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in [
@@ -105,7 +110,7 @@ impl Kubelet {
             )
             .unwrap();
         let tls = TlsAcceptor::from(Arc::new(tls));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind((address, 0)).await.unwrap();
         let kubelet = Kubelet {
             address: listener.local_addr().unwrap(),
             state: Arc::default(),

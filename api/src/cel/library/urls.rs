@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::values::urls::{Url, unescaped};
 use super::super::values::value::{BuiltMap, Map, Opaque, Outcome, Value, error, no_overload};
 use super::super::values::work_limit::Work;
+use crate::text::url::{Url, unescaped};
 
 /// Returns the parameters of a query. Invalid ones are left out.
 fn query<'v>(text: &str, work: &Work) -> Outcome<Value<'v>> {

@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use regex::Regex;
 
 use super::times::{read_date, read_date_time};
-use super::urls::Url;
 use crate::names;
+use crate::text::url::Url;
 
 /// A named format.
 #[derive(Debug)]

@@ -8,7 +8,6 @@ pub mod messages;
 pub(super) mod patterns;
 pub(super) mod semver;
 pub(super) mod times;
-pub(super) mod urls;
 pub(super) mod value;
 pub(super) mod work_limit;
 

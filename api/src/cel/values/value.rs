@@ -15,8 +15,8 @@ use super::formats::NamedFormat;
 use super::json::{map_of, member_of, value_of};
 use super::semver::Semver;
 use super::times::Time;
-use super::urls::Url;
 use crate::text::quoting::go_double;
+use crate::text::url::Url;
 
 /// A value.
 #[derive(Clone, Debug)]

@@ -109,6 +109,11 @@ pub(super) struct Kubelet {
 }
 
 impl Kubelet {
+    /// Returns the host and port.
+    pub(super) fn place(self) -> (String, u16) {
+        (self.host, self.port)
+    }
+
     /// Returns the request for a path and query of this kubelet.
     pub(super) fn request(self, path: String, query: &str) -> KubeletRequest {
         KubeletRequest {

@@ -1,14 +1,17 @@
-//! Connections to pods, services and nodes: what they lead to (CN-37 to CN-55, CN-66).
+//! Connections to pods, services and nodes: what they lead to (CN-37 to CN-55, CN-66, CN-70 to
+//! CN-77).
 //!
 //! A path of this folder checks a request and finds the object, its container and the kubelet of
-//! its node. It returns where the request goes, and the handler of the request carries it out. The
-//! proxies are refused once the object has been found (API-221).
+//! its node, or the server that a proxy leads to. It returns where the request goes, and the
+//! handler of the request carries it out.
 
 mod kubelet;
 mod options;
+mod proxied;
 
 use std::sync::Arc;
 
+use actors::backoff::random_unit;
 use futures_util::future::FutureExt;
 use http::Method;
 use serde_json::Value;
@@ -18,13 +21,14 @@ use crate::api::object::Object;
 use crate::api::options::{LogOptions, Query};
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
-use crate::api::text::quoting::go_quote;
 use crate::kinds::definitions::core;
 use crate::registry::context::RequestContext;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::RegistryStore;
 
 pub use kubelet::{KubeletRequest, NodeAddresses};
+pub use proxied::ProxiedServer;
+use proxied::{ProxiedName, ServicePods};
 
 /// The logs of a pod, which have the kind of pods in discovery.
 const LOG: &str = "log";
@@ -36,11 +40,32 @@ const PORT_FORWARD: &str = "portforward";
 /// The proxy to any path of a server.
 const PROXY: &str = "proxy";
 
+/// The ways to what objects stand for. Clones share everything.
+#[derive(Clone, Default)]
+pub struct Ways {
+    nodes: NodeAddresses,
+    services: ServicePods,
+}
+
+impl Ways {
+    /// Finds nodes at these addresses, and the pods of services by their endpoints, which are of
+    /// the core group.
+    pub fn new(
+        nodes: NodeAddresses,
+        endpoints: Option<Arc<RegistryStore>>,
+        pods: Option<Arc<RegistryStore>>,
+    ) -> Ways {
+        Ways {
+            nodes,
+            services: ServicePods { endpoints, pods },
+        }
+    }
+}
+
 /// The path of one kind of connection.
 pub struct ConnectionStore {
     store: Arc<RegistryStore>,
-    /// The way to the nodes of pods.
-    nodes: NodeAddresses,
+    ways: Ways,
     subresource: &'static str,
     /// The kind in discovery.
     kind: Arc<ResourceDefinition>,
@@ -51,7 +76,7 @@ pub struct ConnectionStore {
 
 impl ConnectionStore {
     /// Returns the connection paths of a store's objects. Most resources have none.
-    pub fn paths(store: &Arc<RegistryStore>, nodes: &NodeAddresses) -> Vec<ConnectionStore> {
+    pub fn paths(store: &Arc<RegistryStore>, ways: &Ways) -> Vec<ConnectionStore> {
         let definition = store.definition();
         let streams = || vec![Method::GET, Method::POST];
         let proxied = || {
@@ -78,7 +103,7 @@ impl ConnectionStore {
         };
         let path = |(subresource, options, methods)| ConnectionStore {
             store: Arc::clone(store),
-            nodes: nodes.clone(),
+            ways: ways.clone(),
             subresource,
             kind: match subresource {
                 LOG => Arc::clone(definition),
@@ -90,30 +115,13 @@ impl ConnectionStore {
         all.into_iter().map(path).collect()
     }
 
-    /// Returns the name of the object. Proxies also accept `name:port` and `scheme:name:port`.
-    fn name<'n>(&self, whole: &'n str) -> Result<&'n str, Box<Status>> {
-        let parts: Vec<&str> = whole.split(':').collect();
-        match (self.subresource, &*parts) {
-            (PROXY, [""]) => Ok(whole),
-            (PROXY, [name] | [name, _] | ["" | "http" | "https", name, _]) if !name.is_empty() => {
-                Ok(name)
-            }
-            (PROXY, _) => {
-                let definition = self.store.definition();
-                let kind = definition.kind.to_ascii_lowercase();
-                let why = format!("invalid {kind} request {}", go_quote(whole));
-                Err(Box::new(Status::bad_request(why)))
-            }
-            _ => Ok(whole),
-        }
-    }
-
     /// Reads the options of a stream, runs admission, and asks for the right to create (CN-47,
     /// CN-48).
     async fn admit(
         &self,
         context: &RequestContext,
         at: NamespacedName<'_>,
+        path: &str,
         query: &Query,
     ) -> Result<(), Box<Status>> {
         if query.first("dryRun").is_some() {
@@ -121,6 +129,11 @@ impl ConnectionStore {
             return Err(Box::new(status));
         }
         let mut options = options::of(&self.options, query)?;
+        if !path.is_empty() {
+            options
+                .0
+                .insert("path".to_owned(), format!("/{path}").into());
+        }
         let admitting = self.store.admit_connection(self, context, at, &mut options);
         admitting.await?;
         match self.subresource {
@@ -133,45 +146,38 @@ impl ConnectionStore {
         &self,
         context: &RequestContext,
         at: NamespacedName<'_>,
+        path: &str,
         query: &Query,
     ) -> Result<Connected, Box<Status>> {
         // Kubernetes reads logs with GET, which has no admission.
         let log = match self.subresource {
             LOG => Some(LogOptions::read(query, at.name)?),
             _ => {
-                self.admit(context, at, query).await?;
+                self.admit(context, at, path, query).await?;
                 None
             }
         };
-        let name = self.name(at.name)?;
-        let at = NamespacedName { name, ..at };
-        // A cached pod may lack the node that it was bound to a moment ago.
-        let object = self.store.read(at, "").await?;
-        let definition = self.store.definition();
-        if definition.plural != "pods" {
-            return Err(Box::new(Status::method_not_allowed(definition, "connect")));
+        if self.subresource == PROXY {
+            return self.proxied(at).await.map(Connected::Proxy);
         }
+        // A cached pod may lack the node that it was bound to a moment ago.
+        let pod = self.store.read(at, "").await?;
+        let definition = self.store.definition();
         let container = match self.subresource {
-            ATTACH | EXEC | LOG => container(&object, query)?,
+            ATTACH | EXEC | LOG => container(&pod, query)?,
             _ => String::new(),
         };
-        let text = |path: &[&str]| object.at(path).and_then(Value::as_str).unwrap_or_default();
-        let node = text(&["spec", "nodeName"]);
-        match self.subresource {
-            PROXY if text(&["status", "podIP"]).is_empty() => {
-                return Err(Box::new(Status::bad_request("address not allowed")));
-            }
-            PROXY => return Err(Box::new(Status::method_not_allowed(definition, "connect"))),
+        let node = pod.at(&["spec", "nodeName"]).and_then(Value::as_str);
+        let Some(node) = node.filter(|node| !node.is_empty()) else {
             // A pod without a node has not logged anything.
-            LOG if node.is_empty() => return Ok(Connected::Nothing),
-            _ if node.is_empty() => {
-                let why = format!("pod {name} does not have a host assigned");
-                return Err(Box::new(Status::bad_request(why)));
+            if self.subresource == LOG {
+                return Ok(Connected::Nothing);
             }
-            _ => {}
-        }
-        let kubelet = self.nodes.find(definition, node).await?;
-        let namespace = at.namespace.unwrap_or_default();
+            let why = format!("pod {} does not have a host assigned", at.name);
+            return Err(Box::new(Status::bad_request(why)));
+        };
+        let kubelet = self.ways.nodes.find(definition, node).await?;
+        let (name, namespace) = (at.name, at.namespace.unwrap_or_default());
         let of_container = |what| format!("/{what}/{namespace}/{name}/{container}");
         let (path, query) = match (self.subresource, &log) {
             (_, Some(log)) => (of_container("containerLogs"), log.kubelet_query()),
@@ -190,6 +196,25 @@ impl ConnectionStore {
             },
             None => Connected::Stream(request),
         })
+    }
+
+    /// Finds the server that a proxy leads to.
+    async fn proxied(&self, at: NamespacedName<'_>) -> Result<ProxiedServer, Box<Status>> {
+        let definition = self.store.definition();
+        let asked = ProxiedName::parse(definition, at.name)?;
+        let at = NamespacedName {
+            name: asked.name,
+            ..at
+        };
+        match definition.plural.as_str() {
+            "nodes" => proxied::of_node(&self.ways.nodes, definition, &asked).await,
+            "services" => {
+                let services = &self.ways.services;
+                let choice = random_unit();
+                services.find(&self.store, at, &asked, choice).await
+            }
+            _ => proxied::of_pod(&self.store.read(at, "").await?, &asked),
+        }
     }
 }
 
@@ -263,9 +288,9 @@ impl Connecter for ConnectionStore {
         &'a self,
         context: &'a RequestContext,
         at: NamespacedName<'a>,
-        _path: &'a str,
+        path: &'a str,
         query: &'a Query,
     ) -> Answering<'a, Connected> {
-        self.find(context, at, query).boxed()
+        self.find(context, at, path, query).boxed()
     }
 }

@@ -1,12 +1,14 @@
-//! Kubelets that are asked for an upgrade, and their refusals.
+//! Other servers that are asked for a client, and their refusals.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
-use http::Response;
-use http::header::CONTENT_TYPE;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderName};
+use http::{HeaderMap, Response};
 
 use super::super::Answered;
 use crate::api::status::Status;
+use crate::egress::headers::{append_client, end_to_end};
 use crate::egress::{Answer, EgressError, Failure, Target};
 use crate::server::filters::seats::Seat;
 use crate::server::metrics::LongRunning;
@@ -15,6 +17,23 @@ use crate::server::respond::ResponseBody;
 /// How long a kubelet may take to answer. It may have to start a process first.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(4 * 60);
 
+/// Headers that do not go to other servers.
+const LEFT_OUT: [HeaderName; 4] = [AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST];
+const IMPERSONATION: &str = "impersonate-";
+
+/// Returns the headers of a client without its credentials, and with its address (CN-39, CN-73).
+pub(super) fn passed_on(headers: &HeaderMap, peer: Option<IpAddr>) -> HeaderMap {
+    let mut passed = end_to_end(headers);
+    let foreign = headers
+        .keys()
+        .filter(|name| name.as_str().starts_with(IMPERSONATION));
+    for name in LEFT_OUT.iter().chain(foreign) {
+        passed.remove(name);
+    }
+    append_client(&mut passed, peer);
+    passed
+}
+
 /// A kubelet that has to be asked, and the guards that live as long as the session.
 pub(super) struct Found {
     pub(super) kubelet: Target,
@@ -22,9 +41,11 @@ pub(super) struct Found {
     pub(super) guards: (Seat, LongRunning),
 }
 
-/// Returns the Status for a kubelet that cannot be reached, or answers no HTTP (CN-51).
+/// Returns the Status for a server that cannot be asked for an upgrade, or answers no HTTP
+/// (CN-51).
 pub(super) fn failed(error: &EgressError) -> Box<Status> {
     Box::new(match &error.failure {
+        Failure::NotAllowed => Status::bad_request(Failure::NotAllowed.to_string()),
         why @ (Failure::Dial(_) | Failure::Tls(_) | Failure::Roots | Failure::Identity(_)) => {
             Status::unknown(format!("error dialing backend: {why}"))
         }
@@ -32,7 +53,7 @@ pub(super) fn failed(error: &EgressError) -> Box<Status> {
     })
 }
 
-/// Returns the answer of a kubelet that does not upgrade (CN-51).
+/// Returns the answer of a server that does not upgrade (CN-51).
 pub(super) fn refused(answer: Answer) -> Answered {
     if answer.status.as_u16() < 400 {
         let text = format!(
@@ -47,4 +68,42 @@ pub(super) fn refused(answer: Answer) -> Answered {
         passed.headers_mut().insert(CONTENT_TYPE, of.clone());
     }
     Ok(passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::HeaderValue;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pairs = pairs.iter().map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        });
+        pairs.collect()
+    }
+
+    #[test]
+    fn credentials_of_the_client_stay_here_cn_39_cn_73() {
+        let given = headers(&[
+            ("authorization", "Bearer secret"),
+            ("impersonate-user", "bob"),
+            ("connection", "Upgrade, x-hop"),
+            ("upgrade", "SPDY/3.1"),
+            ("x-stream-protocol-version", "v4.channel.k8s.io"),
+            ("x-forwarded-for", "192.0.2.1"),
+            ("cookie", "a=b"),
+            ("host", "here"),
+        ]);
+        let passed = passed_on(&given, Some([10, 0, 0, 1].into()));
+        let expected = headers(&[
+            ("x-stream-protocol-version", "v4.channel.k8s.io"),
+            ("x-forwarded-for", "192.0.2.1, 10.0.0.1"),
+            ("cookie", "a=b"),
+        ]);
+        assert_eq!(passed, expected);
+    }
 }

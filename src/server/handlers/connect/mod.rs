@@ -1,8 +1,9 @@
-//! Any method on a connect subresource: logs, commands, port forwarding.
+//! Any method on a connect subresource: logs, commands, port forwarding, proxies.
 
 mod asked;
 mod command;
 mod log;
+mod proxied;
 mod stream;
 mod translated;
 mod tunnel;
@@ -41,6 +42,7 @@ pub(super) async fn connect(
             ..
         } => log::log(scope, target, request, skips_verification).await,
         Connected::Stream(request) => stream::stream(scope, target, request, body).await,
+        Connected::Proxy(server) => proxied::proxied(scope, target, server, body).await,
     }
 }
 

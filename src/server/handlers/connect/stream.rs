@@ -1,18 +1,15 @@
 //! Commands and port forwarding: upgrades that are copied between the client and a kubelet (CN-47
 //! to CN-55, CN-66 to CN-69).
 
-use std::net::IpAddr;
-
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, HeaderName};
-use http::{HeaderMap, Version};
+use http::Version;
 use tokio::time::Instant;
 
 use super::super::{Answered, watch};
-use super::asked::{ANSWER_WITHIN, Found, failed, refused};
+use super::asked::{ANSWER_WITHIN, Found, failed, passed_on, refused};
 use super::stopping;
 use super::translated::{self, Newer};
 use crate::api::status::Status;
-use crate::egress::headers::{add_upgrade, append_client, end_to_end, wants_upgrade};
+use crate::egress::headers::{add_upgrade, wants_upgrade};
 use crate::egress::{UpgradeAnswer, UpgradeRequest};
 use crate::registry::rest::KubeletRequest;
 use crate::server::metrics::LongRunning;
@@ -20,10 +17,6 @@ use crate::server::request_scope::RequestScope;
 use crate::server::routes::Target;
 use crate::server::sessions::{is_websocket, relayed};
 use crate::transport::{ConnectionFacts, RequestBody};
-
-/// Headers that do not go to the kubelet.
-const LEFT_OUT: [HeaderName; 4] = [AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST];
-const IMPERSONATION: &str = "impersonate-";
 
 /// Asks the kubelet for an upgrade, and has the connection relayed after it.
 pub(super) async fn stream(
@@ -40,7 +33,8 @@ pub(super) async fn stream(
         let text = "the body of an upgrade request must be empty";
         return Err(Box::new(Status::bad_request(text)));
     }
-    let headers = passed_on(scope.headers, facts.map(|facts| facts.peer.ip()));
+    let mut headers = passed_on(scope.headers, facts.map(|facts| facts.peer.ip()));
+    add_upgrade(&mut headers, scope.headers);
     let seat = watch::seat(scope)?;
     let subresource = target.storage.subresource().unwrap_or_default();
     let resource = target.storage.resource();
@@ -81,59 +75,4 @@ pub(super) async fn stream(
         scope.access.clone(),
         (seat, running),
     )
-}
-
-/// Returns the headers for the kubelet: those of the client without its credentials, and its
-/// address (CN-39).
-fn passed_on(headers: &HeaderMap, peer: Option<IpAddr>) -> HeaderMap {
-    let mut passed = end_to_end(headers);
-    let foreign = headers
-        .keys()
-        .filter(|name| name.as_str().starts_with(IMPERSONATION));
-    for name in LEFT_OUT.iter().chain(foreign) {
-        passed.remove(name);
-    }
-    add_upgrade(&mut passed, headers);
-    append_client(&mut passed, peer);
-    passed
-}
-
-#[cfg(test)]
-mod tests {
-    use http::header::HeaderValue;
-
-    use super::*;
-
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        let pairs = pairs.iter().map(|(name, value)| {
-            (
-                HeaderName::from_static(name),
-                HeaderValue::from_static(value),
-            )
-        });
-        pairs.collect()
-    }
-
-    #[test]
-    fn credentials_of_the_client_stay_here_cn_39() {
-        let given = headers(&[
-            ("authorization", "Bearer secret"),
-            ("impersonate-user", "bob"),
-            ("connection", "Upgrade, x-hop"),
-            ("upgrade", "SPDY/3.1"),
-            ("x-stream-protocol-version", "v4.channel.k8s.io"),
-            ("x-forwarded-for", "192.0.2.1"),
-            ("cookie", "a=b"),
-            ("host", "here"),
-        ]);
-        let passed = passed_on(&given, Some([10, 0, 0, 1].into()));
-        let expected = headers(&[
-            ("connection", "Upgrade"),
-            ("upgrade", "SPDY/3.1"),
-            ("x-stream-protocol-version", "v4.channel.k8s.io"),
-            ("x-forwarded-for", "192.0.2.1, 10.0.0.1"),
-            ("cookie", "a=b"),
-        ]);
-        assert_eq!(passed, expected);
-    }
 }

@@ -1,40 +1,58 @@
-//! URLs as Go parses them.
+//! URLs as Go parses and prints them.
 
-use std::fmt::Write as _;
+use std::fmt;
 
-use crate::text::quoting::go_quote;
+use super::quoting::go_quote;
+use crate::percent;
 
-/// A URL.
-#[derive(Clone, Debug, PartialEq)]
+/// A URL, or a reference that is relative to one. Parts that are absent are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Url {
-    pub(in super::super) scheme: String,
+    /// The scheme, in lower case.
+    pub scheme: String,
+    /// The rest of a URL whose scheme no slash follows, without its query.
+    opaque: String,
     user: String,
-    pub(in super::super) host: String,
+    /// The host and port, without escapes.
+    pub host: String,
     /// The path with its escapes.
-    pub(in super::super) path: String,
-    pub(in super::super) query: String,
+    pub path: String,
+    /// The query as it is written.
+    pub query: String,
+    /// Whether there is a question mark.
+    has_query: bool,
+    /// The fragment with its escapes.
     fragment: String,
 }
 
 impl Url {
-    /// Parses a URL as Go's `ParseRequestURI`: it is absolute, and its fragment is part of it.
+    /// Parses a URL as Go's `ParseRequestURI`: it is absolute, and its fragment is a part of what
+    /// comes before.
     ///
     /// # Errors
     /// Go's error.
-    pub(in super::super) fn read_request(text: &str) -> Result<Url, String> {
+    pub fn read_request(text: &str) -> Result<Url, String> {
         read(text, true).map_err(|why| format!("parse {}: {why}", go_quote(text)))
     }
 
-    /// Parses a URL with its fragment.
-    pub(in super::super) fn read_whole(text: &str) -> Result<Url, String> {
+    /// Parses a URL or a relative reference, with its fragment, as Go's `Parse`.
+    ///
+    /// # Errors
+    /// Go's error.
+    pub fn read_whole(text: &str) -> Result<Url, String> {
         let (url, fragment) = text.split_once('#').unwrap_or((text, ""));
         let mut url = read(url, false).map_err(|why| format!("parse {}: {why}", go_quote(url)))?;
         url.fragment = fragment.to_owned();
         Ok(url)
     }
 
+    /// Whether it has an own form that no path follows, such as `mailto:a@b`.
+    pub fn is_opaque(&self) -> bool {
+        !self.opaque.is_empty()
+    }
+
     /// Returns the host without its port, and the port.
-    pub(in super::super) fn host_and_port(&self) -> (&str, &str) {
+    pub(crate) fn host_and_port(&self) -> (&str, &str) {
         let host = self.host.as_str();
         let after = host.rfind(']').map_or(0, |at| at + 1);
         let tail = host.get(after..).unwrap_or_default();
@@ -59,25 +77,19 @@ fn read(text: &str, is_request: bool) -> Result<Url, String> {
     if text.is_empty() && is_request {
         return Err("empty url".to_owned());
     }
-    let mut url = Url {
-        scheme: String::new(),
-        user: String::new(),
-        host: String::new(),
-        path: String::new(),
-        query: String::new(),
-        fragment: String::new(),
-    };
+    let mut url = Url::default();
     if text == "*" {
         url.path = "*".to_owned();
         return Ok(url);
     }
     let (scheme, rest) = scheme(text)?;
     url.scheme = scheme.to_ascii_lowercase();
+    url.has_query = rest.contains('?');
     let (mut rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     url.query = query.to_owned();
     if !rest.starts_with('/') {
         if !url.scheme.is_empty() {
-            // The rest after the scheme is opaque.
+            url.opaque = rest.to_owned();
             return Ok(url);
         }
         if is_request {
@@ -106,9 +118,33 @@ fn read(text: &str, is_request: bool) -> Result<Url, String> {
     let path = unescaped(rest, false)?;
     url.path = match has_only_path_bytes(rest) {
         true => rest.to_owned(),
-        false => escaped(&path),
+        false => percent::encoded_path(path.as_bytes()),
     };
     Ok(url)
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.scheme.is_empty() {
+            write!(formatter, "{}:", self.scheme)?;
+        }
+        formatter.write_str(&self.opaque)?;
+        if !self.host.is_empty() || !self.user.is_empty() {
+            formatter.write_str("//")?;
+            if !self.user.is_empty() {
+                write!(formatter, "{}@", self.user)?;
+            }
+            formatter.write_str(&self.host)?;
+        }
+        formatter.write_str(&self.path)?;
+        if self.has_query {
+            write!(formatter, "?{}", self.query)?;
+        }
+        match self.fragment.is_empty() {
+            true => Ok(()),
+            false => write!(formatter, "#{}", self.fragment),
+        }
+    }
 }
 
 /// Splits a URL after its scheme.
@@ -164,7 +200,7 @@ fn read_host(host: &str) -> Result<String, String> {
 }
 
 /// Replaces the escapes in a part of a URL.
-pub(in super::super) fn unescaped(text: &str, is_host: bool) -> Result<String, String> {
+pub(crate) fn unescaped(text: &str, is_host: bool) -> Result<String, String> {
     if !text.contains('%') {
         return Ok(text.to_owned());
     }
@@ -195,15 +231,27 @@ fn has_only_path_bytes(path: &str) -> bool {
         .all(|byte| byte.is_ascii_alphanumeric() || b"-_.~!$&'()*+,;=:@[]%/".contains(&byte))
 }
 
-fn escaped(path: &str) -> String {
-    let mut out = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        match byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte) {
-            true => out.push(char::from(byte)),
-            false => {
-                let _ = write!(out, "%{byte:02X}");
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_printed_as_they_were() {
+        for text in [
+            "",
+            "/",
+            "a/b",
+            "#here",
+            "?",
+            "?a=%20b&c",
+            "mailto:x@example.com?subject=a",
+            "https://user:p@example.com:8443/a%2Fb?q=1&r=2#f",
+            "//example.com/x",
+            "http://[fd00::1]:80",
+        ] {
+            assert_eq!(Url::read_whole(text).unwrap().to_string(), text);
         }
+        let spaced = Url::read_whole("/with space/%7Etilde").unwrap();
+        assert_eq!(spaced.to_string(), "/with%20space/~tilde");
     }
-    out
 }

@@ -1,0 +1,249 @@
+//! Requests that a pod, a service or a node answers itself (CN-70 to CN-77).
+
+use std::borrow::Cow;
+
+use http::header::{HOST, HeaderName, HeaderValue, LOCATION, UPGRADE};
+use http::{Method, Response, StatusCode, Version};
+use tokio::time::Instant;
+
+use super::super::{Answered, watch};
+use super::asked::{ANSWER_WITHIN, failed, passed_on, refused};
+use super::stopping;
+use crate::api::percent::{cleaned_path, decoded, encoded_path};
+use crate::api::status::{Status, StatusReason};
+use crate::egress::headers::{add_upgrade, of_answer, wants_upgrade};
+use crate::egress::{EgressError, Failure, ForwardRequest, UpgradeAnswer, UpgradeRequest};
+use crate::kubelet::{authority, unverified};
+use crate::registry::rest::ProxiedServer;
+use crate::server::links::LinkRules;
+use crate::server::metrics::LongRunning;
+use crate::server::passed_on::{answered, lasting, upload};
+use crate::server::request_scope::RequestScope;
+use crate::server::respond::ResponseBody;
+use crate::server::routes::Target;
+use crate::server::sessions::relayed;
+use crate::transport::{ConnectionFacts, RequestBody};
+
+const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+
+/// Passes a request on to a server.
+pub(super) async fn proxied(
+    scope: &RequestScope<'_>,
+    target: &Target,
+    server: ProxiedServer,
+    body: RequestBody,
+) -> Answered {
+    let place = Place::of(scope, target);
+    let parts = scope.parts;
+    let is_upgrade = parts.version == Version::HTTP_11
+        && parts.headers.contains_key(UPGRADE)
+        && wants_upgrade(&parts.headers);
+    let is_read = matches!(parts.method, Method::GET | Method::HEAD);
+    if place.rest.is_empty() && is_read && !is_upgrade {
+        return place.redirect(parts.uri.query());
+    }
+    let seat = watch::seat(scope)?;
+    let running = LongRunning::begin(&parts.method, target.storage.resource(), "proxy");
+    let kubelets = &scope.server.kubelets;
+    let (found, address) = match &server {
+        ProxiedServer::Kubelet { host, port } => {
+            (kubelets.proxied(host, *port).await, authority(host, *port))
+        }
+        ProxiedServer::Other { is_tls, host, port } => {
+            (unverified(*is_tls, host, *port), authority(host, *port))
+        }
+    };
+    let server = found.map_err(Status::unknown)?;
+    let facts = parts.extensions.get::<ConnectionFacts>();
+    let mut headers = passed_on(scope.headers, facts.map(|facts| facts.peer.ip()));
+    let asked = place.asked.clone();
+    if let Ok(host) = HeaderValue::try_from(&asked) {
+        headers.insert(HOST, host);
+    }
+    if is_upgrade {
+        if !matches!(body, RequestBody::Empty) {
+            let text = "the body of an upgrade request must be empty";
+            return Err(Box::new(Status::bad_request(text)));
+        }
+        add_upgrade(&mut headers, scope.headers);
+        let request = UpgradeRequest {
+            method: parts.method.clone(),
+            path: place.path(),
+            headers,
+            deadline: Some(Instant::now() + ANSWER_WITHIN),
+        };
+        let asking = kubelets.egress().upgrade(&server, request);
+        let answer = scope.leaving.unless(asking).await.ok_or_else(stopping)?;
+        return match answer.map_err(|error| failed(&error))? {
+            UpgradeAnswer::Switched(switched) => {
+                let access = scope.access.clone();
+                relayed(switched, scope.leaving, access, (seat, running))
+            }
+            UpgradeAnswer::Refused(answer) => refused(answer),
+        };
+    }
+    if let Ok(uri) = HeaderValue::try_from(place.forwarded_uri()) {
+        headers.insert(FORWARDED_URI, uri);
+    }
+    let request = ForwardRequest {
+        method: parts.method.clone(),
+        path: match parts.uri.query() {
+            Some(query) => format!("{}?{query}", place.path()),
+            None => place.path(),
+        },
+        headers,
+        body: upload(body, &parts.headers),
+        // The client decides how long it waits.
+        deadline: None,
+    };
+    let asking = kubelets.egress().forward(&server, request);
+    let answer = scope.leaving.unless(asking).await.ok_or_else(stopping)?;
+    let answer = answer.map_err(|error| unreachable(&error))?;
+    let rules = LinkRules {
+        origin: None,
+        below: place.below,
+        server: address,
+        asked,
+    };
+    let mut headers = of_answer(&answer.headers);
+    rules.relocate(&mut headers).map_err(unparsable)?;
+    let body = rules.body(&parts.method, answer.status, &mut headers, answer.body);
+    let access = scope.access.clone();
+    let pieces = lasting(body, true, scope.leaving, access, (seat, running))?;
+    let body = ResponseBody::Chunks(pieces);
+    Ok(answered(answer.status, headers, body))
+}
+
+/// Returns the Status for a server that has not answered (CN-75).
+fn unreachable(error: &EgressError) -> Box<Status> {
+    let why = &error.failure;
+    if *why == Failure::NotAllowed {
+        return Box::new(Status::bad_request(why.to_string()));
+    }
+    let text = format!("error trying to reach service: {why}");
+    let reason = StatusReason::SERVICE_UNAVAILABLE;
+    Box::new(Status::failure(503, reason, text))
+}
+
+fn unparsable(why: String) -> Box<Status> {
+    let why = format!("error trying to parse Location header: {why}");
+    Box::new(Status::internal(why))
+}
+
+/// The parts of the path of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    /// All of it, decoded.
+    whole: String,
+    /// The path of the proxy, decoded.
+    below: String,
+    /// The path at the server, decoded and without detours. Empty without a slash after the proxy.
+    rest: String,
+    /// The host that the client has asked.
+    asked: String,
+}
+
+impl Place {
+    fn of(scope: &RequestScope<'_>, target: &Target) -> Place {
+        let resource = &target.storage.resource().plural;
+        let namespace = target.namespace.as_ref();
+        let namespace = namespace.map(|name| format!("namespaces/{name}/"));
+        let below = format!(
+            "/api/v1/{}{resource}/{}/proxy",
+            namespace.unwrap_or_default(),
+            target.name
+        );
+        let uri = &scope.parts.uri;
+        let whole = decoded(uri.path()).map(Cow::into_owned).unwrap_or_default();
+        let of_query = scope.query.first("path").unwrap_or_default();
+        let host = scope.headers.get(HOST).and_then(|host| host.to_str().ok());
+        let authority = uri.authority().map(http::uri::Authority::as_str);
+        Place {
+            rest: rest(&target.path, &whole, of_query),
+            whole,
+            below,
+            asked: host.or(authority).unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// The path at the server, encoded.
+    fn path(&self) -> String {
+        match &*self.rest {
+            "" => "/".to_owned(),
+            rest => encoded_path(rest.as_bytes()),
+        }
+    }
+
+    /// The path of the header `X-Forwarded-Uri`. It has the path at the server twice if that was
+    /// written with detours, as in kube-apiserver (CN-73).
+    fn forwarded_uri(&self) -> String {
+        let before = self.whole.strip_suffix(&self.rest);
+        let before = encoded_path(before.unwrap_or(&self.whole).as_bytes());
+        cleaned_path(&format!("{before}{}", encoded_path(self.rest.as_bytes())))
+    }
+
+    /// Redirects to the path with a slash at its end, so that relative links lead to the server.
+    fn redirect(&self, query: Option<&str>) -> Answered {
+        let query = query.map(|query| format!("?{query}"));
+        let path = encoded_path(self.whole.as_bytes());
+        let to = format!("{path}/{}", query.unwrap_or_default());
+        let to = HeaderValue::try_from(to);
+        let to = to.map_err(|_| Status::bad_request("the query has invalid characters"))?;
+        let mut answer = Response::new(ResponseBody::Empty);
+        *answer.status_mut() = StatusCode::MOVED_PERMANENTLY;
+        answer.headers_mut().insert(LOCATION, to);
+        Ok(answer)
+    }
+}
+
+/// Returns the path at the server, of that after the proxy or that in the query.
+fn rest(after: &str, whole: &str, of_query: &str) -> String {
+    let has_slash = whole.ends_with('/');
+    match (after.is_empty(), has_slash, of_query) {
+        (true, false, "") => String::new(),
+        (true, false, of_query) => cleaned_path(of_query),
+        (_, true, _) => cleaned_path(&format!("{after}/")),
+        (_, false, _) => cleaned_path(after),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BELOW: &str = "/api/v1/namespaces/n/pods/p/proxy";
+
+    fn place(after: &str, query: &str) -> Place {
+        let whole = format!("{BELOW}{after}");
+        let after = after.trim_matches('/');
+        Place {
+            rest: rest(after, &whole, query),
+            whole,
+            below: BELOW.to_owned(),
+            asked: String::new(),
+        }
+    }
+
+    #[test]
+    fn paths_at_the_server_are_clean_cn_73() {
+        for (after, query, path, forwarded) in [
+            ("", "", "/", ""),
+            ("/", "", "/", "/"),
+            ("/a/b", "", "/a/b", "/a/b"),
+            ("/a/b/", "ignored", "/a/b/", "/a/b/"),
+            ("/a b/é", "", "/a%20b/%C3%A9", "/a%20b/%C3%A9"),
+            ("/a//b", "", "/a/b", "/a/b/a/b"),
+            ("", "x/y", "/x/y", "/x/y"),
+        ] {
+            let place = place(after, query);
+            assert_eq!(place.path(), path, "{after}");
+            assert_eq!(
+                place.forwarded_uri(),
+                format!("{BELOW}{forwarded}"),
+                "{after}"
+            );
+        }
+        // It cannot leave the server.
+        assert_eq!(place("/a/../../../b", "").path(), "/b");
+    }
+}
