@@ -122,9 +122,17 @@ impl HttpService for Service {
         let headers = answer.headers_mut();
         server.response_headers.add(headers, origin, is_http2);
         audit_id::set(headers, &record.audit_id);
+        // Another server may say more about its answer, after this.
+        let caching = match is_passed_on {
+            true => headers.get_all(CACHE_CONTROL).iter().cloned().collect(),
+            false => Vec::new(),
+        };
         if is_passed_on || !headers.contains_key(CACHE_CONTROL) {
             let uncached = HeaderValue::from_static("no-cache, private");
-            headers.append(CACHE_CONTROL, uncached);
+            headers.insert(CACHE_CONTROL, uncached);
+        }
+        for value in caching {
+            headers.append(CACHE_CONTROL, value);
         }
         warnings::add(headers, record.warnings.take());
         record.answered(answer, has_panicked, server)

@@ -38,6 +38,11 @@ async fn hostile() -> HostileServer {
             "silent" => Act::Silence,
             "moves" => http(302, "Location: https://127.0.0.1:1/elsewhere\r\n", ""),
             "moved" => http(304, "", ""),
+            "pages" => http(
+                200,
+                "Content-Type: text/html\r\n",
+                "<a href=/x>a</a> <a href='y'>",
+            ),
             "made" => http(201, "Location: /apis/a.example/v1/x\r\n", "{}"),
             "twice" => Act::Close(
                 [
@@ -110,6 +115,12 @@ async fn failures_of_extensions_have_words_and_broken_bodies_are_broken_off_cn_3
         let at = server.url.strip_prefix("https://").unwrap();
         let location = format!("https://{at}/apis/a.example/v1/x");
         assert_eq!(made.header("location"), Some(location.as_str()));
+        let page = client.call(Call::get(&format!("{WITHIN}/pages"))).await;
+        let page = page.text();
+        assert_eq!(
+            page,
+            format!("<a href=\"https://{at}/x\">a</a> <a href='y'>")
+        );
         let cors = client.call(Call::get(&format!("{WITHIN}/cors"))).await;
         assert_eq!(cors.header("access-control-allow-origin"), None);
         assert_eq!(cors.header("x-hop"), None);
