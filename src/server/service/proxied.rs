@@ -142,7 +142,7 @@ impl Service {
         };
         let mut headers = match head(answer.status, &answer.headers, &address) {
             Ok(headers) => headers,
-            Err(refusal) => return Ok(refusal),
+            Err((code, text)) => return Ok(respond::text(code, text)),
         };
         let method = &passing.parts.method;
         let body = links(&address).body(method, answer.status, &mut headers, answer.body);
@@ -171,15 +171,20 @@ fn links(address: &str) -> LinkRules {
 /// Returns the headers of an answer from the extension at this `host:port`.
 ///
 /// # Errors
-/// The answer to the client is another one.
-fn head(status: StatusCode, headers: &HeaderMap, address: &str) -> Result<HeaderMap, Answer> {
+/// The client gets another answer, with this status and text.
+fn head(
+    status: StatusCode,
+    headers: &HeaderMap,
+    address: &str,
+) -> Result<HeaderMap, (StatusCode, String)> {
     if proxy::is_redirect(status, headers) {
-        return Err(respond::text(StatusCode::BAD_GATEWAY, REDIRECTED));
+        return Err((StatusCode::BAD_GATEWAY, REDIRECTED.to_owned()));
     }
     let mut passed = of_answer(headers);
     links(address).relocate(&mut passed).map_err(|why| {
-        let text = format!("Internal error occurred: error trying to parse Location header: {why}");
-        refusal(StatusCode::SERVICE_UNAVAILABLE, &text)
+        let why = format!("error trying to parse Location header: {why}");
+        let text = format!("Internal error occurred: {why}\n");
+        (StatusCode::SERVICE_UNAVAILABLE, text)
     })?;
     Ok(passed)
 }
@@ -249,7 +254,7 @@ fn upgraded(
         Ok(UpgradeAnswer::Refused(refused)) => {
             let mut headers = match head(refused.status, &refused.headers, address) {
                 Ok(headers) => headers,
-                Err(refusal) => return Ok(refusal),
+                Err((code, text)) => return Ok(respond::text(code, text)),
             };
             headers.insert(CONTENT_LENGTH, refused.body.len().into());
             let body = ResponseBody::Full(refused.body);
