@@ -7,6 +7,7 @@ mod logs;
 mod settings;
 mod streams;
 mod translated;
+mod upgrades;
 
 use std::time::{Duration, Instant};
 
