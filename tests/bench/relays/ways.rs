@@ -127,6 +127,7 @@ async fn log(target: &Target, protocol: Protocol, path: &str, bytes: u64) {
     let mut stream = target.tls(&[b"http/1.1"]).await.unwrap();
     let asked = format!("{head}\r\n");
     stream.write_all(asked.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
     let read = skip(&mut stream, u64::MAX).await;
     assert!(read > bytes, "{path}: {read} bytes");
 }
@@ -144,6 +145,7 @@ async fn port_forward(target: &Target, path: &str, bytes: u64) {
         session.stream.write_all(part).await.unwrap();
         left -= part.len() as u64;
     }
+    session.stream.flush().await.unwrap();
     assert_eq!(session.rest().await, b"last");
 }
 
@@ -165,6 +167,7 @@ async fn input(target: &Target, path: &str, bytes: u64) {
     }
     let close = frame(2, &[CLOSES, STDIN]);
     session.stream.write_all(&close).await.unwrap();
+    session.stream.flush().await.unwrap();
     let rest = session.rest().await;
     let success = rest.windows(9).any(|window| window == b"\"Success\"");
     assert!(success, "{}", String::from_utf8_lossy(&rest));
@@ -183,6 +186,7 @@ async fn tunnel(target: &Target, path: &str, bytes: u64) {
     for _ in 0..bytes / PIECE_BYTES as u64 {
         session.stream.write_all(&piece).await.unwrap();
     }
+    session.stream.flush().await.unwrap();
     // The last message, and the end.
     assert_eq!(session.rest().await, b"\x82\x04last\x88\x02\x03\xe8");
 }

@@ -349,6 +349,8 @@ async fn both_ways(
         stream.write_all(&BLOCK[..part as usize]).await?;
         left -= part;
     }
+    // A write may leave bytes in the stream, and reading does not send them.
+    stream.flush().await?;
     let mut upload = (&mut stream).take(count);
     tokio::io::copy(&mut upload, &mut tokio::io::sink()).await?;
     stream.write_all(b"last").await?;

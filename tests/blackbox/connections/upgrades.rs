@@ -62,6 +62,8 @@ impl Asked {
             .write_all(format!("{head}\r\n").as_bytes())
             .await
             .unwrap();
+        // A write may leave bytes in the stream, and reading does not send them.
+        stream.flush().await.unwrap();
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(stream.read_u8().await.unwrap());
