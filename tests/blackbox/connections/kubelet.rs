@@ -295,8 +295,9 @@ async fn answer(
     stream.write_all(format!("{head}{body}").as_bytes()).await
 }
 
-/// Bytes that are sent again and again: whole records of TLS.
-const BLOCK: [u8; 64 << 10] = [b'b'; 64 << 10];
+/// Bytes that are sent again and again: whole records of TLS. They would be 32,768 frames of a
+/// WebSocket.
+const BLOCK: [u8; 64 << 10] = [0; 64 << 10];
 
 const CHUNKED: &[u8] =
     b"HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
