@@ -246,7 +246,7 @@ async fn settled(delivered: &AtomicU64) {
 }
 
 async fn beside_watches(running: &Running) {
-    let mut watchers = Watchers::start(&running.target());
+    let mut watchers = Watchers::start(running.target());
     let mut next = 0;
     let [mut quiet, mut one_by_one, mut batch] = [const { Vec::new() }; 3];
     for _ in 0..ROUNDS {

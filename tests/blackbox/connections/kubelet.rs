@@ -297,7 +297,7 @@ async fn answer(
 
 /// Bytes that are sent again and again: whole records of TLS. They would be 32,768 frames of a
 /// WebSocket.
-const BLOCK: [u8; 64 << 10] = [0; 64 << 10];
+static BLOCK: [u8; 64 << 10] = [0; 64 << 10];
 
 const CHUNKED: &[u8] =
     b"HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
