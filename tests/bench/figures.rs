@@ -282,7 +282,8 @@ async fn main() {
     }
 }
 
-/// The size that BENCH_GIB names, for parts that use one. `lone` accepts several; this is the last.
+/// The size that BENCH_GIB names, for parts that use one. `lone` accepts several sizes, and this is
+/// the last one.
 fn gib(default: &str) -> f64 {
     let sizes = std::env::var("BENCH_GIB").unwrap_or_else(|_| default.to_owned());
     let gib = sizes.rsplit(',').next().unwrap_or_default();

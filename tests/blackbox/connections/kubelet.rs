@@ -6,7 +6,7 @@
 //! - `status-N` answers with that status, and `redirect` with a redirect.
 //! - `cut` sends less than it announces, `silent` closes, and `heads` sends headers without an end.
 //! - `open` sends `one` and, when the stand-in is released, `two` and the end.
-//! - `bytes-N` answers a log with that many bytes, and an upgrade too, after which it wants as many.
+//! - `bytes-N` answers a log with that many bytes, and so an upgrade; then it reads as many.
 //! - `paced-N` answers a log without an end, of that many bytes a second.
 //! - `command` runs a command over SPDY, see [`super::commands`].
 //! - Others answer a log with its query, and an upgrade with 101: a WebSocket with v4 gets a

@@ -1,5 +1,5 @@
-//! Clients of connections that are upgraded: to SPDY, whose bytes the tests write themselves, and to
-//! WebSocket.
+//! Clients of connections that are upgraded: to SPDY, whose bytes the tests write themselves, and
+//! to WebSocket.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
