@@ -141,8 +141,8 @@ cargo bench [-- PART...]      all parts, or these:
   custom           338 custom resources, a restart with them, their objects beside ConfigMaps, a
                    change and the end of 100,000 objects (or BENCH_OBJECTS); BENCH_DEFINITIONS
                    names a folder of definitions in YAML
-  relays           CPU of logs, commands and port forwarding of 256 MiB (or BENCH_GIB), compared with
-                   a bare loop, and with kube-apiserver if TAFFRAIL_KUBE_APISERVER names one
+  relays           CPU of logs, commands and port forwarding of 256 MiB (or BENCH_GIB), compared
+                   with a bare loop, and with kube-apiserver if TAFFRAIL_KUBE_APISERVER names one
   relays-idle      memory of 5,000 idle sessions (or BENCH_SESSIONS), raw and translated
   relays-watches   deliveries to 5,000 watches (or BENCH_WATCHES) beside 100 slow and 8 fast relays
   attack           60 connections that send requests without credentials and read nothing
