@@ -57,7 +57,7 @@ pub fn relayed<G: 'static>(
     let run = async move |client| {
         let _guards = guards;
         let mut relaying = Relaying {
-            relay: Relay::new(client, FrameWatch::new(stream)),
+            relay: Relay::new(client, FrameWatch::new(stream, is_websocket)),
             end: "cut",
         };
         let stops = pin!(stops);
@@ -72,7 +72,7 @@ pub fn relayed<G: 'static>(
             Either::Right(_) => "stopped",
         };
         let relay = &mut relaying.relay;
-        let may_close = is_websocket && relay.is_clear() && relay.server().is_between_frames();
+        let may_close = relay.is_clear() && relay.server().is_between_frames();
         if relaying.end == "stopped" && may_close {
             let mut frame = BytesMut::new();
             websocket::close(&mut frame, CloseCode::GoingAway);

@@ -16,6 +16,11 @@ pub struct ReadAhead<S> {
 impl<S> ReadAhead<S> {
     /// Makes a stream whose first bytes have been read.
     pub fn new(first: Bytes, stream: S) -> ReadAhead<S> {
+        // Even without bytes it may hold the large buffer that they were read into.
+        let first = match first.is_empty() {
+            true => Bytes::new(),
+            false => first,
+        };
         ReadAhead { first, stream }
     }
 }

@@ -8,7 +8,7 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use super::buffers::{give_back, lend};
+use super::buffers::{BUFFER_BYTES, give_back, lend};
 use super::relay::{Relayed, TURN_BYTES};
 
 /// A peer is not read while so many bytes wait for the other one.
@@ -16,6 +16,10 @@ const WAITING_BYTES: usize = 64 << 10;
 
 /// A peer is not read while so many bytes wait for itself, which are the answers to its pings.
 const ANSWER_BYTES: usize = 256 << 10;
+
+/// The most bytes that are translated at a time. With the heads of their frames they are no more
+/// than TLS takes in one write, so no small record with the rest follows.
+const READ_BYTES: usize = BUFFER_BYTES - 1024;
 
 /// How often a translation is asked whether it has something to say.
 const TICK: Duration = Duration::from_secs(5);
@@ -279,17 +283,25 @@ fn release(waiting: &mut BytesMut) {
     }
 }
 
+/// Reads until the buffer is full, or the peer has sent no more. TLS returns one record at a time,
+/// and a write for each would cost several times as much as one for all.
 fn poll_read(
     reader: &mut (impl AsyncRead + Unpin),
     context: &mut Context<'_>,
     buffer: &mut [u8],
 ) -> Step {
-    let mut room = ReadBuf::new(buffer);
-    match Pin::new(reader).poll_read(context, &mut room) {
-        Poll::Pending => Step::Waits,
-        Poll::Ready(Ok(())) if !room.filled().is_empty() => Step::Moved(room.filled().len()),
-        Poll::Ready(_) => Step::Gone,
+    let mut room = ReadBuf::new(buffer.get_mut(..READ_BYTES).unwrap_or_default());
+    let mut read = 0;
+    while room.remaining() > 0 {
+        match Pin::new(&mut *reader).poll_read(context, &mut room) {
+            Poll::Ready(Ok(())) if room.filled().len() > read => read = room.filled().len(),
+            Poll::Pending if read == 0 => return Step::Waits,
+            Poll::Ready(_) if read == 0 => return Step::Gone,
+            // An end comes again with the next read.
+            _ => break,
+        }
     }
+    Step::Moved(read)
 }
 
 /// Writes all that the peer takes, and flushes it.

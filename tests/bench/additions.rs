@@ -39,7 +39,8 @@ const SETTLE: Duration = Duration::from_secs(12);
 /// more than 4 MiB, which would make a difference of 4 KiB for each resource.
 const FREED: [usize; 2] = [16 << 10, 1 << 10];
 
-fn watches() -> usize {
+/// The number of watches.
+pub fn watches() -> usize {
     let watches = std::env::var("BENCH_WATCHES").ok();
     watches.map_or(WATCHES, |text| text.parse().expect("a number"))
 }
@@ -125,16 +126,16 @@ async fn alone(running: &Running, how: How) {
     figure("the list of documents after one more", index, "s", "");
 }
 
-/// The process that watches.
-struct Watchers {
+/// The process that watches one object, whose updates it sends.
+pub struct Watchers {
     child: Child,
     said: BufReader<ChildStdout>,
     told: ChildStdin,
 }
 
 impl Watchers {
-    fn start(running: &Running) -> Watchers {
-        let target = running.target();
+    /// Opens the watches of a server.
+    pub fn start(target: &Target) -> Watchers {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([WATCHERS, &target.address.to_string()])
             .arg(target.token.as_deref().unwrap_or_default())
@@ -156,7 +157,7 @@ impl Watchers {
     }
 
     /// Returns the 99th percentile of deliveries in milliseconds, during `work`.
-    async fn during(&mut self, work: impl Future<Output = ()>) -> f64 {
+    pub async fn during(&mut self, work: impl Future<Output = ()>) -> f64 {
         writeln!(self.told, "begin").unwrap();
         assert_eq!(self.line(), "begun");
         let begun = tokio::time::Instant::now();
@@ -245,7 +246,7 @@ async fn settled(delivered: &AtomicU64) {
 }
 
 async fn beside_watches(running: &Running) {
-    let mut watchers = Watchers::start(running);
+    let mut watchers = Watchers::start(running.target());
     let mut next = 0;
     let [mut quiet, mut one_by_one, mut batch] = [const { Vec::new() }; 3];
     for _ in 0..ROUNDS {

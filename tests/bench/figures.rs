@@ -9,6 +9,9 @@ mod accounts;
 mod additions;
 mod attack;
 mod backup;
+#[allow(dead_code)]
+#[path = "../blackbox/connections/commands.rs"]
+mod commands;
 mod controllers;
 mod controllers_soak;
 mod custom;
@@ -25,6 +28,9 @@ mod fanout;
 mod harness;
 mod hooks;
 mod hostile;
+#[allow(dead_code)]
+#[path = "../blackbox/connections/kubelet.rs"]
+mod kubelet;
 mod lists;
 mod load;
 mod lone;
@@ -38,6 +44,7 @@ mod protobuf;
 #[path = "../blackbox/load/random.rs"]
 mod random;
 mod reading;
+mod relays;
 mod report;
 mod resources;
 mod resume;
@@ -50,6 +57,9 @@ mod sizing;
 mod soak;
 mod soaking;
 mod startup;
+#[allow(dead_code)]
+#[path = "../blackbox/connections/upgrades.rs"]
+mod upgrades;
 mod watchload;
 mod write;
 
@@ -57,7 +67,7 @@ use std::time::Duration;
 
 use report::{figure, part};
 
-const PARTS: [&str; 33] = [
+const PARTS: [&str; 36] = [
     "size",
     "startup",
     "startup-full",
@@ -91,6 +101,9 @@ const PARTS: [&str; 33] = [
     "additions",
     "custom",
     "etcd",
+    "relays",
+    "relays-idle",
+    "relays-watches",
 ];
 
 const HELP: &str = "\
@@ -128,6 +141,10 @@ cargo bench [-- PART...]      all parts, or these:
   custom           338 custom resources, a restart with them, their objects beside ConfigMaps, a
                    change and the end of 100,000 objects (or BENCH_OBJECTS); BENCH_DEFINITIONS
                    names a folder of definitions in YAML
+  relays           CPU of logs, commands and port forwarding of 256 MiB (or BENCH_GIB), compared
+                   with a bare loop, and with kube-apiserver if TAFFRAIL_KUBE_APISERVER names one
+  relays-idle      memory of 5,000 idle sessions (or BENCH_SESSIONS), raw and translated
+  relays-watches   deliveries to 5,000 watches (or BENCH_WATCHES) beside 100 slow and 8 fast relays
   attack           60 connections that send requests without credentials and read nothing
   soak             20,000 watches and 200 writers for ten minutes (or BENCH_MINUTES)
   abuser           50 ordinary users, and one who lists and watches everything
@@ -197,6 +214,7 @@ async fn main() {
         return abuser::abuse(rest).await;
     }
     match asked.split_first() {
+        Some((first, rest)) if first == relays::bare::BARE => return relays::bare::run(rest),
         Some((first, rest)) if first == additions::WATCHERS => return additions::watch(rest).await,
         Some((first, rest)) if first == additions::ALONE => {
             return additions::measure_alone(rest).await;
@@ -262,6 +280,14 @@ async fn main() {
     if !parts.is_empty() && !watchload::measure(&parts).await {
         std::process::exit(1);
     }
+}
+
+/// The size that BENCH_GIB names, for parts that use one. `lone` accepts several sizes, and this is
+/// the last one.
+fn gib(default: &str) -> f64 {
+    let sizes = std::env::var("BENCH_GIB").unwrap_or_else(|_| default.to_owned());
+    let gib = sizes.rsplit(',').next().unwrap_or_default();
+    gib.trim().parse().expect("BENCH_GIB is numbers")
 }
 
 /// Measures the parts of [`PARTS`] that are requested.
@@ -339,10 +365,7 @@ async fn measure(wants: impl Fn(&str) -> bool) {
         drain::measure(20_000).await;
     }
     if wants("backup") {
-        let sizes = std::env::var("BENCH_GIB").unwrap_or_else(|_| "1".to_owned());
-        // `lone` accepts several sizes. This part uses the last one.
-        let gib = sizes.rsplit(',').next().unwrap_or_default();
-        backup::measure(gib.trim().parse().expect("BENCH_GIB is numbers")).await;
+        backup::measure(gib("1")).await;
     }
     if wants("attack") {
         attack::measure().await;
@@ -375,6 +398,17 @@ async fn measure(wants: impl Fn(&str) -> bool) {
     }
     if wants("custom") {
         custom::measure().await;
+    }
+    if wants("relays") {
+        relays::measure(gib("0.25")).await;
+    }
+    if wants("relays-idle") {
+        let sessions = std::env::var("BENCH_SESSIONS").ok();
+        let sessions = sessions.and_then(|text| text.parse().ok());
+        relays::idle(sessions.unwrap_or(5_000)).await;
+    }
+    if wants("relays-watches") {
+        relays::beside().await;
     }
     if wants("expiry") {
         let events = std::env::var("BENCH_EVENTS").ok();

@@ -68,6 +68,14 @@ pub fn reset_peak(pid: u32) {
     std::fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
 }
 
+/// Returns the memory that a process shares with no other one, in KiB.
+pub fn private(pid: u32) -> f64 {
+    let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
+    let lines = rollup.lines().filter(|line| line.starts_with("Private_"));
+    let sizes = lines.filter_map(|line| line.split_whitespace().nth(1));
+    sizes.map(|size| size.parse::<f64>().unwrap()).sum()
+}
+
 /// Returns the kernel memory that grows with connections, in KiB: kernel objects and TCP buffers.
 pub fn kernel_memory() -> f64 {
     let number = |file: &str, names: [&str; 2]| -> f64 {

@@ -33,6 +33,11 @@ impl Drop for KubeApiserver {
 impl KubeApiserver {
     /// Starts it over an etcd. It does not serve yet.
     pub fn spawn(program: &Path, cluster: &Cluster) -> KubeApiserver {
+        KubeApiserver::spawn_with(program, cluster, &[])
+    }
+
+    /// Starts it over an etcd with more flags. It does not serve yet.
+    pub fn spawn_with(program: &Path, cluster: &Cluster, flags: &[String]) -> KubeApiserver {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name).display().to_string();
         std::fs::write(at("tokens.csv"), format!("{TOKEN},ada,1,system:masters\n")).unwrap();
@@ -58,6 +63,7 @@ impl KubeApiserver {
             .arg("--authorization-mode=RBAC")
             .arg("--disable-admission-plugins=ServiceAccount")
             .arg("--feature-gates=ContainerStopSignals=true")
+            .args(flags)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

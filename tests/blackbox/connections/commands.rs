@@ -101,7 +101,7 @@ impl Connection {
 /// - `echo` writes its words, `both` something to both outputs, `streams` the kinds of streams.
 /// - `cat` writes its input, and `size` the first change of its terminal's size.
 /// - `exit N` fails with that code, and `vanish` closes the connection.
-/// - `much` writes eight MiB.
+/// - `much N` writes so many MiB, and `swallow` reads to the end of its input.
 pub async fn run(mut stream: TlsStream<TcpStream>, head: &str, wanted: &str) -> Result<()> {
     let offered = header(head, "x-stream-protocol-version").unwrap_or_default();
     assert_eq!(offered, "v5.channel.k8s.io");
@@ -161,13 +161,15 @@ pub async fn run(mut stream: TlsStream<TcpStream>, head: &str, wanted: &str) -> 
                 r#"{{"status":"Failure","reason":"NonZeroExitCode","details":{{"causes":[{{"reason":"ExitCode","message":"{code}"}}]}}}}"#
             );
         }
-        ["much"] => {
-            for _ in 0..8 {
-                connection
-                    .send("stdout", &vec![b'm'; 1 << 20], false)
-                    .await?;
+        ["much", count] => {
+            let count: usize = count.parse().unwrap();
+            // A kubelet copies in pieces of 32 KiB.
+            let piece = vec![b'm'; 32 << 10];
+            for _ in 0..count * (1 << 20) / piece.len() {
+                connection.send("stdout", &piece, false).await?;
             }
         }
+        ["swallow"] => while !connection.next().await?.is_last {},
         _ => return connection.stream.shutdown().await,
     }
     for kind in ["stdout", "stderr"] {

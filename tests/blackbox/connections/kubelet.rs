@@ -6,6 +6,8 @@
 //! - `status-N` answers with that status, and `redirect` with a redirect.
 //! - `cut` sends less than it announces, `silent` closes, and `heads` sends headers without an end.
 //! - `open` sends `one` and, when the stand-in is released, `two` and the end.
+//! - `bytes-N` answers a log with that many bytes, and so an upgrade; then it reads as many.
+//! - `paced-N` answers a log without an end, of that many bytes a second.
 //! - `command` runs a command over SPDY, see [`super::commands`].
 //! - Others answer a log with its query, and an upgrade with 101: a WebSocket with v4 gets a
 //!   message, and everybody the bytes that they send.
@@ -220,6 +222,16 @@ async fn serve(mut stream: TlsStream<TcpStream>, state: &State) -> std::io::Resu
                 let text = format!("the kubelet says {code}");
                 answer(&mut stream, &format!("{code} Said"), "text/x-said", &text).await?;
             }
+            (Some(("bytes", count)), _, None) => {
+                return log(&mut stream, count.parse().unwrap()).await;
+            }
+            (Some(("bytes", count)), _, Some(upgrade)) => {
+                let count = count.parse().unwrap();
+                return both_ways(stream, &upgrade, count).await;
+            }
+            (Some(("paced", rate)), _, _) => {
+                return paced(&mut stream, rate.parse().unwrap()).await;
+            }
             (_, "redirect", _) => {
                 let head = "HTTP/1.1 302 Found\r\nLocation: /healthz\r\nContent-Length: 0\r\n\r\n";
                 stream.write_all(head.as_bytes()).await?;
@@ -286,6 +298,69 @@ async fn answer(
         body.len()
     );
     stream.write_all(format!("{head}{body}").as_bytes()).await
+}
+
+/// Bytes that are sent again and again: whole records of TLS. They would be 32,768 frames of a
+/// WebSocket.
+static BLOCK: [u8; 64 << 10] = [0; 64 << 10];
+
+const CHUNKED: &[u8] =
+    b"HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+/// Answers with this many bytes.
+async fn log(stream: &mut TlsStream<TcpStream>, mut count: u64) -> std::io::Result<()> {
+    stream.write_all(CHUNKED).await?;
+    while count > 0 {
+        let part = count.min(BLOCK.len() as u64);
+        stream.write_all(&chunk(part as usize)).await?;
+        count -= part;
+    }
+    stream.write_all(b"0\r\n\r\n").await?;
+    stream.shutdown().await
+}
+
+/// Answers with so many bytes a second, until the client goes.
+async fn paced(stream: &mut TlsStream<TcpStream>, rate: usize) -> std::io::Result<()> {
+    stream.write_all(CHUNKED).await?;
+    let part = chunk(rate / 20);
+    let mut due = tokio::time::interval(std::time::Duration::from_millis(50));
+    loop {
+        due.tick().await;
+        stream.write_all(&part).await?;
+    }
+}
+
+/// A chunk of HTTP/1.1 with this many bytes, at most those of a block.
+fn chunk(bytes: usize) -> Vec<u8> {
+    let mut chunk = format!("{bytes:x}\r\n").into_bytes();
+    chunk.extend(&BLOCK[..bytes]);
+    chunk.extend(b"\r\n");
+    chunk
+}
+
+/// Answers 101, sends this many bytes, and then reads as many.
+async fn both_ways(
+    mut stream: TlsStream<TcpStream>,
+    upgrade: &str,
+    count: u64,
+) -> std::io::Result<()> {
+    let head = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {upgrade}\r\n\
+         X-Stream-Protocol-Version: portforward.k8s.io\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await?;
+    let mut left = count;
+    while left > 0 {
+        let part = left.min(BLOCK.len() as u64);
+        stream.write_all(&BLOCK[..part as usize]).await?;
+        left -= part;
+    }
+    // A write may leave bytes in the stream, and reading does not send them.
+    stream.flush().await?;
+    let mut upload = (&mut stream).take(count);
+    tokio::io::copy(&mut upload, &mut tokio::io::sink()).await?;
+    stream.write_all(b"last").await?;
+    stream.shutdown().await
 }
 
 /// Answers 101 and sends back what comes, until the client ends.

@@ -247,7 +247,7 @@ async fn a_kubelet_is_trusted_by_its_authority_unless_the_client_says_otherwise_
     let skipping = format!("{path}?insecureSkipTLSVerifyBackend=true");
     assert_eq!(client.call(Call::get(&skipping)).await.status.as_u16(), 200);
     let exec = format!("{PODS}/p/exec?command=a&insecureSkipTLSVerifyBackend=true");
-    let asked = super::streams::Asked::new("POST", &exec, "SPDY/3.1");
+    let asked = super::upgrades::Asked::new("POST", &exec, "SPDY/3.1");
     let refused = asked.send(&daemon.target()).await.unwrap_err();
     let message = format!("\"message\":\"error dialing backend: {untrusted}\"");
     assert!(refused.contains(&message), "{refused}");

@@ -6,14 +6,11 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use super::kubelet::{Kubelet, header, pod_on};
-use super::streams::{Asked, Upgraded};
+use super::upgrades::{Asked, KEY, TUNNEL, Upgraded, V5, frame};
 use super::{PODS, until};
 use crate::harness::Daemon;
 
-const V5: &str = "v5.channel.k8s.io";
-const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
-/// The key of RFC 6455, and what accepts it.
-const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+/// Accepts the key of the handshake.
 const ACCEPTED: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 async fn daemon(kubelet: &Kubelet) -> Daemon {
@@ -26,27 +23,7 @@ async fn daemon(kubelet: &Kubelet) -> Daemon {
 }
 
 fn asked(path: &str, protocols: &str) -> Asked {
-    Asked::new("GET", &format!("{PODS}/{path}"), "websocket")
-        .header("Sec-WebSocket-Version", "13")
-        .header("Sec-WebSocket-Key", KEY)
-        .header("Sec-WebSocket-Protocol", protocols)
-}
-
-/// The frame of a client.
-fn frame(opcode: u8, content: &[u8]) -> Vec<u8> {
-    const MASK: [u8; 4] = [1, 2, 3, 4];
-    let mut frame = vec![0x80 | opcode];
-    match u8::try_from(content.len()) {
-        Ok(short @ ..126) => frame.push(0x80 | short),
-        _ => {
-            frame.push(0x80 | 127);
-            frame.extend((content.len() as u64).to_be_bytes());
-        }
-    }
-    frame.extend(MASK);
-    let masked = content.iter().zip(MASK.iter().cycle());
-    frame.extend(masked.map(|(byte, mask)| byte ^ mask));
-    frame
+    Asked::websocket(&format!("{PODS}/{path}"), protocols)
 }
 
 /// A client of a translated WebSocket.
@@ -318,7 +295,7 @@ async fn translated_sessions_end_with_clients_faults_and_revocations() {
     session.0.stream.write_all(&[0x82, 1, 0]).await.unwrap();
     assert_eq!(session.0.rest().await, b"\x88\x02\x03\xea");
     // One that reads nothing, and then vanishes.
-    let session = Session::start(&daemon, "p/exec?command=much&stdout=1").await;
+    let session = Session::start(&daemon, "p/exec?command=much&command=8&stdout=1").await;
     drop(session);
     let mut revoked = Session::start(&daemon, path).await;
     assert_eq!(revoked.frame().await, (0x82, vec![1]));
@@ -332,7 +309,7 @@ async fn translated_sessions_end_with_clients_faults_and_revocations() {
 async fn much_output_comes_complete() {
     let kubelet = Kubelet::start().await;
     let daemon = daemon(&kubelet).await;
-    let session = Session::start(&daemon, "p/exec?command=much&stdout=1").await;
+    let session = Session::start(&daemon, "p/exec?command=much&command=8&stdout=1").await;
     let (got, outcome) = session.ended().await;
     assert_eq!((got[1].len(), outcome), (8 << 20, success()));
 }

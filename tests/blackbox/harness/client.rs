@@ -461,13 +461,20 @@ impl Lines {
 
     /// Waits for more of the body. False at its end.
     async fn fill(&mut self) -> Result<bool, Broken> {
-        let Some(frame) = self.body.frame().await else {
+        let Some(piece) = self.piece().await? else {
             return Ok(false);
         };
-        if let Ok(data) = frame?.into_data() {
-            self.buffer.extend_from_slice(&data);
-        }
+        self.buffer.extend_from_slice(&piece);
         Ok(true)
+    }
+
+    /// The next bytes of the body as they come, without those that other methods have read ahead;
+    /// `None` at its end.
+    pub async fn piece(&mut self) -> Result<Option<Bytes>, Broken> {
+        let Some(frame) = self.body.frame().await else {
+            return Ok(None);
+        };
+        Ok(Some(frame?.into_data().unwrap_or_default()))
     }
 
     /// The rest of the stream.
