@@ -17,7 +17,11 @@ impl<S> ReadAhead<S> {
     /// Makes a stream whose first bytes have been read.
     pub fn new(first: Bytes, stream: S) -> ReadAhead<S> {
         // Empty bytes may be a part of a large buffer, too.
-        let first = if first.is_empty() { Bytes::new() } else { first };
+        let first = if first.is_empty() {
+            Bytes::new()
+        } else {
+            first
+        };
         ReadAhead { first, stream }
     }
 }

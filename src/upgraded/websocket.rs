@@ -375,7 +375,6 @@ pub fn message(to: &mut BytesMut, channel: u8, bytes: &[u8]) {
     to.put_slice(bytes);
 }
 
-
 /// Writes a binary message.
 pub fn binary(to: &mut BytesMut, bytes: &[u8]) {
     head(to, BINARY, bytes.len());

@@ -6,83 +6,11 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use rustix::process::Signal;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
 
-use super::kubelet::{HELLO, Kubelet, header, pod_on};
+use super::kubelet::{HELLO, Kubelet, pod_on};
 use super::{PODS, until};
-use crate::harness::{Call, Daemon, Target};
-
-/// A request for an upgrade.
-pub struct Asked {
-    head: String,
-}
-
-/// A connection after the upgrade.
-#[derive(Debug)]
-pub struct Upgraded {
-    pub head: String,
-    pub stream: TlsStream<TcpStream>,
-}
-
-impl Asked {
-    pub fn new(method: &str, path: &str, upgrade: &str) -> Asked {
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: daemon\r\nConnection: Upgrade\r\n\
-             Upgrade: {upgrade}\r\n"
-        );
-        Asked { head }
-    }
-
-    pub fn header(mut self, name: &str, value: &str) -> Asked {
-        self.head += &format!("{name}: {value}\r\n");
-        self
-    }
-
-    /// Sends it with the token of the target.
-    ///
-    /// # Errors
-    /// The answer, if it is not 101.
-    pub async fn send(self, target: &Target) -> Result<Upgraded, String> {
-        let mut head = self.head;
-        if let Some(token) = &target.token {
-            head += &format!("Authorization: Bearer {token}\r\n");
-        }
-        let mut stream = target.tls(&[b"http/1.1"]).await.unwrap();
-        stream
-            .write_all(format!("{head}\r\n").as_bytes())
-            .await
-            .unwrap();
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            head.push(stream.read_u8().await.unwrap());
-        }
-        let head = String::from_utf8(head).unwrap();
-        if head.starts_with("HTTP/1.1 101 ") {
-            return Ok(Upgraded { head, stream });
-        }
-        let length = header(&head, "content-length").unwrap().parse().unwrap();
-        let mut body = vec![0; length];
-        stream.read_exact(&mut body).await.unwrap();
-        Err(format!("{head}{}", String::from_utf8(body).unwrap()))
-    }
-}
-
-impl Upgraded {
-    /// Reads this many bytes.
-    pub async fn read(&mut self, count: usize) -> Vec<u8> {
-        let mut bytes = vec![0; count];
-        self.stream.read_exact(&mut bytes).await.unwrap();
-        bytes
-    }
-
-    /// Reads until the end, which must be one in order.
-    pub async fn rest(&mut self) -> Vec<u8> {
-        let mut rest = Vec::new();
-        self.stream.read_to_end(&mut rest).await.unwrap();
-        rest
-    }
-}
+use crate::harness::upgrades::{Asked, header};
+use crate::harness::{Call, Daemon};
 
 async fn daemon(kubelet: &Kubelet) -> Daemon {
     let flags = kubelet.flags();

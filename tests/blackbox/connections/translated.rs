@@ -5,16 +5,13 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
-use super::kubelet::{Kubelet, header, pod_on};
-use super::streams::{Asked, Upgraded};
+use super::kubelet::{Kubelet, pod_on};
 use super::{PODS, until};
 use crate::harness::Daemon;
+use crate::harness::upgrades::{ACCEPTED, Asked, KEY, Upgraded, frame, header};
 
 const V5: &str = "v5.channel.k8s.io";
 const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
-/// The key of RFC 6455, and what accepts it.
-const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
-const ACCEPTED: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 async fn daemon(kubelet: &Kubelet) -> Daemon {
     let flags = kubelet.flags();
@@ -26,27 +23,7 @@ async fn daemon(kubelet: &Kubelet) -> Daemon {
 }
 
 fn asked(path: &str, protocols: &str) -> Asked {
-    Asked::new("GET", &format!("{PODS}/{path}"), "websocket")
-        .header("Sec-WebSocket-Version", "13")
-        .header("Sec-WebSocket-Key", KEY)
-        .header("Sec-WebSocket-Protocol", protocols)
-}
-
-/// The frame of a client.
-fn frame(opcode: u8, content: &[u8]) -> Vec<u8> {
-    const MASK: [u8; 4] = [1, 2, 3, 4];
-    let mut frame = vec![0x80 | opcode];
-    match u8::try_from(content.len()) {
-        Ok(short @ ..126) => frame.push(0x80 | short),
-        _ => {
-            frame.push(0x80 | 127);
-            frame.extend((content.len() as u64).to_be_bytes());
-        }
-    }
-    frame.extend(MASK);
-    let masked = content.iter().zip(MASK.iter().cycle());
-    frame.extend(masked.map(|(byte, mask)| byte ^ mask));
-    frame
+    Asked::web_socket(&format!("{PODS}/{path}")).header("Sec-WebSocket-Protocol", protocols)
 }
 
 /// A client of a translated WebSocket.
@@ -65,15 +42,8 @@ impl Session {
         self.0.stream.write_all(&frame(2, content)).await.unwrap();
     }
 
-    /// Reads a frame: its opcode and content.
     async fn frame(&mut self) -> (u8, Vec<u8>) {
-        let head = self.0.read(2).await;
-        let length = match head[1] {
-            126 => usize::from(u16::from_be_bytes(self.0.read(2).await.try_into().unwrap())),
-            127 => u64::from_be_bytes(self.0.read(8).await.try_into().unwrap()) as usize,
-            short => usize::from(short),
-        };
-        (head[0], self.0.read(length).await)
+        self.0.frame().await
     }
 
     /// Reads to the end: the bytes of each channel, and the outcome.
