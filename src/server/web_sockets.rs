@@ -73,7 +73,7 @@ pub fn accepted_watch(parts: &Parts, body: &RequestBody) -> Result<HeaderMap, Bo
     check_body(body)?;
     let origin = headers.get(ORIGIN).map(HeaderValue::as_bytes);
     let origin = origin.and_then(|origin| Uri::try_from(origin).ok());
-    if !origin.is_some_and(|origin| origin.scheme().is_some()) {
+    if origin.is_none_or(|origin| origin.scheme().is_none()) {
         let text = "websocket: the header Origin must be a URL, such as https://example.com; \
                     programs that are no browsers set it, too";
         let status = Status::failure(403, StatusReason::FORBIDDEN, text);
@@ -131,7 +131,11 @@ fn refused(why: &str) -> Box<Status> {
     Box::new(Status::bad_request(format!("websocket: {why}")))
 }
 
-fn value(text: &str) -> Result<HeaderValue, Box<Status>> {
+/// Returns a protocol as the value of a header.
+///
+/// # Errors
+/// 400 for a text that no header can have.
+pub fn value(text: &str) -> Result<HeaderValue, Box<Status>> {
     let unusable = |_| Box::new(Status::bad_request("a protocol can't be in a header"));
     HeaderValue::try_from(text).map_err(unusable)
 }
