@@ -104,9 +104,9 @@ where
     Ok(switching(headers, session))
 }
 
-/// Returns the response 101 that accepts a WebSocket with these headers. Its client is sent messages
-/// until they end, the daemon stops, or `is_revoked` becomes true. `held` is the most bytes that
-/// their source may take while the client reads nothing.
+/// Returns the response 101 that accepts a WebSocket with these headers. Its client is sent
+/// messages until they end, the daemon stops, or `is_revoked` becomes true. `held` is the most
+/// bytes that their source may take while the client reads nothing.
 pub fn pushed(
     headers: HeaderMap,
     messages: impl Messages + Unpin + 'static,

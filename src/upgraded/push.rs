@@ -73,7 +73,7 @@ pub struct Push<C, M> {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// What a poll has found at the client.
+/// The client as a poll has found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Client {
     /// It has taken all bytes.
