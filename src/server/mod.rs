@@ -44,3 +44,4 @@ mod testing;
 mod unattended;
 pub mod version;
 pub mod watch_stream;
+mod web_sockets;

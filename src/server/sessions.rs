@@ -1,4 +1,4 @@
-//! Connections of clients that are relayed to another server after an upgrade.
+//! Connections of clients after an upgrade: relayed to another server, or sent messages.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::auth::{Access, WatchAccess};
 use crate::egress::Switched;
 use crate::transport::{ClientStream, Session};
 use crate::upgraded::websocket::{self, CloseCode};
-use crate::upgraded::{ByteStream, FrameWatch, Relay, RelayEnd};
+use crate::upgraded::{ByteStream, FrameWatch, Messages, Push, Relay, RelayEnd};
 
 /// How long the last frame of a session may take when the daemon stops.
 const LAST_FRAME_WITHIN: Duration = Duration::from_millis(500);
@@ -101,10 +101,36 @@ where
         return Err(Box::new(Status::unauthorized()));
     }
     let session = Session::new(run, move || access.access().is_revoked());
+    Ok(switching(headers, session))
+}
+
+/// Returns the response 101 that accepts a WebSocket with these headers. Its client is sent
+/// messages until they end, the daemon stops, or `is_revoked` becomes true. `held` is the most
+/// bytes that their source may take while the client reads nothing.
+pub fn pushed(
+    headers: HeaderMap,
+    messages: impl Messages + Unpin + 'static,
+    held: usize,
+    leaving: &Leaving,
+    is_revoked: impl Fn() -> bool + 'static,
+) -> Answer {
+    let stops = leaving.announced();
+    let run = async move |client| {
+        let mut push = Push::new(client, messages);
+        // A source that ends at the stop finds it announced.
+        if let Either::Left(_) = select(pin!(stops), &mut push).await {
+            push.leave();
+            push.await;
+        }
+    };
+    switching(headers, Session::new(run, is_revoked).one_way(held))
+}
+
+fn switching(headers: HeaderMap, session: Session) -> Answer {
     let mut answer = Response::new(ResponseBody::Session(session));
     *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     *answer.headers_mut() = headers;
-    Ok(answer)
+    answer
 }
 
 /// Whether headers name the protocol WebSocket.

@@ -33,3 +33,4 @@ pub use request_body::{BodyError, BodySource, RequestBody};
 pub use response_body::{Ending, PIECE_BYTES, Pieces, ResponseBody, WatchBody};
 pub use service::{ConnectionFacts, HttpService, LongReads, Owner, Refusal};
 pub use session::{ClientStream, Session};
+pub use thread::watch_frames;

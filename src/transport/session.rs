@@ -17,6 +17,8 @@ pub struct Session {
     run: Run,
     revocation: Box<dyn Fn() -> bool>,
     at_end: Vec<Box<dyn FnOnce()>>,
+    is_one_way: bool,
+    held: usize,
 }
 
 impl Session {
@@ -33,7 +35,26 @@ impl Session {
             run: Box::new(|client| run(client).boxed_local()),
             revocation: Box::new(is_revoked),
             at_end: Vec::new(),
+            is_one_way: false,
+            held: 0,
         }
+    }
+
+    /// The same session, whose client only receives. One that takes nothing has as long as the
+    /// client of a watch. `held` is the most bytes that the source of the session may take
+    /// meanwhile. They count as held for the connection.
+    #[must_use]
+    pub fn one_way(self, held: usize) -> Session {
+        Session {
+            is_one_way: true,
+            held,
+            ..self
+        }
+    }
+
+    /// The most bytes that the session may take while the client reads nothing.
+    pub(super) fn held(&self) -> usize {
+        self.held
     }
 
     /// Adds a function that is called when the session ends for any reason.
@@ -47,6 +68,7 @@ impl Session {
             run: self.run,
             is_revoked: self.revocation,
             at_end: AtEnd(self.at_end),
+            is_one_way: self.is_one_way,
         }
     }
 }
@@ -57,6 +79,7 @@ pub(super) struct SessionParts {
     pub(super) is_revoked: Box<dyn Fn() -> bool>,
     /// Dropped when the session has ended.
     pub(super) at_end: AtEnd,
+    pub(super) is_one_way: bool,
 }
 
 /// Calls functions when it is dropped.

@@ -44,6 +44,13 @@ impl Load {
     }
 }
 
+const WATCH_FRAMES: &str = "taffrail_watch_frames_sent_total";
+
+/// Returns the counter of the frames of watches, for those that a session sends.
+pub fn watch_frames() -> Counter {
+    metrics::counter!(WATCH_FRAMES)
+}
+
 /// Counters that are looked up once per thread instead of once per delivery.
 pub(in crate::transport) struct Counters {
     watch_frames: Counter,
@@ -55,8 +62,9 @@ pub(in crate::transport) struct Counters {
 impl Counters {
     fn new() -> Counters {
         metrics::describe_counter!(
-            "taffrail_watch_frames_sent_total",
-            "Watch events, bookmarks included, handed to HTTP/2 streams and HTTP/1.1 connections."
+            WATCH_FRAMES,
+            "Watch events, bookmarks included, handed to HTTP/2 streams, HTTP/1.1 connections and \
+             WebSockets."
         );
         metrics::describe_counter!(
             "taffrail_http2_requests_refused_total",
@@ -76,7 +84,7 @@ impl Counters {
             vanished: metrics::counter!("taffrail_connections_vanished_total"),
             refused_requests: metrics::counter!("taffrail_http2_requests_refused_total"),
             floods: metrics::counter!("taffrail_http2_floods_total"),
-            watch_frames: metrics::counter!("taffrail_watch_frames_sent_total"),
+            watch_frames: watch_frames(),
         }
     }
 

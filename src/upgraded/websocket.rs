@@ -38,6 +38,10 @@ pub enum CloseCode {
     GoingAway,
     /// The client violates the protocol.
     ProtocolError,
+    /// A message of the client is too long.
+    TooLong,
+    /// The messages break off, and are not complete.
+    BrokenOff,
 }
 
 impl CloseCode {
@@ -46,6 +50,8 @@ impl CloseCode {
             CloseCode::Normal => 1000,
             CloseCode::GoingAway => 1001,
             CloseCode::ProtocolError => 1002,
+            CloseCode::TooLong => 1009,
+            CloseCode::BrokenOff => 1011,
         }
     }
 }
@@ -344,17 +350,29 @@ fn head(to: &mut BytesMut, opcode: u8, length: usize) {
     }
 }
 
+/// How a message is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageKind {
+    /// As text in UTF-8.
+    Text,
+    /// As bytes.
+    Binary,
+}
+
+/// Writes the head of a message, whose content follows it.
+pub fn message_head(to: &mut BytesMut, kind: MessageKind, length: usize) {
+    let opcode = match kind {
+        MessageKind::Text => TEXT,
+        MessageKind::Binary => BINARY,
+    };
+    head(to, opcode, length);
+}
+
 /// Writes a binary message of a channel (CN-55).
 pub fn message(to: &mut BytesMut, channel: u8, bytes: &[u8]) {
     head(to, BINARY, 1 + bytes.len());
     to.put_u8(channel);
     to.put_slice(bytes);
-}
-
-/// Writes a text message.
-pub fn text(to: &mut BytesMut, text: &[u8]) {
-    head(to, TEXT, text.len());
-    to.put_slice(text);
 }
 
 /// Writes a binary message.
@@ -531,7 +549,8 @@ mod tests {
             to.to_vec()
         };
         assert_eq!(written(&|to| message(to, 1, b"")), [0x82, 1, 1]);
-        assert_eq!(written(&|to| text(to, b"ab")), [0x81, 2, b'a', b'b']);
+        let text = written(&|to| message_head(to, MessageKind::Text, 2));
+        assert_eq!(text, [0x81, 2]);
         assert_eq!(written(&|to| pong(to, b"p")), [0x8a, 1, b'p']);
         let close = written(&|to| close(to, CloseCode::GoingAway));
         assert_eq!(close, [0x88, 2, 0x03, 0xe9]);

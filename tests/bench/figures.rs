@@ -57,9 +57,6 @@ mod sizing;
 mod soak;
 mod soaking;
 mod startup;
-#[allow(dead_code)]
-#[path = "../blackbox/connections/upgrades.rs"]
-mod upgrades;
 mod watchload;
 mod write;
 

@@ -9,6 +9,7 @@ use kinds::types::TYPES;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::harness::upgrades::Asked;
 use crate::harness::{CONFIGMAPS, Call, Client, Daemon, Protocol, pod_spec};
 
 const AGENT: &str = "auditor/1.0";
@@ -419,6 +420,27 @@ async fn long_running_requests_that_fail_have_all_three_stages() {
         names,
         ["RequestReceived", "ResponseStarted", "ResponseComplete"]
     );
+}
+
+/// WA-7.
+#[tokio::test]
+async fn a_watch_over_websocket_has_all_three_stages() {
+    let audited = Audited::start("[{level: Metadata}]", &[]).await;
+    let path = format!("{PODS}?watch=true&resourceVersion=1");
+    let asked = Asked::web_socket(&path)
+        .header("Origin", "https://example.com")
+        .header("User-Agent", AGENT);
+    let mut watch = asked.send(&audited.daemon.target()).await.unwrap();
+    watch.send(8, &[3, 232]).await;
+    assert_eq!(watch.closed().await, 1000);
+    let events = audited.events().await;
+    let stages: Vec<_> = events.iter().map(|event| &event["stage"]).collect();
+    let all = ["RequestReceived", "ResponseStarted", "ResponseComplete"];
+    assert_eq!(stages, all);
+    for event in &events[1..] {
+        assert_eq!(event["responseStatus"]["code"], 101);
+        assert_eq!(event["verb"], "watch");
+    }
 }
 
 #[tokio::test]

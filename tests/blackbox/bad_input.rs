@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::harness::upgrades::Asked;
 use crate::harness::{CONFIGMAPS, Call, Client, Daemon, Protocol, body, configmap, version};
 
 fn raw(text: impl Into<bytes::Bytes>) -> Call {
@@ -443,6 +444,11 @@ async fn a_compacted_version_is_expired_in_lists_pages_and_watches() {
     );
     assert_eq!(event["object"]["reason"], "Expired");
     assert!(watch.rest().await.is_empty());
+    // WA-7.
+    let asked = Asked::web_socket(&path).header("Origin", "https://example.com");
+    let mut watch = asked.send(&daemon.target()).await.unwrap();
+    assert_eq!(watch.event().await, event);
+    assert_eq!(watch.closed().await, 1000);
 }
 
 #[tokio::test]

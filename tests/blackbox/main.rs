@@ -128,4 +128,5 @@ mod vanished;
 mod versions;
 mod warnings;
 mod watch;
+mod web_sockets;
 mod webhooks;

@@ -150,28 +150,3 @@ async fn bookmarks_of_an_idle_resource_move_with_the_store() {
     assert_eq!(bookmark["type"], "BOOKMARK");
     assert!(version(&bookmark["object"]) >= newest, "{bookmark}");
 }
-
-#[tokio::test]
-async fn a_watch_that_asks_for_a_websocket_gets_its_events_all_the_same() {
-    // Deviation D-14: as any server may, ours goes on in HTTP where another protocol is offered.
-    let daemon = Daemon::start().await;
-    let client = daemon.client_http1();
-    let path = format!("{CONFIGMAPS}?watch=true");
-    let call = Call::get(&path)
-        .header("connection", "Upgrade")
-        .header("upgrade", "websocket")
-        .header("sec-websocket-version", "13")
-        .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
-    let mut watch = client.lines(call).await.unwrap();
-    assert_eq!(watch.status, 200);
-    let created = Call::post(CONFIGMAPS, &body("a", "1"));
-    let created = daemon.client().call(created).await.expect(201);
-    // The namespace has a ConfigMap of its own from the start, or not.
-    loop {
-        let event = watch.event().await;
-        assert_eq!(event["type"], "ADDED");
-        if version(&event["object"]) == version(&created) {
-            break;
-        }
-    }
-}

@@ -55,6 +55,11 @@ pub(super) trait MediaType: Sync {
         events::error_frame(status)
     }
 
+    /// Returns the event of a frame, for a protocol whose messages have lengths of their own.
+    fn event_of(&self, frame: Bytes) -> Bytes {
+        frame
+    }
+
     /// Converts a document from compact JSON (API-60).
     fn document(&self, json: Vec<u8>, pretty: bool) -> Vec<u8>;
 
@@ -98,6 +103,11 @@ impl MediaTypeRef {
     /// Whether the media type is protobuf, in which only documents of known types can be written.
     pub fn is_protobuf(self) -> bool {
         self.0.is_protobuf()
+    }
+
+    /// Returns the event of a frame, for a protocol whose messages have lengths of their own.
+    pub fn event_of(self, frame: Bytes) -> Bytes {
+        self.0.event_of(frame)
     }
 
     /// Whether the media type has event streams.

@@ -21,6 +21,9 @@ use crate::kinds::types::TYPES;
 /// The media type of streams.
 const STREAM: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
+/// The bytes of the length before an event.
+const LENGTH_BYTES: usize = 4;
+
 /// The protobuf encoding of Kubernetes.
 pub(super) struct Protobuf;
 
@@ -43,6 +46,10 @@ impl MediaType for Protobuf {
 
     fn error_frame(&self, status: &Status) -> Bytes {
         frame("ERROR", &status.to_json())
+    }
+
+    fn event_of(&self, frame: Bytes) -> Bytes {
+        frame.slice(LENGTH_BYTES.min(frame.len())..)
     }
 
     /// Encodes a document. One of an unknown type stays JSON; callers check [`is_writable`] first.
@@ -74,7 +81,6 @@ pub(super) fn is_writable(kind: &ResourceDefinition) -> bool {
 
 /// Encodes an event as a frame: its length in four bytes, its type, and its object in an envelope.
 fn frame(kind: &str, json: &[u8]) -> Bytes {
-    const LENGTH_BYTES: usize = 4;
     let mut object = Vec::new();
     if !write_document(&TYPES, json, &mut object) {
         tracing::error!(kind, "converting the object of an event to protobuf failed");

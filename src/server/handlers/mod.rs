@@ -80,7 +80,7 @@ pub async fn resource(scope: &RequestScope<'_>, target: Target, body: RequestBod
         // The largest futures are boxed. Each request moves the memory of the largest one that is
         // not, whatever it asks for.
         Verb::List => Box::pin(list::list(scope, &target)).await,
-        Verb::Watch => watch::watch(scope, &target).await,
+        Verb::Watch => watch::watch(scope, &target, &body).await,
         Verb::Create => create::create(scope, &target, body).await,
         Verb::Update => update::update(scope, &target, body).await,
         Verb::Patch => patch::patch(scope, &target, body).await,

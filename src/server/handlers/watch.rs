@@ -2,8 +2,11 @@
 //! 3.1).
 
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use actors::dispatcher::Caller;
+use metrics::Counter;
 use tokio::time::Instant;
 
 use super::{Answered, capability, faulted};
@@ -11,14 +14,19 @@ use crate::api::options::ListOptions;
 use crate::api::selector::Selection;
 use crate::api::status::Status;
 use crate::registry::store::{Audience, WatchRefusal};
+use crate::server::encoding::MediaTypeRef;
 use crate::server::filters::seats::Seat;
 use crate::server::metrics::MeteredWatch;
 use crate::server::negotiation::Offer;
 use crate::server::request_scope::RequestScope;
-use crate::server::respond;
+use crate::server::respond::{self, Answer};
 use crate::server::routes::Target;
 use crate::server::watch_stream::OneFrame;
+use crate::server::{sessions, web_sockets};
 use crate::storage::RunningWatch;
+use crate::transport::{RequestBody, WatchBody, watch_frames};
+use crate::upgraded::websocket::{CloseCode, MessageKind};
+use crate::upgraded::{Message, Messages, Next};
 
 /// Ten years are long enough, and do not overflow any clock.
 const SECONDS_MAX: u64 = 10 * 366 * 86_400;
@@ -27,7 +35,11 @@ const SECONDS_MAX: u64 = 10 * 366 * 86_400;
 const RETRY_AFTER_SECONDS: u32 = 10;
 
 /// Opens a stream of events.
-pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered {
+pub(super) async fn watch(
+    scope: &RequestScope<'_>,
+    target: &Target,
+    body: &RequestBody,
+) -> Answered {
     let definition = target.storage.resource();
     let form = scope.object_form(Offer::Watch)?;
     let mut options = ListOptions::parse(&scope.query)?;
@@ -90,7 +102,58 @@ pub(super) async fn watch(scope: &RequestScope<'_>, target: &Target) -> Answered
         access,
         Some(seat),
     );
-    Ok(respond::watch(&form, metered))
+    Ok(match web_sockets::is_asked_for(scope.parts) {
+        true => over_web_socket(scope, body, metered, form.encoding.media_type),
+        false => respond::watch(&form, metered),
+    })
+}
+
+/// Answers with a WebSocket. Like kube-apiserver, the daemon looks at the handshake last (WA-7).
+fn over_web_socket(
+    scope: &RequestScope<'_>,
+    body: &RequestBody,
+    watch: MeteredWatch,
+    media_type: MediaTypeRef,
+) -> Answer {
+    let headers = match web_sockets::accepted_watch(scope.parts, body) {
+        Ok(headers) => headers,
+        Err(status) => return web_sockets::refusal(scope, &status),
+    };
+    let is_revoked = watch.revocation();
+    let events = Events {
+        watch,
+        media_type,
+        sent: watch_frames(),
+    };
+    // A watch holds one frame, which it shares with others.
+    sessions::pushed(headers, events, 0, scope.leaving, is_revoked)
+}
+
+/// The events of a watch as messages of a WebSocket. The frames are those that a group of watches
+/// shares, so they are rendered once for watches over HTTP, too.
+struct Events {
+    watch: MeteredWatch,
+    media_type: MediaTypeRef,
+    sent: Counter,
+}
+
+impl Messages for Events {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+        if self.watch.is_revoked() {
+            return Poll::Ready(Next::End(CloseCode::Normal));
+        }
+        let Some(frame) = ready!(self.watch.poll_next(&Caller::task(context))) else {
+            return Poll::Ready(Next::End(CloseCode::Normal));
+        };
+        self.sent.increment(1);
+        Poll::Ready(Next::Message(Message {
+            kind: match self.media_type.is_protobuf() {
+                true => MessageKind::Binary,
+                false => MessageKind::Text,
+            },
+            content: self.media_type.event_of(frame.bytes),
+        }))
+    }
 }
 
 /// Takes the seat of a watch, or of something else that may last.

@@ -126,7 +126,11 @@ where
     }
     if let Some(session) = session.take() {
         let early = connection.into_parts().read_buf;
-        timeouts.enter(Phase::Session);
+        let session = session.into_parts();
+        timeouts.enter(match session.is_one_way {
+            true => Phase::Watched,
+            false => Phase::Session,
+        });
         let client = Box::new(ReadAhead::new(early, lingering.clone()));
         let is_over = |context: &mut Context<'_>| is_over(&timeouts, timer.as_mut(), context);
         run_session(session, client, &mut membership, is_over).await;
@@ -140,7 +144,7 @@ where
 
 /// Runs a session until it ends, its user has lost access, or the time of its client is over.
 async fn run_session(
-    session: Session,
+    session: SessionParts,
     client: ClientStream,
     membership: &mut Membership,
     mut is_over: impl FnMut(&mut Context<'_>) -> bool,
@@ -149,7 +153,8 @@ async fn run_session(
         run,
         is_revoked,
         at_end: _at_end,
-    } = session.into_parts();
+        ..
+    } = session;
     membership.carries(1);
     let mut running = run(client);
     poll_fn(|context| {
@@ -254,7 +259,7 @@ async fn answer<S: HttpService>(
         response.headers_mut().insert(CONNECTION, close);
     }
     let mut held = None;
-    match response.body() {
+    match response.body_mut() {
         ResponseBody::Full(bytes) => timeouts.send(state.hold_answer(bytes.len())),
         ResponseBody::Chunks(pieces) => {
             held = Some(state.hold_answer(pieces.held()));
@@ -267,7 +272,11 @@ async fn answer<S: HttpService>(
             watched.replace(Some(watch.revocation()));
             timeouts.enter(Phase::Watched);
         }
-        ResponseBody::Empty | ResponseBody::Session(_) => {}
+        ResponseBody::Session(session) => {
+            let held = state.hold_answer(session.held());
+            session.at_end(move || drop(held));
+        }
+        ResponseBody::Empty => {}
     }
     let (head, body) = response.into_parts();
     let body = match body {

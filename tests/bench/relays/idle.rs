@@ -6,11 +6,11 @@ use futures_util::future::join_all;
 
 use super::ways::{POD, PODS};
 use super::{daemon, median};
+use crate::harness::upgrades::{Asked, Upgraded, V5};
 use crate::harness::{Call, Daemon, Target};
 use crate::kubelet::Kubelet;
 use crate::meter::{self, kernel_memory};
 use crate::report::{figure, part};
-use crate::upgrades::{Asked, Upgraded, V5};
 
 /// The sessions that are opened at the same time.
 const OPENED_AT_ONCE: usize = 50;
@@ -37,7 +37,7 @@ impl Kind {
             }
             Kind::Translated => {
                 let command = "command=cat&stdin=1&stdout=1&container=command";
-                Asked::websocket(&format!("{path}?{command}"), V5)
+                Asked::web_socket(&format!("{path}?{command}")).protocols(V5)
             }
         };
         asked.send(target).await.unwrap()

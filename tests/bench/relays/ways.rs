@@ -2,8 +2,8 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
+use crate::harness::upgrades::{Asked, TUNNEL, V5, frame};
 use crate::harness::{Call, Protocol, Target};
-use crate::upgrades::{Asked, TUNNEL, V5, frame};
 
 pub const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -150,14 +150,14 @@ async fn port_forward(target: &Target, path: &str, bytes: u64) {
 }
 
 async fn output(target: &Target, path: &str, bytes: u64) {
-    let asked = Asked::websocket(path, V5);
+    let asked = Asked::web_socket(path).protocols(V5);
     let mut session = asked.send(target).await.unwrap();
     let read = skip(&mut session.stream, u64::MAX).await;
     assert!(read > bytes, "{path}: {read} bytes");
 }
 
 async fn input(target: &Target, path: &str, bytes: u64) {
-    let asked = Asked::websocket(path, V5);
+    let asked = Asked::web_socket(path).protocols(V5);
     let mut session = asked.send(target).await.unwrap();
     let mut message = vec![STDIN];
     message.extend([b'i'; PIECE_BYTES]);
@@ -174,7 +174,7 @@ async fn input(target: &Target, path: &str, bytes: u64) {
 }
 
 async fn tunnel(target: &Target, path: &str, bytes: u64) {
-    let asked = Asked::websocket(path, TUNNEL);
+    let asked = Asked::web_socket(path).protocols(TUNNEL);
     let mut session = asked.send(target).await.unwrap();
     // The heads of the messages are in addition, and the last bytes may come later.
     let mut read = 0;

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-use super::kubelet::header;
+use crate::harness::upgrades::header;
 
 /// A connection whose client opens the streams.
 struct Connection {

@@ -30,6 +30,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::commands;
+use crate::harness::upgrades::header;
 use crate::harness::{Call, Client};
 
 /// The message of a WebSocket: `hello` on channel 1, and an empty one on channel 3.
@@ -278,13 +279,6 @@ async fn read_head(stream: &mut TlsStream<TcpStream>) -> std::io::Result<Option<
         }
     }
     Ok(Some(String::from_utf8(head).unwrap()))
-}
-
-/// The value of a header.
-pub fn header(head: &str, name: &str) -> Option<String> {
-    let lines = head.lines().skip(1).filter_map(|line| line.split_once(':'));
-    let mut found = lines.filter(|(known, _)| known.eq_ignore_ascii_case(name));
-    found.next().map(|(_, value)| value.trim().to_owned())
 }
 
 async fn answer(

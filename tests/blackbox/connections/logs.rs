@@ -1,9 +1,13 @@
-//! Logs of containers, as a stand-in of their kubelet sends them (CN-37 to CN-46).
+//! Logs of containers, as a stand-in of their kubelet sends them (CN-37 to CN-46, CN-80).
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use rustix::process::Signal;
 use serde_json::json;
 
-use super::kubelet::{Kubelet, header, pod_on};
+use super::kubelet::{Kubelet, pod_on};
 use super::{PODS, until};
+use crate::harness::upgrades::{Asked, BINARY, CLOSE, PONG, TEXT, Upgraded, header};
 use crate::harness::{Call, Daemon, Protocol};
 
 async fn daemon(kubelet: &Kubelet, flags: &[String]) -> Daemon {
@@ -247,7 +251,7 @@ async fn a_kubelet_is_trusted_by_its_authority_unless_the_client_says_otherwise_
     let skipping = format!("{path}?insecureSkipTLSVerifyBackend=true");
     assert_eq!(client.call(Call::get(&skipping)).await.status.as_u16(), 200);
     let exec = format!("{PODS}/p/exec?command=a&insecureSkipTLSVerifyBackend=true");
-    let asked = super::upgrades::Asked::new("POST", &exec, "SPDY/3.1");
+    let asked = Asked::new("POST", &exec, "SPDY/3.1");
     let refused = asked.send(&daemon.target()).await.unwrap_err();
     let message = format!("\"message\":\"error dialing backend: {untrusted}\"");
     assert!(refused.contains(&message), "{refused}");
@@ -281,4 +285,115 @@ async fn nodes_have_addresses_of_the_preferred_types_cn_37() {
         let refused = client.call(call).await.refusal(404, "NotFound");
         assert_eq!(refused["message"], "pods \"n\" not found", "{path}");
     }
+}
+
+async fn over_web_socket(daemon: &Daemon, path: &str, protocols: &str) -> Result<Upgraded, String> {
+    let asked = Asked::web_socket(&format!("{PODS}/{path}"));
+    let asked = match protocols {
+        "" => asked,
+        protocols => asked.header("Sec-WebSocket-Protocol", protocols),
+    };
+    asked.send(&daemon.target()).await
+}
+
+#[tokio::test]
+async fn a_log_is_sent_in_messages_of_the_first_protocol_that_is_known_cn_80() {
+    let kubelet = Kubelet::start().await;
+    let daemon = daemon(&kubelet, &kubelet.flags()).await;
+    let (binary, base64) = ("binary.k8s.io", "base64.binary.k8s.io");
+    for (offered, chosen, first) in [
+        ("", None, BINARY),
+        (binary, Some(binary), BINARY),
+        (
+            "other, binary.k8s.io, base64.binary.k8s.io",
+            Some(binary),
+            BINARY,
+        ),
+        ("base64.binary.k8s.io, binary.k8s.io", Some(base64), TEXT),
+    ] {
+        let mut log = over_web_socket(&daemon, "p/log?tailLines=5", offered)
+            .await
+            .unwrap();
+        let protocol = header(&log.head, "sec-websocket-protocol");
+        assert_eq!(protocol.as_deref(), chosen);
+        // An empty message says that the log begins.
+        assert_eq!(log.frame().await, (first, Vec::new()));
+        let mut text = Vec::new();
+        let code = loop {
+            match log.frame().await {
+                (CLOSE, code) => break code,
+                (TEXT, message) => text.extend(BASE64_STANDARD.decode(message).unwrap()),
+                (_, message) => text.extend(message),
+            }
+        };
+        assert_eq!(code, 1000_u16.to_be_bytes());
+        assert_eq!(log.rest().await, b"");
+        let asked = "/containerLogs/default/p/main?tailLines=5";
+        assert_eq!(text, format!("{asked}\n").as_bytes());
+        assert_eq!(kubelet.asked(), asked);
+    }
+    for (path, protocols, code) in [
+        ("p/log", "v4.channel.k8s.io", 403),
+        ("p/log?tailLines=x", "", 400),
+        ("p/log?container=x", "", 400),
+        ("none/log", "", 404),
+        ("q/log?container=status-500", "", 500),
+    ] {
+        let refused = over_web_socket(&daemon, path, protocols).await.unwrap_err();
+        assert!(
+            refused.starts_with(&format!("HTTP/1.1 {code} ")),
+            "{refused}"
+        );
+    }
+    let no_key = Asked::new("GET", &format!("{PODS}/p/log"), "websocket");
+    let refused = no_key.send(&daemon.target()).await.unwrap_err();
+    assert!(
+        refused.contains("Sec-WebSocket-Key is missing"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn a_log_over_websocket_grows_and_ends_with_each_side_cn_80() {
+    let kubelet = Kubelet::start().await;
+    let mut daemon = daemon(&kubelet, &kubelet.flags()).await;
+    let running = async || daemon.count("apiserver_longrunning_requests").await;
+    let open = async |daemon: &Daemon| {
+        let path = "q/log?container=open&follow=true";
+        let mut log = over_web_socket(daemon, path, "").await.unwrap();
+        assert_eq!(log.frame().await, (BINARY, Vec::new()));
+        assert_eq!(log.frame().await, (BINARY, b"one\n".to_vec()));
+        log
+    };
+    let mut log = open(&daemon).await;
+    assert_eq!(running().await, 1);
+    // The client is answered meanwhile, and what it sends is dropped.
+    log.send(1, b"nobody reads this").await;
+    log.send(9, b"there?").await;
+    assert_eq!(log.frame().await, (PONG, b"there?".to_vec()));
+    kubelet.release();
+    assert_eq!(log.frame().await, (BINARY, b"two\n".to_vec()));
+    assert_eq!(log.closed().await, 1000);
+    let mut closes = open(&daemon).await;
+    closes.send(8, &[3, 232]).await;
+    assert_eq!(closes.closed().await, 1000);
+    drop(open(&daemon).await);
+    until(async || running().await == 0 && kubelet.open() == 0).await;
+    // A log that breaks off is not taken for a complete one.
+    let mut cut = over_web_socket(&daemon, "q/log?container=cut", "")
+        .await
+        .unwrap();
+    assert_eq!(cut.frame().await, (BINARY, Vec::new()));
+    assert_eq!(cut.frame().await, (BINARY, b"begun\n".to_vec()));
+    assert_eq!(cut.closed().await, 1011);
+
+    let mut revoked = open(&daemon).await;
+    let rotate = Call::new("POST", "/taffrail/v1/token/rotate");
+    daemon.client().call(rotate).await.expect(200);
+    assert_eq!(revoked.rest().await, b"");
+    let stopped = open(&daemon).await;
+    daemon.signal(Signal::TERM);
+    assert_eq!(stopped.closed().await, 1001);
+    let status = daemon.ended().await;
+    assert!(status.success(), "{status}");
 }

@@ -7,7 +7,6 @@ mod proxies;
 mod settings;
 mod streams;
 mod translated;
-mod upgrades;
 mod web_server;
 
 use std::time::{Duration, Instant};

@@ -7,9 +7,9 @@ use rustix::process::Signal;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::kubelet::{HELLO, Kubelet, header, pod_on};
-use super::upgrades::Asked;
+use super::kubelet::{HELLO, Kubelet, pod_on};
 use super::{PODS, until};
+use crate::harness::upgrades::{Asked, header};
 use crate::harness::{Call, Daemon};
 
 async fn daemon(kubelet: &Kubelet) -> Daemon {

@@ -5,13 +5,10 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
-use super::kubelet::{Kubelet, header, pod_on};
-use super::upgrades::{Asked, KEY, TUNNEL, Upgraded, V5, frame};
+use super::kubelet::{Kubelet, pod_on};
 use super::{PODS, until};
 use crate::harness::Daemon;
-
-/// Accepts the key of the handshake.
-const ACCEPTED: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+use crate::harness::upgrades::{ACCEPTED, Asked, KEY, TUNNEL, Upgraded, V5, frame, header};
 
 async fn daemon(kubelet: &Kubelet) -> Daemon {
     let flags = kubelet.flags();
@@ -23,7 +20,7 @@ async fn daemon(kubelet: &Kubelet) -> Daemon {
 }
 
 fn asked(path: &str, protocols: &str) -> Asked {
-    Asked::websocket(&format!("{PODS}/{path}"), protocols)
+    Asked::web_socket(&format!("{PODS}/{path}")).protocols(protocols)
 }
 
 /// A client of a translated WebSocket.
@@ -42,15 +39,8 @@ impl Session {
         self.0.stream.write_all(&frame(2, content)).await.unwrap();
     }
 
-    /// Reads a frame: its opcode and content.
     async fn frame(&mut self) -> (u8, Vec<u8>) {
-        let head = self.0.read(2).await;
-        let length = match head[1] {
-            126 => usize::from(u16::from_be_bytes(self.0.read(2).await.try_into().unwrap())),
-            127 => u64::from_be_bytes(self.0.read(8).await.try_into().unwrap()) as usize,
-            short => usize::from(short),
-        };
-        (head[0], self.0.read(length).await)
+        self.0.frame().await
     }
 
     /// Reads to the end: the bytes of each channel, and the outcome.
@@ -187,15 +177,11 @@ async fn failures_of_the_kubelet_are_outcomes_and_others_are_answers_cn_48_cn_52
         ("none/exec?command=a", "", "HTTP/1.1 404 "),
         ("p/exec?command=a", "POST", "the handshake must be a GET"),
         ("p/exec?command=a", "8", "Sec-WebSocket-Version must be 13"),
-        (
-            "p/exec?command=a",
-            "short",
-            "Sec-WebSocket-Key must be 16 bytes",
-        ),
+        ("p/exec?command=a", "no key", "Sec-WebSocket-Key is missing"),
     ] {
         let method = if wrong == "POST" { wrong } else { "GET" };
         let version = if wrong == "8" { wrong } else { "13" };
-        let key = if wrong == "short" { "YQ==" } else { KEY };
+        let key = if wrong == "no key" { "" } else { KEY };
         let refused = Asked::new(method, &format!("{PODS}/{path}"), "WebSocket")
             .header("Sec-WebSocket-Version", version)
             .header("Sec-WebSocket-Key", key)
@@ -295,7 +281,7 @@ async fn translated_sessions_end_with_clients_faults_and_revocations() {
     session.0.stream.write_all(&[0x82, 1, 0]).await.unwrap();
     assert_eq!(session.0.rest().await, b"\x88\x02\x03\xea");
     // One that reads nothing, and then vanishes.
-    let session = Session::start(&daemon, "p/exec?command=much&command=8&stdout=1").await;
+    let session = Session::start(&daemon, "p/exec?command=much&stdout=1").await;
     drop(session);
     let mut revoked = Session::start(&daemon, path).await;
     assert_eq!(revoked.frame().await, (0x82, vec![1]));
@@ -309,7 +295,7 @@ async fn translated_sessions_end_with_clients_faults_and_revocations() {
 async fn much_output_comes_complete() {
     let kubelet = Kubelet::start().await;
     let daemon = daemon(&kubelet).await;
-    let session = Session::start(&daemon, "p/exec?command=much&command=8&stdout=1").await;
+    let session = Session::start(&daemon, "p/exec?command=much&stdout=1").await;
     let (got, outcome) = session.ended().await;
     assert_eq!((got[1].len(), outcome), (8 << 20, success()));
 }

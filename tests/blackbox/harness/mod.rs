@@ -17,6 +17,7 @@ pub mod kubelet;
 pub mod not_run;
 pub mod own_network;
 pub mod streams;
+pub mod upgrades;
 pub mod webhook;
 
 use serde_json::{Value, json};

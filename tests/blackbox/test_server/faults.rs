@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Server, TIMEOUT, refused, until};
 use crate::harness::client::Lines;
+use crate::harness::upgrades::Asked;
 use crate::harness::{
     CONFIGMAPS, Call, Client, Daemon, Kubectl, Protocol, body, configmap, version,
 };
@@ -412,6 +413,13 @@ async fn watches_end_after_an_event_and_no_event_is_lost() {
         assert!(resumed.rest().await.is_empty());
     }
     assert_eq!(counted(&client, "dropWatches").await, 4);
+    // WA-7.
+    let asked = Asked::web_socket(&path(last)).header("Origin", "https://example.com");
+    let mut resumed = asked.send(&server.target()).await.unwrap();
+    last = version(&made(&client, "web-socket").await);
+    let event = resumed.event().await;
+    assert_eq!(version(&event["object"]), last);
+    assert_eq!(resumed.closed().await, 1000);
     set(&client, json!([{"expireWatches": {"rate": 1}, "count": 1}])).await;
     let mut resumed = client.watch(&path(last)).await;
     made(&client, "g").await;

@@ -1,5 +1,9 @@
-//! The log of a container, as its kubelet sends it (CN-39 to CN-46).
+//! The log of a container, as its kubelet sends it (CN-39 to CN-46, CN-80).
 
+use std::task::{Context, Poll, ready};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::StreamExt;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION};
@@ -15,11 +19,21 @@ use crate::server::metrics::LongRunning;
 use crate::server::negotiation::Offer;
 use crate::server::passed_on::lasting;
 use crate::server::request_scope::RequestScope;
-use crate::server::respond::ResponseBody;
+use crate::server::respond::{Answer, ResponseBody};
 use crate::server::routes::Target;
+use crate::server::{sessions, web_sockets};
+use crate::transport::{Ending, Pieces, RequestBody};
+use crate::upgraded::websocket::{CloseCode, MessageKind};
+use crate::upgraded::{Message, Messages, Next};
 
 /// The most bytes of a kubelet's error that are shown, as in kube-apiserver.
 const ERROR_BYTES_MAX: usize = 50_000;
+
+/// The protocol that sends a log in base64, as text.
+const BASE64: &str = "base64.binary.k8s.io";
+
+/// The protocols of logs over WebSocket.
+const PROTOCOLS: [&str; 2] = ["binary.k8s.io", BASE64];
 
 /// The resource as the errors of kubelets name it.
 const RESOURCE: &str = "pods/log";
@@ -52,6 +66,7 @@ pub(super) async fn log(
     target: &Target,
     request: KubeletRequest,
     skips_verification: bool,
+    body: &RequestBody,
 ) -> Answered {
     let seat = watch::seat(scope)?;
     let running = LongRunning::begin(&Method::GET, target.storage.resource(), "log");
@@ -83,10 +98,62 @@ pub(super) async fn log(
         scope.access.clone(),
         (seat, running),
     )?;
+    if web_sockets::is_asked_for(scope.parts) {
+        return Ok(over_web_socket(scope, body, pieces));
+    }
     let mut answer = Response::new(ResponseBody::Chunks(pieces));
     let media_type = HeaderValue::from_static("text/plain");
     answer.headers_mut().insert(CONTENT_TYPE, media_type);
     Ok(answer)
+}
+
+/// Answers with a WebSocket. Like kube-apiserver, the daemon looks at the handshake last (CN-80).
+fn over_web_socket(scope: &RequestScope<'_>, body: &RequestBody, pieces: Pieces) -> Answer {
+    let (headers, protocol) = match web_sockets::accepted_of(scope.parts, body, &PROTOCOLS) {
+        Ok(accepted) => accepted,
+        Err(status) => return web_sockets::refusal(scope, &status),
+    };
+    let (held, revocation) = (pieces.held(), pieces.revocation().cloned());
+    let is_revoked = move || revocation.as_ref().is_some_and(|is_revoked| is_revoked());
+    let messages = LogMessages {
+        pieces,
+        is_base64: protocol == BASE64,
+        has_begun: false,
+    };
+    sessions::pushed(headers, messages, held, scope.leaving, is_revoked)
+}
+
+/// A log as messages of a WebSocket.
+struct LogMessages {
+    pieces: Pieces,
+    is_base64: bool,
+    /// Whether the empty message was sent by which a client sees that the log begins.
+    has_begun: bool,
+}
+
+impl Messages for LogMessages {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+        let piece = match std::mem::replace(&mut self.has_begun, true) {
+            true => ready!(self.pieces.poll_next(context)),
+            false => Some(Bytes::new()),
+        };
+        let Some(piece) = piece else {
+            return Poll::Ready(Next::End(match self.pieces.ending() {
+                Ending::Broken => CloseCode::BrokenOff,
+                Ending::Complete | Ending::Trailers(_) => CloseCode::Normal,
+            }));
+        };
+        Poll::Ready(Next::Message(match self.is_base64 {
+            true => Message {
+                kind: MessageKind::Text,
+                content: BASE64_STANDARD.encode(&piece).into(),
+            },
+            false => Message {
+                kind: MessageKind::Binary,
+                content: piece,
+            },
+        }))
+    }
 }
 
 /// Returns the Status for an answer other than a log (CN-44).

@@ -40,7 +40,7 @@ pub(super) async fn connect(
             request,
             skips_verification,
             ..
-        } => log::log(scope, target, request, skips_verification).await,
+        } => log::log(scope, target, request, skips_verification, &body).await,
         Connected::Stream(request) => stream::stream(scope, target, request, body).await,
         Connected::Proxy(server) => proxied::proxied(scope, target, server, body).await,
     }

@@ -4,12 +4,10 @@
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use futures_util::future::LocalBoxFuture;
 use http::header::{
-    CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
-    SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
+    CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use http::{HeaderMap, Method};
 
@@ -22,9 +20,9 @@ use crate::api::status::Status;
 use crate::egress::{EgressError, Switched, UpgradeAnswer, UpgradeRequest};
 use crate::server::metrics::session_ended;
 use crate::server::request_scope::RequestScope;
-use crate::server::sessions;
+use crate::server::{sessions, web_sockets};
 use crate::transport::ClientStream;
-use crate::upgraded::{ByteStream, Translated, TranslatedEnd, Translation, websocket};
+use crate::upgraded::{ByteStream, Translated, TranslatedEnd, Translation};
 
 /// The protocol of commands that has to be translated.
 const COMMANDS: &str = "v5.channel.k8s.io";
@@ -42,7 +40,6 @@ const OFFERED: [&str; 5] = [
 const TUNNEL: &str = "SPDY/3.1+";
 
 const SPDY: HeaderValue = HeaderValue::from_static("SPDY/3.1");
-const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
 /// Has the protocols that a client of SPDY offers, and the one that a server has chosen.
 const STREAM_PROTOCOL: HeaderName = HeaderName::from_static("x-stream-protocol-version");
@@ -74,7 +71,7 @@ impl Newer {
 /// Answers the handshake, and runs the command after it. The client gets all failures of the
 /// kubelet as the outcome of the command.
 pub(super) fn command(scope: &RequestScope<'_>, found: Found) -> Answered {
-    let answer = handshake(scope, COMMANDS)?;
+    let answer = web_sockets::accepted(scope.parts, Some(COMMANDS))?;
     let wanted = Wanted {
         stdin: scope.query.flag("stdin"),
         stdout: scope.query.flag("stdout"),
@@ -113,7 +110,7 @@ pub(super) async fn tunnel(
     protocols: Vec<String>,
 ) -> Answered {
     // The handshake is checked before the kubelet is asked.
-    handshake(scope, TUNNEL)?;
+    web_sockets::accepted(scope.parts, Some(TUNNEL))?;
     for name in [
         SEC_WEBSOCKET_KEY,
         SEC_WEBSOCKET_PROTOCOL,
@@ -124,7 +121,7 @@ pub(super) async fn tunnel(
         headers.remove(name);
     }
     for protocol in &protocols {
-        headers.append(STREAM_PROTOCOL, value(protocol)?);
+        headers.append(STREAM_PROTOCOL, web_sockets::value(protocol)?);
     }
     let Found {
         kubelet,
@@ -148,7 +145,7 @@ pub(super) async fn tunnel(
         let text = "the kubelet has answered with another protocol than SPDY/3.1";
         return Err(Box::new(Status::unknown(text)));
     };
-    let answer = handshake(scope, &format!("{TUNNEL}{chosen}"))?;
+    let answer = web_sockets::accepted(scope.parts, Some(&format!("{TUNNEL}{chosen}")))?;
     let stops = scope.leaving.announced();
     let run = async move |client| {
         let _guards = guards;
@@ -157,40 +154,6 @@ pub(super) async fn tunnel(
         running.run(pin!(stops)).await;
     };
     sessions::switched(answer, scope.access.clone(), run)
-}
-
-/// Returns the headers that accept a WebSocket with this protocol.
-///
-/// # Errors
-/// The handshake is not one of RFC 6455.
-fn handshake(scope: &RequestScope<'_>, protocol: &str) -> Result<HeaderMap, Box<Status>> {
-    let headers = scope.headers;
-    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let refuse = |why: &str| Box::new(Status::bad_request(format!("websocket: {why}")));
-    if scope.parts.method != Method::GET {
-        return Err(refuse("the handshake must be a GET"));
-    }
-    if text(SEC_WEBSOCKET_VERSION) != Some("13") {
-        return Err(refuse("the header Sec-WebSocket-Version must be 13"));
-    }
-    let key = text(SEC_WEBSOCKET_KEY).unwrap_or_default();
-    let bytes = BASE64_STANDARD.decode(key).unwrap_or_default();
-    if bytes.len() != 16 {
-        return Err(refuse(
-            "the header Sec-WebSocket-Key must be 16 bytes in base64",
-        ));
-    }
-    let mut accepted = HeaderMap::new();
-    accepted.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    accepted.insert(UPGRADE, WEBSOCKET);
-    accepted.insert(SEC_WEBSOCKET_ACCEPT, value(&websocket::accept(key))?);
-    accepted.insert(SEC_WEBSOCKET_PROTOCOL, value(protocol)?);
-    Ok(accepted)
-}
-
-fn value(text: &str) -> Result<HeaderValue, Box<Status>> {
-    let unusable = |_| Box::new(Status::bad_request("a protocol can't be in a header"));
-    HeaderValue::try_from(text).map_err(unusable)
 }
 
 /// Makes a request for SPDY.

@@ -1,22 +1,29 @@
-//! Clients of connections that are upgraded: to SPDY, whose bytes the tests write themselves, and
-//! to WebSocket.
+//! Upgrades of HTTP/1.1, and the frames of WebSocket after them.
 
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use super::kubelet::header;
-use crate::harness::Target;
+use super::client::Target;
+
+/// The key of RFC 6455, and what accepts it.
+pub const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+pub const ACCEPTED: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 /// Protocols of a WebSocket that are translated for a kubelet.
 pub const V5: &str = "v5.channel.k8s.io";
 pub const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
-/// The key of RFC 6455.
-pub const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
+
+/// The first bytes of frames of a server.
+pub const TEXT: u8 = 0x81;
+pub const BINARY: u8 = 0x82;
+pub const CLOSE: u8 = 0x88;
+pub const PONG: u8 = 0x8a;
 
 /// A request for an upgrade.
 pub struct Asked {
-    head: String,
+    pub head: String,
 }
 
 /// A connection after the upgrade.
@@ -35,12 +42,16 @@ impl Asked {
         Asked { head }
     }
 
-    /// Asks for a WebSocket with one of these protocols.
-    pub fn websocket(path: &str, protocols: &str) -> Asked {
+    /// A request for a WebSocket.
+    pub fn web_socket(path: &str) -> Asked {
         Asked::new("GET", path, "websocket")
             .header("Sec-WebSocket-Version", "13")
             .header("Sec-WebSocket-Key", KEY)
-            .header("Sec-WebSocket-Protocol", protocols)
+    }
+
+    /// Offers these protocols of a WebSocket.
+    pub fn protocols(self, protocols: &str) -> Asked {
+        self.header("Sec-WebSocket-Protocol", protocols)
     }
 
     pub fn header(mut self, name: &str, value: &str) -> Asked {
@@ -87,6 +98,40 @@ impl Upgraded {
         bytes
     }
 
+    /// Reads a frame of a WebSocket: its first byte and its content.
+    pub async fn frame(&mut self) -> (u8, Vec<u8>) {
+        let head = self.read(2).await;
+        let length = match head[1] {
+            126 => usize::from(u16::from_be_bytes(self.read(2).await.try_into().unwrap())),
+            127 => u64::from_be_bytes(self.read(8).await.try_into().unwrap()) as usize,
+            short => usize::from(short),
+        };
+        (head[0], self.read(length).await)
+    }
+
+    /// Sends a frame of a WebSocket.
+    pub async fn send(&mut self, opcode: u8, content: &[u8]) {
+        self.stream
+            .write_all(&frame(opcode, content))
+            .await
+            .unwrap();
+    }
+
+    /// Reads a text message, which must be an event.
+    pub async fn event(&mut self) -> Value {
+        let (first, content) = self.frame().await;
+        assert_eq!(first, TEXT, "{}", String::from_utf8_lossy(&content));
+        serde_json::from_slice(&content).unwrap()
+    }
+
+    /// Reads the last frame and the end. Returns the code.
+    pub async fn closed(mut self) -> u16 {
+        let (first, content) = self.frame().await;
+        assert_eq!(first, CLOSE, "{}", String::from_utf8_lossy(&content));
+        assert_eq!(self.rest().await, b"");
+        u16::from_be_bytes(content.try_into().unwrap())
+    }
+
     /// Reads until the end, which must be one in order.
     pub async fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
@@ -95,7 +140,14 @@ impl Upgraded {
     }
 }
 
-/// The frame of a client.
+/// The value of a header.
+pub fn header(head: &str, name: &str) -> Option<String> {
+    let lines = head.lines().skip(1).filter_map(|line| line.split_once(':'));
+    let mut found = lines.filter(|(known, _)| known.eq_ignore_ascii_case(name));
+    found.next().map(|(_, value)| value.trim().to_owned())
+}
+
+/// The frame of a client of a WebSocket.
 pub fn frame(opcode: u8, content: &[u8]) -> Vec<u8> {
     const MASK: [u8; 4] = [1, 2, 3, 4];
     let mut frame = vec![0x80 | opcode];
