@@ -226,6 +226,7 @@ pub(super) fn started(
         protections: Protections::default(),
         simulation: Simulation::default(),
         further: Vec::new(),
+        stands_by: Milestone::default(),
     };
     Controllers::start(setup, sharing)
 }

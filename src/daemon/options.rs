@@ -17,6 +17,7 @@ use crate::config::{
     Config, ControllerName, FeatureGate, SERVICE_ACCOUNT, Texts, VOLUME_PROTECTION, running_plugins,
 };
 use crate::controllers::{
+    Milestone,
     ClientAuthentication, Protections, Provisions, Setup, Simulation, SystemConfigMaps,
 };
 use crate::registry::Registry;
@@ -116,6 +117,7 @@ pub(super) fn controllers(
         },
         simulation: Simulation::default(),
         further: Vec::new(),
+        stands_by: Milestone::default(),
     };
     if !setup.empties_namespaces || !setup.collects_garbage {
         tracing::info!(
