@@ -225,8 +225,7 @@ impl KubernetesServiceController {
     /// The first failed read or write.
     pub async fn repair(&self) -> Result<(), Box<Status>> {
         let services = self.registry.current().named("services");
-        if let (Some(services), Some(allocators)) = (services, self.registry.service_allocators())
-        {
+        if let (Some(services), Some(allocators)) = (services, self.registry.service_allocators()) {
             let mut repaired = self.repaired.lock().await;
             *repaired = allocators.repair(&services, &repaired).await?;
             if repaired.mended > 0 {

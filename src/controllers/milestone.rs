@@ -10,7 +10,8 @@ pub struct Milestone(watch::Sender<bool>);
 impl Milestone {
     /// Records that it is reached. It stays so.
     pub fn reach(&self) {
-        self.0.send_if_modified(|reached| !std::mem::replace(reached, true));
+        self.0
+            .send_if_modified(|reached| !std::mem::replace(reached, true));
     }
 
     /// Whether it is reached.

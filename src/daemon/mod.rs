@@ -564,8 +564,7 @@ fn is_followed(name: &str, config: &Config) -> bool {
         || RBAC_CACHES.contains(&name)
         || name == APISERVICES
         || HOOK_CACHES.contains(&name)
-        || (NODE_CACHES.contains(&name)
-            && authorization_chain::wants(config, AuthorizerType::Node))
+        || (NODE_CACHES.contains(&name) && authorization_chain::wants(config, AuthorizerType::Node))
 }
 
 /// Serves clients on the HTTP threads.

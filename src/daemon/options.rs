@@ -17,8 +17,7 @@ use crate::config::{
     Config, ControllerName, FeatureGate, SERVICE_ACCOUNT, Texts, VOLUME_PROTECTION, running_plugins,
 };
 use crate::controllers::{
-    Milestone,
-    ClientAuthentication, Protections, Provisions, Setup, Simulation, SystemConfigMaps,
+    ClientAuthentication, Milestone, Protections, Provisions, Setup, Simulation, SystemConfigMaps,
 };
 use crate::registry::Registry;
 use crate::server::api_server::{HttpRules, Process, Timeouts};

@@ -342,21 +342,24 @@ impl Start {
         }
     }
 
-    /// Tries a step of the start, and says why it failed.
+    async fn make_roles(&self) {
+        if self.config.rbac_bootstrap.0 {
+            ensure_bootstrap_policy(&self.registry).await;
+        }
+        self.health.complete(ROLES);
+    }
+
+    /// Tries a step of the start once, and says why it failed.
     async fn attempt<T>(
         &self,
         step: &'static str,
         work: impl Future<Output = Result<T, Box<Status>>>,
-    ) -> bool {
+    ) {
         match work.await {
-            Ok(_) => {
-                self.health.complete(step);
-                true
-            }
+            Ok(_) => self.health.complete(step),
             Err(status) => {
                 tracing::warn!(step, %status, "a step of the start failed, retrying");
                 self.health.hold(step, &status);
-                false
             }
         }
     }
@@ -399,34 +402,17 @@ impl Start {
             }
         };
         // They run concurrently, so that they share one disk sync.
-        let (_, _, registered) = tokio::join!(
+        tokio::join!(
             self.attempt(NAMESPACES, ensure_system_namespaces(&self.registry)),
             self.attempt(CLASSES, ensure_system_priority_classes(&self.registry)),
-            registered
+            self.attempt(AUTOREGISTRATION, registered)
         );
-        if let Err(status) = registered {
-            tracing::warn!(%status, "local APIServices are missing; writing them is retried");
-            self.health.hold(AUTOREGISTRATION, &status);
-        }
-        if self.config.rbac_bootstrap.0 {
-            ensure_bootstrap_policy(&self.registry).await;
-        }
-        self.health.complete(ROLES);
-        let (service, config_maps, repaired) = tokio::join!(
-            self.service.keep(),
-            self.config_maps.keep(),
-            self.service.repair()
+        tokio::join!(
+            self.make_roles(),
+            self.attempt(SERVICE, self.service.keep()),
+            self.attempt(CLIENT_AUTHORITIES, self.config_maps.keep()),
+            self.attempt(REPAIR, self.service.repair())
         );
-        for (step, what, outcome) in [
-            (SERVICE, "the kubernetes service", service),
-            (CLIENT_AUTHORITIES, "a ConfigMap of kube-system", config_maps),
-            (REPAIR, "a repair of service allocations", repaired),
-        ] {
-            if let Err(status) = outcome {
-                tracing::warn!(%status, "{what} is missing; it is retried");
-                self.health.hold(step, &status);
-            }
-        }
         self.health.complete_start();
         self.service_manager.ready();
         // Expiry begins only now, so that objects that expired while no daemon ran do not delay the

@@ -570,12 +570,15 @@ mod tests {
     #[test]
     fn checks_can_be_excluded_by_name_api_49() {
         let health = health(&Arc::new(AtomicBool::new(false)));
-        let (code, text) = asked(&health, "/readyz?verbose&exclude=storage&exclude=none&exclude=a&exclude=none");
+        let (code, text) = asked(
+            &health,
+            "/readyz?verbose&exclude=storage&exclude=none&exclude=a&exclude=none",
+        );
         assert_eq!(code, 200);
         assert!(text.contains("[+]storage excluded: ok\n"), "{text}");
-        assert!(
-            text.contains("warn: some health checks cannot be excluded: no matches for \"a\",\"none\"\n")
-        );
+        assert!(text.contains(
+            "warn: some health checks cannot be excluded: no matches for \"a\",\"none\"\n"
+        ));
         assert!(text.ends_with("readyz check passed\n"));
     }
 

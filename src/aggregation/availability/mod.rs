@@ -192,7 +192,8 @@ impl<'p> Work<'p> {
                         self.queue.add(name.clone(), now);
                     }
                     let local = self.index.names().filter(|name| !index.is_remote(name));
-                    self.unchecked.get_or_insert_with(|| local.cloned().collect());
+                    self.unchecked
+                        .get_or_insert_with(|| local.cloned().collect());
                 }
                 CacheNews::Events(events) => {
                     for event in events {
