@@ -67,11 +67,11 @@ pub struct KubernetesServiceController {
     has_left: Arc<Mutex<bool>>,
     /// The result of the last repair.
     repaired: Arc<Mutex<Repaired>>,
-    /// What the controller has done since the start.
+    /// The progress of the start.
     pub milestones: ServiceMilestones,
 }
 
-/// What the controller of the `kubernetes` Service has done since the start.
+/// The progress of the controller of the `kubernetes` Service after a start.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceMilestones {
     /// The ServiceCIDR exists.

@@ -44,7 +44,7 @@ use actors::watchdog::Watchdog;
 
 use crate::admission::HookSources;
 use crate::admission::configuration::PluginSettings;
-use crate::aggregation::APISERVICES;
+use crate::aggregation::availability::AVAILABILITY_CACHES;
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
 use crate::auth::Token;
@@ -562,7 +562,7 @@ fn is_followed(name: &str, config: &Config) -> bool {
     name == NAMESPACES
         || name == custom::DEFINITIONS
         || RBAC_CACHES.contains(&name)
-        || name == APISERVICES
+        || AVAILABILITY_CACHES.contains(&name)
         || HOOK_CACHES.contains(&name)
         || (NODE_CACHES.contains(&name) && authorization_chain::wants(config, AuthorizerType::Node))
 }

@@ -12,8 +12,8 @@ use super::Conduct;
 use super::encryption;
 use super::service_manager::ServiceManager;
 use super::stores::OpenEngines;
-use crate::aggregation::availability::AvailabilityMilestones;
-use crate::aggregation::{APISERVICES, Aggregation, Registrar};
+use crate::aggregation::availability::{AVAILABILITY_CACHES, AvailabilityMilestones};
+use crate::aggregation::{Aggregation, Registrar};
 use crate::api::status::Status;
 use crate::config::Config;
 use crate::controllers::kubernetes_service::KubernetesServiceController;
@@ -104,6 +104,16 @@ const STEPS: [&str; 24] = [
     OPENAPI_V3,
 ];
 
+/// The steps that a start tries once before it counts as started.
+const TRIED: [&str; 6] = [
+    NAMESPACES,
+    CLASSES,
+    AUTOREGISTRATION,
+    SERVICE,
+    CLIENT_AUTHORITIES,
+    REPAIR,
+];
+
 /// The caches that plugins of admission read, in addition to those of hooks.
 const PLUGIN_CACHES: [&str; 8] = [
     super::NAMESPACES,
@@ -115,8 +125,6 @@ const PLUGIN_CACHES: [&str; 8] = [
     "runtimeclasses.node.k8s.io",
     "storageclasses.storage.k8s.io",
 ];
-/// The caches by which APIServices and their servers are found.
-const AGGREGATOR_CACHES: [&str; 3] = [APISERVICES, "services", "endpointslices.discovery.k8s.io"];
 
 /// The first pause before a step that failed is tried again, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
@@ -321,7 +329,7 @@ impl Start {
         self.health.complete(INFORMERS);
         complete_when(&self.health, INFORMER_SYNC, Some(settled(own)));
         complete_when(&self.health, ADMISSION, Some(filled(of_admission)));
-        let of_aggregator = filled(AGGREGATOR_CACHES.to_vec());
+        let of_aggregator = filled(AVAILABILITY_CACHES.to_vec());
         complete_when(&self.health, AGGREGATOR_INFORMERS, Some(of_aggregator));
     }
 
@@ -419,8 +427,19 @@ impl Start {
         // caches.
         self.actor_system.begin_expiry();
         let milliseconds = self.at.elapsed().as_millis() as u64;
+        let mut missing = TRIED.to_vec();
+        missing.retain(|step| !self.health.is_complete(step));
         match filled {
-            Ok(()) => tracing::info!(milliseconds, "ready: every cache is filled"),
+            Ok(()) if missing.is_empty() => {
+                tracing::info!(milliseconds, "ready: every cache is filled");
+            }
+            Ok(()) => {
+                tracing::warn!(
+                    milliseconds,
+                    ?missing,
+                    "started; steps that failed are retried"
+                );
+            }
             Err(unfilled) => {
                 let caches = unfilled.len();
                 tracing::warn!(

@@ -26,8 +26,8 @@ struct Waiting {
 /// Whether lines of the log are written.
 ///
 /// # Errors
-/// A line waits for ten seconds: nobody reads the pipe behind stderr, or its disk hangs. A line that
-/// was refused, such as by a full disk, is lost, and holds nothing up.
+/// A line waits for ten seconds: nobody reads the pipe that stderr is, or its disk hangs. A line
+/// that was refused, such as by a full disk, is lost, and holds nothing up.
 pub fn log_health() -> Result<(), String> {
     LOG.health(Instant::now())
 }

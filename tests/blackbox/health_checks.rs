@@ -82,7 +82,11 @@ async fn each_root_lists_its_checks_in_the_order_of_kube_apiserver_api_51() {
         "--controllers=namespace-controller",
         "--runtime-config=apiregistration.k8s.io/v1=false,apiextensions.k8s.io/v1=false",
     ];
-    for arguments in [&[AS_INSTALLED] as &[&str], &off] {
+    let bare = [
+        "--watch-cache=false",
+        "--runtime-config=discovery.k8s.io/v1=false",
+    ];
+    for arguments in [&[AS_INSTALLED] as &[&str], &off, &bare] {
         let daemon = Daemon::with(arguments).await;
         let client = daemon.client();
         for (root, before, after) in [

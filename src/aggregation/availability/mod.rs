@@ -36,6 +36,8 @@ use crate::storage::Preconditions;
 
 const SERVICES: &str = "services";
 const SLICES: &str = "endpointslices.discovery.k8s.io";
+/// The resources whose caches the controller follows.
+pub const AVAILABILITY_CACHES: [&str; 3] = [APISERVICES, SERVICES, SLICES];
 /// The label by which an EndpointSlice names its Service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
@@ -66,13 +68,20 @@ struct Parts {
     milestones: AvailabilityMilestones,
 }
 
-/// What the controller has done since the start.
+/// The progress of the controller after a start.
 #[derive(Clone, Debug, Default)]
 pub struct AvailabilityMilestones {
     /// The local APIServices of the start were checked.
     pub local: Milestone,
     /// Services and EndpointSlices are known, and the APIServices of other servers are checked.
     pub remote: Milestone,
+}
+
+impl AvailabilityMilestones {
+    fn reach_all(&self) {
+        self.local.reach();
+        self.remote.reach();
+    }
 }
 
 impl AvailabilityController {
@@ -94,7 +103,7 @@ impl AvailabilityController {
         }
     }
 
-    /// Returns what the controller has done.
+    /// Returns its progress.
     pub fn milestones(&self) -> AvailabilityMilestones {
         self.parts.milestones.clone()
     }
@@ -108,8 +117,10 @@ impl FurtherController for AvailabilityController {
     fn start(&self, stopped: watch::Receiver<bool>) -> JoinHandle<()> {
         let parts = Arc::clone(&self.parts);
         tokio::spawn(until_stopped(stopped, async move {
-            if let Some(mut work) = Work::new(&parts) {
-                work.run().await;
+            match Work::new(&parts) {
+                Some(mut work) => work.run().await,
+                // Without them there are no APIServices of other servers.
+                None => parts.milestones.reach_all(),
             }
         }))
     }
