@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::service::{ApiService, ServiceReference};
 use super::view::ApiServices;
+use crate::controllers::Milestone;
 
 /// Asks servers and keeps their answers.
 pub(super) trait Inquirer: Send + Sync {
@@ -27,6 +28,9 @@ pub(super) trait Inquirer: Send + Sync {
 
     /// The APIServices whose servers are asked.
     fn services(&self) -> &ApiServices;
+
+    /// Reached once the APIServices are known, so that their servers are asked.
+    fn begun(&self) -> &Milestone;
 
     /// Asks the server of these APIServices.
     fn ask(
@@ -65,6 +69,9 @@ pub(super) async fn keep_asking<I: Inquirer>(inquirer: &I) {
         {
             let question = inquirer.ask(services, tag);
             asking.push(question.map(|outcome| (key, outcome)));
+        }
+        if follower.reached().is_some() {
+            inquirer.begun().reach();
         }
         let due = questions.due().filter(|_| asking.len() < I::ASKED_MAX);
         tokio::select! {

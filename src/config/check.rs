@@ -252,6 +252,7 @@ impl Config {
             ("idle-timeout", self.idle_timeout, IDLE),
             ("kubelet-timeout", self.kubelet_timeout, EXCHANGE),
             ("request-timeout", self.request_timeout, EXCHANGE),
+            ("livez-grace-period", self.livez_grace_period, PATIENCE),
             (
                 "shutdown-delay-duration",
                 self.shutdown_delay_duration,

@@ -820,6 +820,11 @@ settings! {
         /// [default: 2m]
         idle_timeout: Period ["DURATION"] = Period(Duration::from_secs(120));
 
+        /// Time after the start from which /livez fails while a step of the start is incomplete, so
+        /// that the daemon is restarted. 0 means never.
+        /// [default: 0s]
+        livez_grace_period: Period ["DURATION"] = Period(Duration::ZERO);
+
         /// Time limit for stopping: requests finish, watches end, the store is closed.
         /// [default: 10s]
         shutdown_timeout: Period ["DURATION"] = Period(Duration::from_secs(10));

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use super::Milestone;
 use super::ensure_system_namespaces;
 use super::master_leases::MasterLeases;
 use crate::api::object::Object;
@@ -64,6 +65,21 @@ pub struct KubernetesServiceController {
     /// Whether this server has left the endpoints. It is locked while endpoints are changed, so
     /// that a server that leaves is not added again.
     has_left: Arc<Mutex<bool>>,
+    /// The result of the last repair.
+    repaired: Arc<Mutex<Repaired>>,
+    /// The progress of the start.
+    pub milestones: ServiceMilestones,
+}
+
+/// The progress of the controller of the `kubernetes` Service after a start.
+#[derive(Clone, Debug, Default)]
+pub struct ServiceMilestones {
+    /// The ServiceCIDR exists.
+    pub range: Milestone,
+    /// The Service exists, and has its endpoints.
+    pub service: Milestone,
+    /// The allocations of all Services were repaired once.
+    pub repair: Milestone,
 }
 
 impl KubernetesServiceController {
@@ -78,6 +94,8 @@ impl KubernetesServiceController {
             address,
             leases,
             has_left: Arc::default(),
+            repaired: Arc::default(),
+            milestones: ServiceMilestones::default(),
         }
     }
 
@@ -100,19 +118,19 @@ impl KubernetesServiceController {
     }
 
     async fn repair_on(&self) {
-        let mut repaired = Repaired::default();
+        let mut pause = match self.milestones.repair.is_reached() {
+            true => REPAIR_PAUSE,
+            false => PAUSE_AFTER_ERROR,
+        };
         loop {
-            let pause = match self.repair(&repaired).await {
-                Ok(done) => {
-                    repaired = done;
-                    REPAIR_PAUSE
-                }
+            tokio::time::sleep(pause).await;
+            pause = match self.repair().await {
+                Ok(()) => REPAIR_PAUSE,
                 Err(status) => {
                     tracing::warn!(%status, "repairing service allocations failed, retrying");
                     PAUSE_AFTER_ERROR
                 }
             };
-            tokio::time::sleep(pause).await;
         }
     }
 
@@ -136,9 +154,16 @@ impl KubernetesServiceController {
         if let Some(cidrs) = find("servicecidrs.networking.k8s.io") {
             self.keep_range(&cidrs).await?;
         }
+        self.milestones.range.reach();
         if let Some(services) = find("services") {
             self.keep_service(&services).await?;
         }
+        self.keep_own_endpoints().await?;
+        self.milestones.service.reach();
+        Ok(())
+    }
+
+    async fn keep_own_endpoints(&self) -> Result<(), Box<Status>> {
         let Some(advertised) = self.address.advertised else {
             return Ok(());
         };
@@ -194,18 +219,22 @@ impl KubernetesServiceController {
         }
     }
 
-    async fn repair(&self, before: &Repaired) -> Result<Repaired, Box<Status>> {
+    /// Repairs the allocations of Services once.
+    ///
+    /// # Errors
+    /// The first failed read or write.
+    pub async fn repair(&self) -> Result<(), Box<Status>> {
         let services = self.registry.current().named("services");
-        let (Some(services), Some(allocators)) = (services, self.registry.service_allocators())
-        else {
-            return Ok(Repaired::default());
-        };
-        let repaired = allocators.repair(&services, before).await?;
-        if repaired.mended > 0 {
-            let count = repaired.mended;
-            tracing::warn!(count, "repaired addresses and ports of services");
+        if let (Some(services), Some(allocators)) = (services, self.registry.service_allocators()) {
+            let mut repaired = self.repaired.lock().await;
+            *repaired = allocators.repair(&services, &repaired).await?;
+            if repaired.mended > 0 {
+                let count = repaired.mended;
+                tracing::warn!(count, "repaired addresses and ports of services");
+            }
         }
-        Ok(repaired)
+        self.milestones.repair.reach();
+        Ok(())
     }
 
     async fn create(

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::Milestone;
 use super::ensure_system_namespaces;
 use super::leader_election::{ElectionAction, LASTS, LeaderElection, Record};
 use crate::api::object::Object;
@@ -47,6 +48,8 @@ pub(super) struct LeaderElector {
     election: LeaderElection,
     work: Work,
     term: Option<Term>,
+    /// Reached once this daemon took part in the election and does not lead.
+    stands_by: Milestone,
 }
 
 /// A term of work.
@@ -56,13 +59,19 @@ struct Term {
 }
 
 impl LeaderElector {
-    pub(super) fn new(registry: Registry, identity: String, work: Work) -> LeaderElector {
+    pub(super) fn new(
+        registry: Registry,
+        identity: String,
+        work: Work,
+        stands_by: Milestone,
+    ) -> LeaderElector {
         LeaderElector {
             registry,
             election: LeaderElection::new(identity.clone()),
             identity,
             work,
             term: None,
+            stands_by,
         }
     }
 
@@ -83,7 +92,11 @@ impl LeaderElector {
                 Err(_) => false,
             };
             let now = Instant::now();
-            self.start_or_stop_work(self.election.is_leading(now)).await;
+            let leads = self.election.is_leading(now);
+            self.start_or_stop_work(leads).await;
+            if succeeded && !leads {
+                self.stands_by.reach();
+            }
             let pause = self.election.pause(succeeded, now);
             let stop = stopped.wait_for(|stopped| *stopped);
             if tokio::time::timeout(pause, stop).await.is_ok() {

@@ -27,6 +27,7 @@ mod leader_election;
 mod leader_elector;
 pub mod master_leases;
 mod metrics;
+mod milestone;
 mod namespace_conditions;
 mod namespace_controller;
 mod namespaced_resources_deleter;
@@ -43,6 +44,7 @@ use cluster_role_aggregation::ClusterRoleAggregationController;
 pub use garbage_collector::Caches;
 use garbage_collector::GarbageCollector;
 use leader_elector::LeaderElector;
+pub use milestone::Milestone;
 use namespace_controller::NamespaceController;
 use policy_status::PolicyStatusController;
 pub use service_accounts::Provisions;
@@ -129,6 +131,8 @@ pub struct Setup {
     pub simulation: Simulation,
     /// Controllers of other parts.
     pub further: Vec<Arc<dyn FurtherController>>,
+    /// Reached once another daemon of those on the store runs the controllers.
+    pub stands_by: Milestone,
 }
 
 /// A controller of another part of the daemon. It runs where the others run, and while they do.
@@ -197,9 +201,10 @@ impl Running {
             Sharing::Alone => tokio::spawn(run_all(setup, stopped)),
             Sharing::WithOthers { identity } => {
                 let electing = setup.registry.clone();
+                let stands_by = setup.stands_by.clone();
                 let setup = setup.with_namespace_grace(NAMESPACE_DELETION_GRACE);
                 let work = move |stopped| tokio::spawn(run_all(setup.clone(), stopped));
-                let elector = LeaderElector::new(electing, identity, Box::new(work));
+                let elector = LeaderElector::new(electing, identity, Box::new(work), stands_by);
                 tokio::spawn(elector.run(stopped))
             }
         };

@@ -9,6 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::Milestone;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::status::{Status, StatusReason};
@@ -58,6 +59,10 @@ pub struct SystemConfigMaps {
     registry: Registry,
     knows_accounts: bool,
     publishes: Publishes,
+    /// Reached once the day is published since when the use of tokens is tracked.
+    pub tracks: Milestone,
+    /// Reached once the facts about authentication are published.
+    pub has_published: Milestone,
 }
 
 impl SystemConfigMaps {
@@ -68,11 +73,13 @@ impl SystemConfigMaps {
             registry,
             knows_accounts,
             publishes,
+            tracks: Milestone::default(),
+            has_published: Milestone::default(),
         }
     }
 
     /// Maintains the ConfigMaps. May be cancelled at any point.
-    pub async fn run(self) {
+    pub async fn run(&self) {
         loop {
             tokio::time::sleep(PAUSE).await;
             if let Err(status) = self.keep().await {
@@ -89,10 +96,14 @@ impl SystemConfigMaps {
     /// # Errors
     /// The first failed read or write.
     pub async fn keep(&self) -> Result<(), Box<Status>> {
-        let Some(store) = self.registry.current().named("configmaps") else {
-            return Ok(());
-        };
-        if self.knows_accounts {
+        let store = self.registry.current().named("configmaps");
+        let store = store.as_deref();
+        let (tracked, published) = tokio::join!(self.keep_tracking(store), self.publish(store));
+        tracked.and(published)
+    }
+
+    async fn keep_tracking(&self, store: Option<&RegistryStore>) -> Result<(), Box<Status>> {
+        if let Some(store) = store.filter(|_| self.knows_accounts) {
             let today = clock::now().strftime("%F").to_string();
             let mend =
                 |data: Option<&Value>| match is_past(data.and_then(|data| data.get(SINCE)), &today)
@@ -100,13 +111,20 @@ impl SystemConfigMaps {
                     true => None,
                     false => Some(json!({SINCE: today})),
                 };
-            ensure(&store, TRACKING, &mend).await?;
+            ensure(store, TRACKING, &mend).await?;
         }
+        self.tracks.reach();
+        Ok(())
+    }
+
+    async fn publish(&self, store: Option<&RegistryStore>) -> Result<(), Box<Status>> {
         let own = (self.publishes)();
-        if own != ClientAuthentication::default() {
+        let is_empty = own == ClientAuthentication::default();
+        if let Some(store) = store.filter(|_| !is_empty) {
             let mend = |data: Option<&Value>| published(data, &own);
-            ensure(&store, AUTHENTICATION, &mend).await?;
+            ensure(store, AUTHENTICATION, &mend).await?;
         }
+        self.has_published.reach();
         Ok(())
     }
 }

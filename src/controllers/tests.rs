@@ -10,7 +10,8 @@ use tokio::time::Instant;
 
 use super::namespaced_resources_deleter::{NamespacedResourcesDeleter, Progress};
 use super::{
-    Controllers, Protections, Provisions, Setup, Sharing, Simulation, ensure_system_namespaces,
+    Controllers, Milestone, Protections, Provisions, Setup, Sharing, Simulation,
+    ensure_system_namespaces,
 };
 use crate::api::options::DeleteOptions;
 use crate::api::resource::ResourceDefinition;
@@ -226,6 +227,7 @@ pub(super) fn started(
         protections: Protections::default(),
         simulation: Simulation::default(),
         further: Vec::new(),
+        stands_by: Milestone::default(),
     };
     Controllers::start(setup, sharing)
 }

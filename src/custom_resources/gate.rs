@@ -24,6 +24,8 @@ const RETRY_AFTER: u32 = 5;
 /// The definitions that the controller has taken into account.
 #[derive(Clone, Default)]
 pub(super) struct Seen {
+    /// Whether the definitions of the start were read.
+    pub has_begun: bool,
     /// Whether all definitions of the start are served.
     pub is_ready: bool,
     /// All definitions up to this revision are known.
@@ -57,6 +59,12 @@ impl Gate {
     /// Notes what the controller has taken into account.
     pub(super) fn report(&self, change: impl FnOnce(&mut Seen)) {
         self.seen.send_modify(change);
+    }
+
+    /// Waits until the definitions of the start were read, and their resources are being served.
+    pub async fn begun(&self) {
+        // An error means that the loops have ended.
+        let _ = self.seen.subscribe().wait_for(|seen| seen.has_begun).await;
     }
 
     /// Waits until all definitions of the start are served.

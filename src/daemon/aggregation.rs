@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
 use super::credentials::Credentials;
+use super::readiness;
 use super::writers::Writers;
 use crate::aggregation::availability::AvailabilityController;
 use crate::aggregation::remote::{ProxyIdentitySource, RemoteServers};
@@ -17,6 +18,7 @@ use crate::aggregation::{
 use crate::controllers::Setup;
 use crate::egress::{EgressClient, Identity};
 use crate::registry::Registry;
+use crate::server::health::Health;
 use crate::transport::tls::ProxyIdentity;
 
 /// The APIServices and their servers.
@@ -53,17 +55,33 @@ impl Remote {
     }
 
     /// Adds the controller of the availability of APIServices.
-    pub(super) fn with_availability(&self, mut setup: Setup) -> Setup {
-        if let Some(servers) = &self.servers {
+    pub(super) fn with_availability(&self, health: &Arc<Health>, mut setup: Setup) -> Setup {
+        // Without APIServices the controller has no work.
+        let servers = self.servers.as_ref().filter(|_| self.services.is_some());
+        let milestones = servers.map(|servers| {
             let (registry, caches) = (setup.registry.clone(), Arc::clone(&setup.caches));
             let controller = AvailabilityController::new(registry, caches, Arc::clone(servers));
+            let milestones = controller.milestones();
             setup.further.push(Arc::new(controller));
-        }
+            milestones
+        });
+        readiness::wait_for_availability(health, milestones, &setup.stands_by);
         setup
     }
 
     /// Returns the parts that requests use, and starts the tasks that ask extensions.
     pub(super) fn start(
+        self,
+        writers: &Writers,
+        health: &Arc<Health>,
+        background: &mut Vec<JoinHandle<()>>,
+    ) -> Option<Arc<Aggregation>> {
+        let aggregation = self.started(writers, background);
+        readiness::wait_for_aggregation(health, aggregation.as_ref());
+        aggregation
+    }
+
+    fn started(
         self,
         writers: &Writers,
         background: &mut Vec<JoinHandle<()>>,

@@ -39,7 +39,8 @@ pub(super) fn start(
     defined: &Arc<DefinedVersions>,
 ) -> Option<CustomResources> {
     let parts = resources.parts();
-    let loops = parts.actor_system.cacher(DEFINITIONS).and_then(|cacher| {
+    let cacher = parts.actor_system.cacher(DEFINITIONS);
+    let loops = cacher.clone().and_then(|cacher| {
         CustomResources::start(Setup {
             registry: parts.registry.clone(),
             definitions: cacher,
@@ -52,7 +53,7 @@ pub(super) fn start(
     if let Some(gate) = gate {
         parts.registry.set_completeness(gate.clone());
     }
-    readiness::wait_for_definitions(health, gate);
+    readiness::wait_for_definitions(health, cacher, gate.cloned());
     loops
 }
 

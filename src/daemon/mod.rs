@@ -44,7 +44,7 @@ use actors::watchdog::Watchdog;
 
 use crate::admission::HookSources;
 use crate::admission::configuration::PluginSettings;
-use crate::aggregation::APISERVICES;
+use crate::aggregation::availability::AVAILABILITY_CACHES;
 use crate::api::error_list::ClusterPolicies;
 use crate::api::user_info::UserInfo;
 use crate::auth::Token;
@@ -209,7 +209,7 @@ impl Daemon {
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         let remote = Remote::new(&registry, &actor_system, &credentials, &egress);
         let setup = setup.in_host(host.simulation, conduct.namespace_grace);
-        let setup = remote.with_availability(setup);
+        let setup = remote.with_availability(&health, setup);
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
         let mut background = followed(&config, &encryption, &credentials, &watchdog, &series);
@@ -248,7 +248,7 @@ impl Daemon {
             rotate_token: Credentials::rotation(&credentials),
             issuer: issuer(&config, &credentials, address),
             unknown_paths: writers.gate(),
-            aggregation: remote.start(&writers, &mut background),
+            aggregation: remote.start(&writers, &health, &mut background),
             audit: audit.clone(),
             test: test.clone(),
             features: Features::of(|gate| config.feature_gates.is_on(gate)),
@@ -549,22 +549,22 @@ fn issuer(
 
 /// Returns the specifications of the Cachers, for resources with a watch cache.
 fn cached(plans: &[StoragePlan], config: &Config) -> Vec<CacherSpec> {
-    let follows_nodes = authorization_chain::wants(config, AuthorizerType::Node);
-    // The daemon itself needs these caches, even if clients are served without them.
-    let is_followed = |plan: &&StoragePlan| {
-        let name = &*plan.resource().name;
-        name == NAMESPACES
-            || name == custom::DEFINITIONS
-            || RBAC_CACHES.contains(&name)
-            || name == APISERVICES
-            || HOOK_CACHES.contains(&name)
-            || (follows_nodes && NODE_CACHES.contains(&name))
-    };
     let plans = plans.iter();
+    let is_followed = |plan: &&StoragePlan| is_followed(&plan.resource().name, config);
     plans
         .filter(|plan| plan.destination().is_cached || is_followed(plan))
         .map(StoragePlan::cacher_spec)
         .collect()
+}
+
+/// Whether the daemon itself needs the cache of a resource, even if clients are served without it.
+fn is_followed(name: &str, config: &Config) -> bool {
+    name == NAMESPACES
+        || name == custom::DEFINITIONS
+        || RBAC_CACHES.contains(&name)
+        || AVAILABILITY_CACHES.contains(&name)
+        || HOOK_CACHES.contains(&name)
+        || (NODE_CACHES.contains(&name) && authorization_chain::wants(config, AuthorizerType::Node))
 }
 
 /// Serves clients on the HTTP threads.

@@ -17,7 +17,7 @@ use crate::config::{
     Config, ControllerName, FeatureGate, SERVICE_ACCOUNT, Texts, VOLUME_PROTECTION, running_plugins,
 };
 use crate::controllers::{
-    ClientAuthentication, Protections, Provisions, Setup, Simulation, SystemConfigMaps,
+    ClientAuthentication, Milestone, Protections, Provisions, Setup, Simulation, SystemConfigMaps,
 };
 use crate::registry::Registry;
 use crate::server::api_server::{HttpRules, Process, Timeouts};
@@ -116,6 +116,7 @@ pub(super) fn controllers(
         },
         simulation: Simulation::default(),
         further: Vec::new(),
+        stands_by: Milestone::default(),
     };
     if !setup.empties_namespaces || !setup.collects_garbage {
         tracing::info!(

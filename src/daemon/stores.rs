@@ -173,9 +173,15 @@ impl OpenEngines {
 }
 
 impl LocalStore {
-    fn checks(&self) -> [Check; 2] {
+    /// Returns the checks of the daemon's own store. Those with the names of etcd say whether it
+    /// answers, `storage` whether it also takes writes.
+    fn checks(&self) -> [Check; 4] {
         let (engine, embedded) = (self.engine.clone(), self.embedded.clone());
+        let (alive, ready) = (self.engine.clone(), self.engine.clone());
         [
+            Check::not_of_liveness("etcd", move || is_answering(&*alive)).in_group("etcd"),
+            Check::of_readiness("etcd-readiness", move || is_answering(&*ready))
+                .in_group("etcd-readiness"),
             Check::of_readiness("storage", move || health_of(&*engine)),
             Check::of_readiness("storage-integrity", move || {
                 let damage = embedded.as_ref().and_then(|embedded| embedded.damage());
@@ -187,6 +193,13 @@ impl LocalStore {
     fn component_probe(&self) -> StoreProbe {
         let engine = self.engine.clone();
         Box::new(move || ready(health_of(&*engine)).boxed())
+    }
+}
+
+fn is_answering(engine: &dyn DataEngine) -> Result<(), String> {
+    match engine.health() {
+        EngineHealth::Serving | EngineHealth::ReadOnly(_) => Ok(()),
+        EngineHealth::Down(why) => Err(why),
     }
 }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::custom;
+use super::readiness;
 use super::resources::Resources;
 use crate::aggregation::{ApiServices, Registrar, local};
 use crate::controllers::{Controllers, Setup, Sharing};
@@ -41,6 +42,7 @@ impl Writers {
                 completeness: custom::gate(custom_resources.as_ref()),
             })
         });
+        readiness::wait_for_registrar(health, registrar.clone());
         Arc::new(Writers {
             custom_resources,
             controllers: Controllers::start(setup, sharing),

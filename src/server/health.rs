@@ -1,9 +1,12 @@
 //! `/livez`, `/readyz`, `/healthz` (API-47 to API-51).
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use http::StatusCode;
+use parking_lot::Mutex;
 
 use super::respond::{self, Answer};
 use crate::api::options::Query;
@@ -100,7 +103,10 @@ impl Check {
 
 const PING: &str = "ping";
 const SHUTDOWN: &str = "shutdown";
-const START: &str = "informer-sync";
+const NOT_FINISHED: &str = "not finished";
+
+/// The check of `/readyz` that fails until the caches that the daemon itself reads are filled.
+pub const INFORMER_SYNC: &str = "informer-sync";
 
 /// Returns one phrase for each part that does not work or was restarted, such as `cacher/configmaps
 /// not at work`. These do not affect health: requests report an unready cache themselves, and a
@@ -108,13 +114,37 @@ const START: &str = "informer-sync";
 /// of the store.
 pub type StatusLines = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 
+/// A step of the start. Once it is complete it stays so, like a post-start hook of kube-apiserver.
+struct Step {
+    name: &'static str,
+    /// The roots that include it.
+    roots: &'static [Root],
+    /// Why it is not complete. `None` once it is.
+    missing: Mutex<Option<String>>,
+}
+
+impl Step {
+    fn new(name: &'static str) -> Step {
+        Step {
+            name,
+            roots: match name {
+                INFORMER_SYNC => &[Root::Readyz],
+                _ => &[Root::Healthz, Root::Livez, Root::Readyz],
+            },
+            missing: Mutex::new(Some(NOT_FINISHED.to_owned())),
+        }
+    }
+}
+
 /// All checks, and whether the daemon is shutting down.
 #[derive(Default)]
 pub struct Health {
     checks: Vec<Check>,
     status_lines: Option<StatusLines>,
-    /// Steps of the start by their names in kube-apiserver, and whether each is done.
-    steps: Vec<(&'static str, AtomicBool)>,
+    /// Steps of the start, in the order of kube-apiserver.
+    steps: Vec<Step>,
+    /// When `/livez` begins to fail for incomplete steps. `None` means never.
+    steps_needed_from: Option<Instant>,
     has_started: AtomicBool,
     is_shutting_down: AtomicBool,
     /// Whether the shutdown was announced, so that load balancers send clients elsewhere.
@@ -133,13 +163,15 @@ struct Finding {
 enum Outcome {
     Passed,
     Failed(String),
+    /// By its own name.
     Excluded,
+    /// By the name of its group.
+    ExcludedWithGroup,
 }
 
 impl Health {
     /// Creates the health checks: these and the built-in ones. `ping` shows that requests are
-    /// answered. For readiness, `informer-sync` fails until the start is complete, and `shutdown`
-    /// fails once the daemon is shutting down (API-51).
+    /// answered. For readiness, `shutdown` fails once the daemon is shutting down (API-51).
     pub fn new(checks: Vec<Check>) -> Health {
         Health {
             checks,
@@ -155,24 +187,52 @@ impl Health {
         }
     }
 
-    /// Adds a readiness check for each of these steps of the start. It fails until the step is
-    /// complete.
+    /// Adds a check for each of these steps of the start. It fails until the step is complete, in
+    /// `/livez` only after the grace period.
     pub fn waiting_for(self, steps: &[&'static str]) -> Health {
-        let steps = steps.iter().map(|name| (*name, AtomicBool::new(false)));
         Health {
-            steps: steps.collect(),
+            steps: steps.iter().map(|name| Step::new(name)).collect(),
+            ..self
+        }
+    }
+
+    /// Has `/livez` fail if a step of the start is not complete after this time. Zero means never,
+    /// because a restart seldom mends a part that waits (D-125).
+    pub fn with_liveness_grace(self, grace: Duration) -> Health {
+        let from = Instant::now().checked_add(grace);
+        Health {
+            steps_needed_from: from.filter(|_| !grace.is_zero()),
             ..self
         }
     }
 
     /// Records that a step of the start is complete.
     pub fn complete(&self, step: &str) {
-        let steps = self.steps.iter().filter(|(name, _)| *name == step);
-        steps.for_each(|(_, done)| done.store(true, Ordering::Relaxed));
+        self.set_missing(step, None);
     }
 
-    /// Records that all caches have been filled once. Requests to a cache that is filled again
-    /// later get their own errors, so readiness stays.
+    /// Records why a step of the start is not complete yet.
+    pub fn hold(&self, step: &str, why: impl std::fmt::Display) {
+        self.set_missing(step, Some(format!("{NOT_FINISHED}: {why}")));
+    }
+
+    /// Whether a step of the start is complete. One that does not exist is.
+    pub fn is_complete(&self, step: &str) -> bool {
+        let mut steps = self.steps.iter().filter(|one| one.name == step);
+        steps.all(|one| one.missing.lock().is_none())
+    }
+
+    fn set_missing(&self, step: &str, missing: Option<String>) {
+        let steps = self.steps.iter().filter(|one| one.name == step);
+        steps.for_each(|one| {
+            let mut known = one.missing.lock();
+            if known.is_some() {
+                known.clone_from(&missing);
+            }
+        });
+    }
+
+    /// Records that each step of the start was tried at least once.
     pub fn complete_start(&self) {
         self.has_started.store(true, Ordering::Relaxed);
     }
@@ -239,42 +299,32 @@ impl Health {
             group: check.group,
             ..Finding::of(check.name.clone(), (check.probe)())
         });
-        let of_readiness = [
-            (
-                START,
-                !self.has_started.load(Ordering::Relaxed),
-                "caches are being filled",
-            ),
-            (
-                SHUTDOWN,
-                self.is_shutting_down() || self.is_announced.load(Ordering::Relaxed),
-                "process is shutting down",
-            ),
-        ];
-        let steps = self.steps.iter().map(|(name, done)| {
-            let is_open = !done.load(Ordering::Relaxed);
-            (*name, is_open, "not finished")
+        let steps = self.steps.iter();
+        let steps = steps.filter(|step| step.roots.contains(&root));
+        let steps = steps.map(|step| {
+            let missing = match root {
+                Root::Livez if !self.needs_steps() => None,
+                _ => step.missing.lock().clone(),
+            };
+            Finding::of(step.name, missing.map_or(Ok(()), Err))
         });
-        let of_readiness = steps
-            .chain(of_readiness)
-            .filter(|_| root == Root::Readyz)
-            .map(|(name, fails, why)| match fails {
-                true => Finding::of(name, Err(why.to_owned())),
-                false => Finding::of(name, Ok(())),
-            });
+        let shutdown = (root == Root::Readyz).then(|| {
+            let stops = self.is_shutting_down() || self.is_announced.load(Ordering::Relaxed);
+            let why = || "process is shutting down".to_owned();
+            Finding::of(SHUTDOWN, if stops { Err(why()) } else { Ok(()) })
+        });
         std::iter::once(ping)
             .chain(checks)
-            .chain(of_readiness)
-            .map(
-                |finding| match excluded.iter().any(|one| finding.is_called(one)) {
-                    true => Finding {
-                        outcome: Outcome::Excluded,
-                        ..finding
-                    },
-                    false => finding,
-                },
-            )
+            .chain(steps)
+            .chain(shutdown)
+            .map(|finding| finding.without(excluded))
             .collect()
+    }
+
+    /// Whether incomplete steps of the start count for `/livez`.
+    fn needs_steps(&self) -> bool {
+        self.steps_needed_from
+            .is_some_and(|from| Instant::now() >= from)
     }
 
     fn answer_all(&self, root: Root, query: &Query) -> Answer {
@@ -321,7 +371,9 @@ impl Health {
                 StatusCode::INTERNAL_SERVER_ERROR,
                 format!("internal server error: {error}\n"),
             ),
-            Outcome::Passed | Outcome::Excluded => respond::text(StatusCode::OK, "ok"),
+            Outcome::Passed | Outcome::Excluded | Outcome::ExcludedWithGroup => {
+                respond::text(StatusCode::OK, "ok")
+            }
         }
     }
 }
@@ -351,7 +403,7 @@ impl Finding {
         let status = match self.outcome {
             Outcome::Passed => "success",
             Outcome::Failed(_) => "error",
-            Outcome::Excluded => return,
+            Outcome::Excluded | Outcome::ExcludedWithGroup => return,
         };
         let name = self.name.to_string();
         metrics::counter!(
@@ -372,9 +424,17 @@ impl Finding {
         }
     }
 
-    /// Whether `name` is the name of the check or of its group.
-    fn is_called(&self, name: &str) -> bool {
-        self.name == name || (!self.group.is_empty() && self.group == name)
+    /// The same finding, excluded if one of these is the name of the check or of its group.
+    fn without(self, excluded: &[&str]) -> Finding {
+        let has = |name: &str| !name.is_empty() && excluded.contains(&name);
+        let outcome = if has(&self.name) {
+            Outcome::Excluded
+        } else if has(self.group) {
+            Outcome::ExcludedWithGroup
+        } else {
+            return self;
+        };
+        Finding { outcome, ..self }
     }
 
     fn is_failure(&self) -> bool {
@@ -388,23 +448,30 @@ impl Finding {
             Outcome::Passed => format!("[+]{} ok\n", self.name),
             Outcome::Failed(_) => format!("[-]{} failed: reason withheld\n", self.name),
             Outcome::Excluded => format!("[+]{} excluded: ok\n", self.name),
+            Outcome::ExcludedWithGroup => {
+                format!("[+]{} excluded with {}: ok\n", self.name, self.group)
+            }
         }
     }
 }
 
 /// Formats the line about excluded names that match no check (API-49).
 fn unmatched(excluded: &[&str], findings: &[Finding]) -> String {
-    let unknown: Vec<String> = excluded
-        .iter()
-        .filter(|name| !findings.iter().any(|finding| finding.is_called(name)))
-        .map(|name| format!("{name:?}"))
-        .collect();
+    let mut unknown: BTreeSet<&str> = excluded.iter().copied().collect();
+    for finding in findings {
+        match finding.outcome {
+            Outcome::Excluded => unknown.remove(&*finding.name),
+            Outcome::ExcludedWithGroup => unknown.remove(finding.group),
+            Outcome::Passed | Outcome::Failed(_) => false,
+        };
+    }
     if unknown.is_empty() {
         return String::new();
     }
+    let unknown: Vec<String> = unknown.iter().map(|name| format!("{name:?}")).collect();
     format!(
         "warn: some health checks cannot be excluded: no matches for {}\n",
-        unknown.join(", ")
+        unknown.join(",")
     )
 }
 
@@ -415,9 +482,12 @@ mod tests {
     use super::*;
     use crate::server::respond::ResponseBody;
 
+    const HOOK: &str = "poststarthook/a";
+
     fn health(storage_works: &Arc<AtomicBool>) -> Health {
         let health = unstarted(storage_works);
-        health.complete_start();
+        health.complete(INFORMER_SYNC);
+        health.complete(HOOK);
         health
     }
 
@@ -429,6 +499,7 @@ mod tests {
                 .then_some(())
                 .ok_or_else(|| "the disk is on fire".to_owned())
         })])
+        .waiting_for(&[INFORMER_SYNC, HOOK])
     }
 
     fn asked(health: &Health, target: &str) -> (u16, String) {
@@ -464,13 +535,16 @@ mod tests {
             asked(&health, "/readyz?verbose"),
             (
                 200,
-                "[+]ping ok\n[+]storage ok\n[+]informer-sync ok\n[+]shutdown ok\nreadyz check passed\n".to_owned()
+                "[+]ping ok\n[+]storage ok\n[+]informer-sync ok\n[+]poststarthook/a ok\n\
+                 [+]shutdown ok\nreadyz check passed\n"
+                    .to_owned()
             )
         );
-        assert_eq!(
-            asked(&health, "/livez?verbose"),
-            (200, "[+]ping ok\nlivez check passed\n".to_owned())
-        );
+        for root in ["livez", "healthz"] {
+            let verbose = format!("/{root}?verbose");
+            let text = format!("[+]ping ok\n[+]poststarthook/a ok\n{root} check passed\n");
+            assert_eq!(asked(&health, &verbose), (200, text));
+        }
     }
 
     #[test]
@@ -480,7 +554,8 @@ mod tests {
         assert_eq!(code, 500);
         assert_eq!(
             text,
-            "[+]ping ok\n[-]storage failed: reason withheld\n[+]informer-sync ok\n[+]shutdown ok\nreadyz check failed\n"
+            "[+]ping ok\n[-]storage failed: reason withheld\n[+]informer-sync ok\n\
+             [+]poststarthook/a ok\n[+]shutdown ok\nreadyz check failed\n"
         );
         assert_eq!(
             asked(&health, "/readyz/storage"),
@@ -495,12 +570,15 @@ mod tests {
     #[test]
     fn checks_can_be_excluded_by_name_api_49() {
         let health = health(&Arc::new(AtomicBool::new(false)));
-        let (code, text) = asked(&health, "/readyz?verbose&exclude=storage&exclude=none");
+        let (code, text) = asked(
+            &health,
+            "/readyz?verbose&exclude=storage&exclude=none&exclude=a&exclude=none",
+        );
         assert_eq!(code, 200);
         assert!(text.contains("[+]storage excluded: ok\n"), "{text}");
-        assert!(
-            text.contains("warn: some health checks cannot be excluded: no matches for \"none\"\n")
-        );
+        assert!(text.contains(
+            "warn: some health checks cannot be excluded: no matches for \"a\",\"none\"\n"
+        ));
         assert!(text.ends_with("readyz check passed\n"));
     }
 
@@ -512,12 +590,12 @@ mod tests {
             Check::not_of_liveness("etcd-override-0", down).in_group("etcd"),
             Check::of_readiness("etcd-readiness", down).in_group("etcd-readiness"),
         ]);
-        health.complete_start();
         assert_eq!(asked(&health, "/healthz").0, 500);
         assert_eq!(asked(&health, "/healthz?exclude=etcd").0, 200);
         let (code, text) = asked(&health, "/readyz?exclude=etcd");
         assert_eq!(code, 500);
-        assert!(text.contains("[+]etcd-override-0 excluded: ok\n"), "{text}");
+        assert!(text.contains("[+]etcd excluded: ok\n"), "{text}");
+        assert!(text.contains("[+]etcd-override-0 excluded with etcd: ok\n"));
         assert!(!text.contains("warn"), "{text}");
         assert_eq!(
             asked(&health, "/readyz?exclude=etcd&exclude=etcd-readiness").0,
@@ -540,14 +618,42 @@ mod tests {
     }
 
     #[test]
-    fn readiness_begins_once_the_caches_are_filled_api_51() {
+    fn a_step_of_the_start_fails_until_it_is_complete_api_51() {
         let health = unstarted(&Arc::new(AtomicBool::new(true)));
         let (code, text) = asked(&health, "/readyz");
         assert_eq!(code, 500);
         assert!(text.contains("[-]informer-sync failed"), "{text}");
-        assert_eq!(asked(&health, "/livez").0, 200);
-        health.complete_start();
-        assert_eq!(asked(&health, "/readyz").0, 200);
+        assert!(text.contains("[-]poststarthook/a failed"), "{text}");
+        let hook = format!("/healthz/{HOOK}");
+        let why = |text: &str| (500, format!("internal server error: {text}\n"));
+        assert_eq!(asked(&health, &hook), why("not finished"));
+        health.hold(HOOK, "the disk is full");
+        assert_eq!(asked(&health, &hook), why("not finished: the disk is full"));
+        assert!(!asked(&health, "/healthz").1.contains("disk"));
+        assert_eq!(asked(&health, "/healthz/informer-sync").0, 404);
+        health.complete(INFORMER_SYNC);
+        assert!(!health.is_complete(HOOK));
+        health.complete(HOOK);
+        // It stays complete.
+        health.hold(HOOK, "too late");
+        assert!(health.is_complete(HOOK));
+        for path in ["/readyz", "/healthz", &hook] {
+            assert_eq!(asked(&health, path).0, 200, "{path}");
+        }
+    }
+
+    #[test]
+    fn steps_count_for_liveness_after_the_grace_period_alone_d_125() {
+        let livez = |grace| {
+            let health = unstarted(&Arc::default()).with_liveness_grace(grace);
+            let one = asked(&health, &format!("/livez/{HOOK}")).0;
+            let (code, text) = asked(&health, "/livez?verbose");
+            assert_eq!(code, one);
+            (code, text.contains("[+]poststarthook/a ok\n"))
+        };
+        assert_eq!(livez(Duration::ZERO), (200, true));
+        assert_eq!(livez(Duration::from_secs(3600)), (200, true));
+        assert_eq!(livez(Duration::from_nanos(1)), (500, false));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 pub mod expressions;
 mod family;
+mod log_writer;
 mod process;
 mod resource_series;
 mod series;
@@ -19,6 +20,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{LogFilter, LogFormat};
+use log_writer::LOG;
+pub use log_writer::log_health;
 pub use process::process_lines;
 pub use series::Series;
 
@@ -53,7 +56,7 @@ pub fn install_log(filter: &LogFilter, format: LogFormat) -> Result<(), Telemetr
     let filter = EnvFilter::builder()
         .parse(directives)
         .map_err(|error| TelemetryError::Log(error.to_string()))?;
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt::layer().with_writer(|| LOG.writer(std::io::stderr()));
     let registry = tracing_subscriber::registry().with(filter);
     match format {
         LogFormat::Json => registry.with(lines.json().flatten_event(true)).try_init(),

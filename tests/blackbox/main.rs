@@ -51,6 +51,7 @@ mod first_hour;
 mod fixtures;
 mod former_versions;
 mod garbage_collection;
+mod health_checks;
 mod hook_order;
 mod hook_places;
 mod hook_setups;

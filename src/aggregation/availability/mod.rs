@@ -8,6 +8,7 @@ mod check;
 mod decision;
 mod index;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,12 +30,14 @@ use crate::api::object::{Object, put};
 use crate::api::status::Status;
 use crate::clock;
 use crate::controllers::work_queue::{Ended, Waits, WorkQueue};
-use crate::controllers::{Caches, FurtherController, until_stopped};
+use crate::controllers::{Caches, FurtherController, Milestone, until_stopped};
 use crate::registry::{NamespacedName, Registry, RequestContext, decoded};
 use crate::storage::Preconditions;
 
 const SERVICES: &str = "services";
 const SLICES: &str = "endpointslices.discovery.k8s.io";
+/// The resources whose caches the controller follows.
+pub const AVAILABILITY_CACHES: [&str; 3] = [APISERVICES, SERVICES, SLICES];
 /// The label by which an EndpointSlice names its Service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
@@ -62,6 +65,23 @@ struct Parts {
     registry: Registry,
     caches: Caches,
     servers: Arc<RemoteServers>,
+    milestones: AvailabilityMilestones,
+}
+
+/// The progress of the controller after a start.
+#[derive(Clone, Debug, Default)]
+pub struct AvailabilityMilestones {
+    /// The local APIServices of the start were checked.
+    pub local: Milestone,
+    /// Services and EndpointSlices are known, and the APIServices of other servers are checked.
+    pub remote: Milestone,
+}
+
+impl AvailabilityMilestones {
+    fn reach_all(&self) {
+        self.local.reach();
+        self.remote.reach();
+    }
 }
 
 impl AvailabilityController {
@@ -76,10 +96,16 @@ impl AvailabilityController {
             registry,
             caches,
             servers,
+            milestones: AvailabilityMilestones::default(),
         };
         AvailabilityController {
             parts: Arc::new(parts),
         }
+    }
+
+    /// Returns its progress.
+    pub fn milestones(&self) -> AvailabilityMilestones {
+        self.parts.milestones.clone()
     }
 }
 
@@ -91,8 +117,10 @@ impl FurtherController for AvailabilityController {
     fn start(&self, stopped: watch::Receiver<bool>) -> JoinHandle<()> {
         let parts = Arc::clone(&self.parts);
         tokio::spawn(until_stopped(stopped, async move {
-            if let Some(mut work) = Work::new(&parts) {
-                work.run().await;
+            match Work::new(&parts) {
+                Some(mut work) => work.run().await,
+                // Without them there are no APIServices of other servers.
+                None => parts.milestones.reach_all(),
             }
         }))
     }
@@ -115,6 +143,8 @@ struct Work<'p> {
     apiservices_cache: CacherHandle,
     queue: WorkQueue<String>,
     index: Index,
+    /// The local APIServices of the first state that were not checked yet. `None` before that.
+    unchecked: Option<HashSet<String>>,
     running: FuturesUnordered<BoxFuture<'p, Checked>>,
 }
 
@@ -130,6 +160,7 @@ impl<'p> Work<'p> {
             apiservices_cache,
             queue: WorkQueue::new(WAITS),
             index: Index::default(),
+            unchecked: None,
             running: FuturesUnordered::new(),
         })
     }
@@ -143,6 +174,7 @@ impl<'p> Work<'p> {
                 return;
             }
             self.begin();
+            self.note_progress();
             let has_room = self.running.len() < CHECKS_MAX;
             let due = self.queue.next_due().filter(|_| has_room);
             tokio::select! {
@@ -170,6 +202,9 @@ impl<'p> Work<'p> {
                     for name in self.index.names() {
                         self.queue.add(name.clone(), now);
                     }
+                    let local = self.index.names().filter(|name| !index.is_remote(name));
+                    self.unchecked
+                        .get_or_insert_with(|| local.cloned().collect());
                 }
                 CacheNews::Events(events) => {
                     for event in events {
@@ -212,8 +247,24 @@ impl<'p> Work<'p> {
         }
     }
 
+    fn note_progress(&self) {
+        let milestones = &self.parts.milestones;
+        if self.unchecked.as_ref().is_some_and(HashSet::is_empty) {
+            milestones.local.reach();
+        }
+        let followers = [&self.apiservices, &self.services, &self.slices];
+        if followers.iter().all(|one| one.reached().is_some()) {
+            milestones.remote.reach();
+        }
+    }
+
     fn ended(&mut self, checked: Checked) {
         let Checked { name, how, wrote } = checked;
+        if let Some(unchecked) = self.unchecked.as_mut()
+            && how != Ended::Failed
+        {
+            unchecked.remove(&name);
+        }
         let now = Instant::now();
         if let Some(revision) = wrote {
             self.index.wrote(&name, revision);

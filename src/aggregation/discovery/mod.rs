@@ -22,6 +22,7 @@ use super::asking::{Ask, Asker, QUESTION_TIME};
 use super::questions::{Inquirer, Key, Pauses, Questions, keep_asking};
 use super::service::{ApiService, name_of};
 use super::view::ApiServices;
+use crate::controllers::Milestone;
 use documents::Versions;
 pub use documents::stale;
 
@@ -75,6 +76,8 @@ pub struct Discovered {
     services: Arc<ApiServices>,
     asker: Arc<dyn Asker>,
     said: RwLock<Arc<Said>>,
+    /// Reached once the APIServices are known, so that their servers are asked.
+    pub begun: Milestone,
 }
 
 /// The outcome of a question. `None` means that nothing has changed.
@@ -93,6 +96,7 @@ impl Discovered {
             services,
             asker,
             said: RwLock::default(),
+            begun: Milestone::default(),
         })
     }
 
@@ -126,6 +130,10 @@ impl Inquirer for Discovered {
 
     fn services(&self) -> &ApiServices {
         &self.services
+    }
+
+    fn begun(&self) -> &Milestone {
+        &self.begun
     }
 
     fn ask(&self, services: Vec<Arc<ApiService>>, tag: AnswerTag) -> BoxFuture<'static, Outcome> {

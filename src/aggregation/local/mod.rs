@@ -12,7 +12,6 @@ mod writes;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actors::cacher::{CacheFollower, CacheNews};
@@ -24,6 +23,7 @@ use tokio::task::JoinHandle;
 use super::service::{ApiService, Keeper, name_of};
 use super::view::{APISERVICES, ApiServices};
 use crate::api::status::Status;
+use crate::controllers::Milestone;
 use crate::registry::{Catalog, Completeness, DefinedVersions, GROUPS, Registry, RegistryStore};
 use decision::{Action, Moment, decide};
 pub use priorities::{CUSTOM, OWN_GROUP, Priorities, of_built_in};
@@ -52,7 +52,7 @@ pub struct Registrar {
     setup: Setup,
     /// The built-in group versions, by the names of their APIServices.
     own: BTreeMap<String, OwnVersion>,
-    has_registered: AtomicBool,
+    registered: Milestone,
     /// Whether the first attempt to write those of a start has ended.
     has_tried: watch::Sender<bool>,
     /// `None` once it has stopped.
@@ -101,7 +101,7 @@ impl Registrar {
         let registrar = Arc::new(Registrar {
             own: own_versions(&catalog),
             setup,
-            has_registered: AtomicBool::new(false),
+            registered: Milestone::default(),
             has_tried: watch::Sender::new(false),
             running: tokio::sync::Mutex::new(None),
         });
@@ -114,7 +114,32 @@ impl Registrar {
     /// Whether the APIServices of built-in groups were written since the start. Before that, lists
     /// of groups show built-in groups without them.
     pub fn has_registered(&self) -> bool {
-        self.has_registered.load(Ordering::Acquire)
+        self.registered.is_reached()
+    }
+
+    /// Waits until [`Registrar::has_registered`].
+    pub async fn registered(&self) {
+        self.registered.reached().await;
+    }
+
+    /// Waits until the APIServices of all built-in groups are written and available. Reports which
+    /// ones are not, whenever the APIServices have changed.
+    pub async fn completed(&self, missing: impl Fn(&[&str])) {
+        self.registered().await;
+        let mut follower = self.setup.services.cache().follow();
+        loop {
+            let changed = follower.changed();
+            while matches!(follower.read(), CacheNews::State(_) | CacheNews::Events(_)) {}
+            let view = self.setup.services.current();
+            let names = self.own.keys().map(String::as_str);
+            let unavailable = |name: &&str| !view.named(name).is_some_and(|one| one.is_available());
+            let unavailable: Vec<&str> = names.filter(unavailable).collect();
+            if unavailable.is_empty() {
+                return;
+            }
+            missing(&unavailable);
+            changed.await;
+        }
     }
 
     /// Writes the APIServices of built-in groups, once after a start. If that fails, the task tries
@@ -154,7 +179,7 @@ impl Registrar {
             }
         });
         try_join_all(writes).await?;
-        self.has_registered.store(true, Ordering::Release);
+        self.registered.reach();
         Ok(())
     }
 

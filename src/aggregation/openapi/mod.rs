@@ -25,6 +25,7 @@ use super::asking::{Ask, Asker, QUESTION_TIME};
 use super::questions::{Inquirer, Key, Pauses, Questions, keep_asking};
 use super::service::ApiService;
 use super::view::ApiServices;
+use crate::controllers::Milestone;
 pub use reduced::{DEFINITIONS, Members, PARAMETERS, Parts, Reduced, redirect};
 
 /// The user as whom extensions are asked.
@@ -117,6 +118,8 @@ pub struct ExtensionDocuments {
     services: Arc<ApiServices>,
     asker: Arc<dyn Asker>,
     documents: RwLock<Arc<Documents>>,
+    /// Reached once the APIServices are known, so that their servers are asked.
+    pub begun: Milestone,
 }
 
 /// The tags of the documents of a server.
@@ -141,6 +144,7 @@ impl ExtensionDocuments {
             services,
             asker,
             documents: RwLock::default(),
+            begun: Milestone::default(),
         })
     }
 
@@ -192,6 +196,10 @@ impl Inquirer for ExtensionDocuments {
 
     fn services(&self) -> &ApiServices {
         &self.services
+    }
+
+    fn begun(&self) -> &Milestone {
+        &self.begun
     }
 
     fn ask(&self, services: Vec<Arc<ApiService>>, tag: Tags) -> BoxFuture<'static, Outcome> {

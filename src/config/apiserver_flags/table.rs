@@ -77,7 +77,6 @@ pub(in crate::config) const FLAGS: &[ApiserverFlag] = &[
     flag("enable-logs-handler", Bool, "false", NoEffect("there are no files of logs to serve at /logs")),
     flag("enable-priority-and-fairness", Bool, "true",
         NoEffect("requests have the limits of max-requests-inflight, with shares for each user")),
-    flag("livez-grace-period", Duration, "0s", NoEffect("/livez does not wait for the start, so it needs no grace")),
     flag("log-flush-frequency", Duration, "5s", LOG),
     flag("log-json-info-buffer-size", Quantity, "0", LOG),
     flag("log-json-split-stream", Bool, "false", LOG),

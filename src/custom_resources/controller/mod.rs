@@ -535,6 +535,7 @@ impl Controller {
         self.is_ready |= has_state && changing.is_empty();
         let (seen, is_ready) = (self.seen, self.is_ready);
         self.gate.report(|state| {
+            state.has_begun |= has_state;
             state.is_ready |= is_ready;
             state.revision = seen;
             state.changing = Arc::new(changing);
