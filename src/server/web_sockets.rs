@@ -15,6 +15,9 @@ use crate::egress::headers::wants_upgrade;
 use crate::transport::RequestBody;
 use crate::upgraded::websocket;
 
+/// A request for an upgrade has a body, which nobody would read.
+pub const WITH_BODY: &str = "the body of an upgrade request must be empty";
+
 /// The version of RFC 6455.
 const VERSION: HeaderValue = HeaderValue::from_static("13");
 const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
@@ -123,7 +126,7 @@ pub fn refusal(scope: &RequestScope<'_>, status: &Status) -> Answer {
 fn check_body(body: &RequestBody) -> Result<(), Box<Status>> {
     match body {
         RequestBody::Empty => Ok(()),
-        _ => Err(refused("the body of an upgrade request must be empty")),
+        _ => Err(refused(WITH_BODY)),
     }
 }
 

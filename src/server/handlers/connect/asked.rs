@@ -5,14 +5,20 @@ use std::time::Duration;
 
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderName};
 use http::{HeaderMap, Response};
+use tokio::time::Instant;
 
 use super::super::Answered;
+use super::stopping;
 use crate::api::status::Status;
 use crate::egress::headers::{append_client, end_to_end};
-use crate::egress::{Answer, EgressError, Failure, Target};
+use crate::egress::{Answer, EgressError, Failure, Target, UpgradeAnswer, UpgradeRequest};
 use crate::server::filters::seats::Seat;
 use crate::server::metrics::LongRunning;
+use crate::server::request_scope::RequestScope;
 use crate::server::respond::ResponseBody;
+use crate::server::sessions::relayed;
+use crate::server::web_sockets::WITH_BODY;
+use crate::transport::RequestBody;
 
 /// How long a kubelet may take to answer. It may have to start a process first.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(4 * 60);
@@ -51,6 +57,42 @@ pub(super) fn failed(error: &EgressError) -> Box<Status> {
         }
         why => Status::unknown(why.to_string()),
     })
+}
+
+/// Checks that a request for an upgrade has no body.
+///
+/// # Errors
+/// 400
+pub(super) fn without_body(body: &RequestBody) -> Result<(), Box<Status>> {
+    match body {
+        RequestBody::Empty => Ok(()),
+        _ => Err(Box::new(Status::bad_request(WITH_BODY))),
+    }
+}
+
+/// Asks a server for an upgrade, and has the connections relayed after it. `guards` live as long.
+pub(super) async fn upgraded(
+    scope: &RequestScope<'_>,
+    server: &Target,
+    path: String,
+    headers: HeaderMap,
+    guards: (Seat, LongRunning),
+) -> Answered {
+    let request = UpgradeRequest {
+        method: scope.parts.method.clone(),
+        path,
+        headers,
+        deadline: Some(Instant::now() + ANSWER_WITHIN),
+    };
+    let egress = scope.server.kubelets.egress();
+    let asked = scope.leaving.unless(egress.upgrade(server, request));
+    let answered = asked.await.ok_or_else(stopping)?;
+    match answered.map_err(|error| failed(&error))? {
+        UpgradeAnswer::Switched(switched) => {
+            relayed(switched, scope.leaving, scope.access.clone(), guards)
+        }
+        UpgradeAnswer::Refused(answer) => refused(answer),
+    }
 }
 
 /// Returns the answer of a server that does not upgrade (CN-51).

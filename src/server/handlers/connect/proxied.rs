@@ -4,15 +4,14 @@ use std::borrow::Cow;
 
 use http::header::{HOST, HeaderName, HeaderValue, LOCATION, UPGRADE};
 use http::{Method, Response, StatusCode, Version};
-use tokio::time::Instant;
 
 use super::super::{Answered, watch};
-use super::asked::{ANSWER_WITHIN, failed, passed_on, refused};
+use super::asked::{passed_on, upgraded, without_body};
 use super::stopping;
 use crate::api::percent::{cleaned_path, decoded, encoded_path};
 use crate::api::status::{Status, StatusReason};
 use crate::egress::headers::{add_upgrade, of_answer, wants_upgrade};
-use crate::egress::{EgressError, Failure, ForwardRequest, UpgradeAnswer, UpgradeRequest};
+use crate::egress::{EgressError, Failure, ForwardRequest};
 use crate::kubelet::{authority, unverified};
 use crate::registry::rest::ProxiedServer;
 use crate::server::links::LinkRules;
@@ -21,7 +20,6 @@ use crate::server::passed_on::{answered, lasting, upload};
 use crate::server::request_scope::RequestScope;
 use crate::server::respond::ResponseBody;
 use crate::server::routes::Target;
-use crate::server::sessions::relayed;
 use crate::transport::{ConnectionFacts, RequestBody};
 
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
@@ -61,26 +59,9 @@ pub(super) async fn proxied(
         headers.insert(HOST, host);
     }
     if is_upgrade {
-        if !matches!(body, RequestBody::Empty) {
-            let text = "the body of an upgrade request must be empty";
-            return Err(Box::new(Status::bad_request(text)));
-        }
+        without_body(&body)?;
         add_upgrade(&mut headers, scope.headers);
-        let request = UpgradeRequest {
-            method: parts.method.clone(),
-            path: place.path(),
-            headers,
-            deadline: Some(Instant::now() + ANSWER_WITHIN),
-        };
-        let asking = kubelets.egress().upgrade(&server, request);
-        let answer = scope.leaving.unless(asking).await.ok_or_else(stopping)?;
-        return match answer.map_err(|error| failed(&error))? {
-            UpgradeAnswer::Switched(switched) => {
-                let access = scope.access.clone();
-                relayed(switched, scope.leaving, access, (seat, running))
-            }
-            UpgradeAnswer::Refused(answer) => refused(answer),
-        };
+        return upgraded(scope, &server, place.path(), headers, (seat, running)).await;
     }
     if let Ok(uri) = HeaderValue::try_from(place.forwarded_uri()) {
         headers.insert(FORWARDED_URI, uri);

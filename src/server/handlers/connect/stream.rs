@@ -2,11 +2,9 @@
 //! to CN-55, CN-66 to CN-69).
 
 use http::Version;
-use tokio::time::Instant;
 
 use super::super::{Answered, watch};
-use super::asked::{ANSWER_WITHIN, Found, failed, passed_on, refused};
-use super::stopping;
+use super::asked::{Found, passed_on, upgraded, without_body};
 use super::translated::{self, Newer};
 use crate::api::status::Status;
 use crate::egress::headers::{add_upgrade, wants_upgrade};
@@ -29,10 +27,7 @@ pub(super) async fn stream(
     if scope.parts.version != Version::HTTP_11 || !wants_upgrade(scope.headers) {
         return Err(Box::new(Status::bad_request("Upgrade request required")));
     }
-    if !matches!(body, RequestBody::Empty) {
-        let text = "the body of an upgrade request must be empty";
-        return Err(Box::new(Status::bad_request(text)));
-    }
+    without_body(&body)?;
     let mut headers = passed_on(scope.headers, facts.map(|facts| facts.peer.ip()));
     add_upgrade(&mut headers, scope.headers);
     let seat = watch::seat(scope)?;
@@ -55,24 +50,5 @@ pub(super) async fn stream(
             Newer::Tunnel(protocols) => translated::tunnel(scope, found, headers, protocols).await,
         };
     }
-    let asked = UpgradeRequest {
-        method: scope.parts.method.clone(),
-        path: request.path,
-        headers,
-        deadline: Some(Instant::now() + ANSWER_WITHIN),
-    };
-    let asked = scope
-        .leaving
-        .unless(kubelets.egress().upgrade(&kubelet, asked));
-    let answered = asked.await.ok_or_else(stopping)?;
-    let switched = match answered.map_err(|error| failed(&error))? {
-        UpgradeAnswer::Switched(switched) => switched,
-        UpgradeAnswer::Refused(answer) => return refused(answer),
-    };
-    relayed(
-        switched,
-        scope.leaving,
-        scope.access.clone(),
-        (seat, running),
-    )
+    upgraded(scope, &kubelet, request.path, headers, (seat, running)).await
 }
