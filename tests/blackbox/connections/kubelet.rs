@@ -6,7 +6,8 @@
 //! - `status-N` answers with that status, and `redirect` with a redirect.
 //! - `cut` sends less than it announces, `silent` closes, and `heads` sends headers without an end.
 //! - `open` sends `one` and, when the stand-in is released, `two` and the end.
-//! - `command` runs a command over SPDY, see [`super::commands`].
+//! - `command` runs a command over SPDY or a WebSocket, see [`super::commands`]. A pod `forward`
+//!   forwards ports over a WebSocket, see [`super::sockets`].
 //! - Others answer a log with its query, and an upgrade with 101: a WebSocket with v4 gets a
 //!   message, and everybody the bytes that they send.
 
@@ -27,7 +28,7 @@ use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::commands;
+use super::{commands, sockets};
 use crate::harness::{Call, Client};
 
 /// The message of a WebSocket: `hello` on channel 1, and an empty one on channel 3.
@@ -248,6 +249,10 @@ async fn serve(mut stream: TlsStream<TcpStream>, state: &State) -> std::io::Resu
                 stream.write_all(b"4\r\ntwo\n\r\n0\r\n\r\n").await?;
             }
             (_, "plain", Some(_)) => answer(&mut stream, "200 OK", "text/plain", "no").await?,
+            (_, "command", Some(upgrade)) if upgrade.eq_ignore_ascii_case("websocket") => {
+                return sockets::command(stream, &head, &target).await;
+            }
+            (_, "forward", Some(_)) => return sockets::forward(stream, &head, &target).await,
             (_, "command", Some(_)) => return commands::run(stream, &head, &target).await,
             (_, _, Some(upgrade)) => return upgraded(stream, &head, &upgrade).await,
             _ => answer(&mut stream, "200 OK", "text/x-log", &format!("{target}\n")).await?,
