@@ -17,14 +17,14 @@ use crate::auth::{Access, WatchAccess};
 use crate::egress::Switched;
 use crate::transport::{ClientStream, Session};
 use crate::upgraded::websocket::{self, CloseCode};
-use crate::upgraded::{ByteStream, FrameWatch, Relay, RelayEnd};
+use crate::upgraded::{ByteStream, FrameWatch, FramesApart, Relay, RelayEnd};
 
 /// How long the last frame of a session may take when the daemon stops.
 const LAST_FRAME_WITHIN: Duration = Duration::from_millis(500);
 
 /// A session, which is counted when it ends for any reason.
 struct Relaying {
-    relay: Relay<ClientStream, FrameWatch<Box<dyn ByteStream>>>,
+    relay: Relay<FramesApart<ClientStream>, FrameWatch<Box<dyn ByteStream>>>,
     end: &'static str,
 }
 
@@ -57,7 +57,10 @@ pub fn relayed<G: 'static>(
     let run = async move |client| {
         let _guards = guards;
         let mut relaying = Relaying {
-            relay: Relay::new(client, FrameWatch::new(stream)),
+            relay: Relay::new(
+                FramesApart::new(client, is_websocket),
+                FrameWatch::new(stream),
+            ),
             end: "cut",
         };
         let stops = pin!(stops);

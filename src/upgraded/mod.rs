@@ -8,6 +8,7 @@
 
 mod buffers;
 mod frame_watch;
+mod frames_apart;
 mod read_ahead;
 mod relay;
 pub mod spdy;
@@ -17,6 +18,7 @@ pub mod websocket;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use frame_watch::FrameWatch;
+pub use frames_apart::FramesApart;
 pub use read_ahead::ReadAhead;
 pub use relay::{Relay, RelayEnd, Relayed};
 pub use translated::{Progress, Translated, TranslatedEnd, Translation};

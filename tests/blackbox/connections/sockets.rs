@@ -75,9 +75,10 @@ impl Socket {
 
     /// Closes the WebSocket, and waits for the client to do the same.
     async fn close(mut self) -> Result<()> {
-        self.stream.close(None).await.map_err(Error::other)?;
+        // A client that closed it first has its answer when this reads on.
+        let _ = self.stream.close(None).await;
         while self.read().await.is_ok() {}
-        Ok(())
+        self.stream.get_mut().shutdown().await
     }
 }
 
