@@ -18,7 +18,7 @@ pub trait Streams {
     /// Waits for bytes of the client.
     async fn next(&mut self) -> Result<Data>;
 
-    /// Sends bytes on a stream, which is none if the client did not ask for it.
+    /// Sends bytes on a stream, if the client asked for it.
     async fn send(&mut self, kind: &str, bytes: &[u8], is_last: bool) -> Result<()>;
 }
 
