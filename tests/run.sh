@@ -3,11 +3,12 @@
 #   tests/run.sh                     what a change must pass
 #   tests/run.sh --long              the same with many more rounds of crashes, kills, updates and schedules
 #   tests/run.sh -- blackbox kill    further words go to the test runner (here: filters)
-# Fetches the kubectls, the etcds, the Prometheus and the packages in Python (Helm, kopf, lightkube, kr8s) that tests
-# use and builds programs with client-go, once, without root, into ${XDG_CACHE_HOME:-~/.cache}/taffrail. Programs of
-# Kubernetes that no distribution has are taken from TAFFRAIL_KUBE_APISERVER, TAFFRAIL_CONTROLLER_MANAGER and
-# TAFFRAIL_SCHEDULER, or from NAME/NAME there, or from NAME in the folder taffrail-reference beside it. The last lines
-# name each program that is missing, and the number of tests that were not run.
+# Fetches the kubectls, the etcds, the Prometheus and the packages in Python (Helm, kopf, lightkube, kr8s, the
+# official client) that tests use and builds programs with client-go, once, without root, into
+# ${XDG_CACHE_HOME:-~/.cache}/taffrail. Programs of Kubernetes that no distribution has are taken from
+# TAFFRAIL_KUBE_APISERVER, TAFFRAIL_CONTROLLER_MANAGER and TAFFRAIL_SCHEDULER, or from NAME/NAME there, or from NAME
+# in the folder taffrail-reference beside it. The last lines name each program that is missing, and the number of
+# tests that were not run.
 #   --runner cargo|nextest           default: cargo-nextest where it is installed, else cargo test
 set -euo pipefail
 cd "$(dirname "$0")/.."

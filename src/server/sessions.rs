@@ -17,14 +17,14 @@ use crate::auth::{Access, WatchAccess};
 use crate::egress::Switched;
 use crate::transport::{ClientStream, Session};
 use crate::upgraded::websocket::{self, CloseCode};
-use crate::upgraded::{ByteStream, FrameWatch, Messages, Push, Relay, RelayEnd};
+use crate::upgraded::{ByteStream, FramesApart, Messages, Push, Relay, RelayEnd};
 
 /// How long the last frame of a session may take when the daemon stops.
 const LAST_FRAME_WITHIN: Duration = Duration::from_millis(500);
 
 /// A session, which is counted when it ends for any reason.
 struct Relaying {
-    relay: Relay<ClientStream, FrameWatch<Box<dyn ByteStream>>>,
+    relay: Relay<FramesApart<ClientStream>, Box<dyn ByteStream>>,
     end: &'static str,
 }
 
@@ -57,7 +57,7 @@ pub fn relayed<G: 'static>(
     let run = async move |client| {
         let _guards = guards;
         let mut relaying = Relaying {
-            relay: Relay::new(client, FrameWatch::new(stream, is_websocket)),
+            relay: Relay::new(FramesApart::new(client, is_websocket), stream),
             end: "cut",
         };
         let stops = pin!(stops);
@@ -72,7 +72,7 @@ pub fn relayed<G: 'static>(
             Either::Right(_) => "stopped",
         };
         let relay = &mut relaying.relay;
-        let may_close = relay.is_clear() && relay.server().is_between_frames();
+        let may_close = relay.is_clear() && relay.client_mut().is_between_frames();
         if relaying.end == "stopped" && may_close {
             let mut frame = BytesMut::new();
             websocket::close(&mut frame, CloseCode::GoingAway);
@@ -116,7 +116,7 @@ pub fn pushed(
 ) -> Answer {
     let stops = leaving.announced();
     let run = async move |client| {
-        let mut push = Push::new(client, messages);
+        let mut push = Push::new(FramesApart::new(client, true), messages);
         // A source that ends at the stop finds it announced.
         if let Either::Left(_) = select(pin!(stops), &mut push).await {
             push.leave();

@@ -7,7 +7,7 @@
 //! protocol into the other implements [`Translation`].
 
 mod buffers;
-mod frame_watch;
+mod frames_apart;
 mod push;
 mod read_ahead;
 mod relay;
@@ -17,7 +17,7 @@ pub mod websocket;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub use frame_watch::FrameWatch;
+pub use frames_apart::FramesApart;
 pub use push::{Message, Messages, Next, Push};
 pub use read_ahead::ReadAhead;
 pub use relay::{Relay, RelayEnd, Relayed};

@@ -81,11 +81,6 @@ impl<C, S> Relay<C, S> {
         &mut self.client
     }
 
-    /// The connection to the server.
-    pub fn server(&self) -> &S {
-        &self.server
-    }
-
     /// Whether a side that has ended leaves the other one silent for too long.
     fn poll_half_open(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let relayed = self.relayed();

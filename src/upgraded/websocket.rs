@@ -123,7 +123,7 @@ fn content_length(second: u8, rest: &[u8; HEAD_MAX - 2]) -> u64 {
 }
 
 /// The place in the bytes of a peer that are only copied.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Passed {
     /// The bytes of the content that are still to come.
     left: u64,
@@ -135,26 +135,40 @@ pub(super) struct Passed {
 impl Passed {
     /// Follows further bytes.
     pub(super) fn pass(&mut self, mut bytes: &[u8]) {
-        while let Some((first, rest)) = bytes.split_first() {
+        while !bytes.is_empty() {
+            let passed = self.pass_frame(bytes);
+            bytes = bytes.get(passed..).unwrap_or_default();
+        }
+    }
+
+    /// Follows further bytes to the end of the frame. Returns how many these are.
+    pub(super) fn pass_frame(&mut self, bytes: &[u8]) -> usize {
+        let mut passed = 0;
+        while let Some(byte) = bytes.get(passed) {
             if self.left > 0 {
-                let passed = usize::try_from(self.left).unwrap_or(usize::MAX);
-                let passed = passed.min(bytes.len());
-                self.left -= passed as u64;
-                bytes = bytes.get(passed..).unwrap_or_default();
-                continue;
-            }
-            if let Some(place) = self.head.get_mut(self.filled) {
-                *place = *first;
-            }
-            self.filled += 1;
-            bytes = rest;
-            if let Some(left) = self.content() {
+                let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+                let content = left.min(bytes.len() - passed);
+                self.left -= content as u64;
+                passed += content;
+            } else {
+                if let Some(place) = self.head.get_mut(self.filled) {
+                    *place = *byte;
+                }
+                self.filled += 1;
+                passed += 1;
+                let Some(left) = self.content() else {
+                    continue;
+                };
                 *self = Passed {
                     left,
                     ..Passed::default()
                 };
             }
+            if self.left == 0 {
+                break;
+            }
         }
+        passed
     }
 
     /// Whether the bytes so far end with the end of a frame.

@@ -56,6 +56,9 @@ mod sizing;
 #[path = "../soak/soak.rs"]
 mod soak;
 mod soaking;
+#[allow(dead_code)]
+#[path = "../blackbox/connections/sockets.rs"]
+mod sockets;
 mod startup;
 mod watchload;
 mod write;

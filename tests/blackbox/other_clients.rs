@@ -62,13 +62,33 @@ async fn is_as_recorded_under_an_account(name: &str) {
 
 /// Runs a script and compares what it prints with what was recorded in these files.
 async fn prints(daemon: &Daemon, script: &str, mode: &str, names: &[&str]) {
-    let Some(packages) = packages() else { return };
+    let Some(printed) = printed_by(daemon, script, mode).await else {
+        return;
+    };
+    let recorded = names.iter().map(|name| {
+        let path = scripts().join("recorded").join(name);
+        std::fs::read_to_string(path.with_extension("jsonl")).unwrap()
+    });
+    let recorded: String = recorded.collect();
+    for (printed, recorded) in printed.lines().zip(recorded.lines()) {
+        assert_eq!(printed, recorded, "{script} {mode}");
+    }
+    assert_eq!(printed.lines().count(), recorded.lines().count());
+}
+
+/// The folder with the scripts.
+fn scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
+}
+
+/// What a script prints that must succeed; `None` where there are no packages.
+pub async fn printed_by(daemon: &Daemon, script: &str, mode: &str) -> Option<String> {
+    let packages = packages()?;
     let home = tempfile::tempdir().unwrap();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
     let mut command = Command::new("python3");
     command
         .arg("-B")
-        .arg(folder.join(script).with_extension("py"))
+        .arg(scripts().join(script).with_extension("py"))
         .arg(daemon.kubeconfig())
         .args((!mode.is_empty()).then_some(mode))
         .env("PYTHONPATH", packages)
@@ -80,16 +100,7 @@ async fn prints(daemon: &Daemon, script: &str, mode: &str, names: &[&str]) {
     let output = output.expect("the script ends in time").unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{script} {mode}: {errors}");
-    let printed = String::from_utf8(output.stdout).unwrap();
-    let recorded = names.iter().map(|name| {
-        let path = folder.join("recorded").join(name).with_extension("jsonl");
-        std::fs::read_to_string(path).unwrap()
-    });
-    let recorded: String = recorded.collect();
-    for (printed, recorded) in printed.lines().zip(recorded.lines()) {
-        assert_eq!(printed, recorded, "{script} {mode}: {errors}");
-    }
-    assert_eq!(printed.lines().count(), recorded.lines().count());
+    Some(String::from_utf8(output.stdout).unwrap())
 }
 
 /// API-172 to API-177, API-190.

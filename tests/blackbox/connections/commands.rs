@@ -1,5 +1,6 @@
-//! The commands of the stand-in for a kubelet, over SPDY/3.1 as a kubelet speaks it. This side has
-//! its own reader of frames, so that a fault of the daemon's is not repeated.
+//! The commands of the stand-in for a kubelet, over SPDY/3.1 as a kubelet speaks it, and over any
+//! other [`Streams`]. This side has its own reader of frames, so that a fault of the daemon's is
+//! not repeated.
 
 use std::collections::BTreeMap;
 use std::io::{Error, Result, Write};
@@ -12,6 +13,15 @@ use tokio_rustls::server::TlsStream;
 
 use crate::harness::upgrades::header;
 
+/// The streams of a command.
+pub trait Streams {
+    /// Waits for bytes of the client.
+    async fn next(&mut self) -> Result<Data>;
+
+    /// Sends bytes on a stream, if the client asked for it.
+    async fn send(&mut self, kind: &str, bytes: &[u8], is_last: bool) -> Result<()>;
+}
+
 /// A connection whose client opens the streams.
 struct Connection {
     stream: TlsStream<TcpStream>,
@@ -21,14 +31,14 @@ struct Connection {
 }
 
 /// Bytes of a stream, and whether they are the last ones.
-struct Data {
-    kind: String,
-    bytes: Vec<u8>,
-    is_last: bool,
+pub struct Data {
+    pub kind: String,
+    pub bytes: Vec<u8>,
+    pub is_last: bool,
 }
 
-impl Connection {
-    /// Reads until bytes of a stream come; answers everything else.
+impl Streams for Connection {
+    /// Answers everything else.
     async fn next(&mut self) -> Result<Data> {
         loop {
             let mut head = [0; 8];
@@ -58,6 +68,18 @@ impl Connection {
         }
     }
 
+    async fn send(&mut self, kind: &str, bytes: &[u8], is_last: bool) -> Result<()> {
+        let Some(number) = self.by_kind.get(kind) else {
+            return Ok(());
+        };
+        let mut frame = number.to_be_bytes().to_vec();
+        frame.extend((u32::from(is_last) << 24 | bytes.len() as u32).to_be_bytes());
+        frame.extend(bytes);
+        self.stream.write_all(&frame).await
+    }
+}
+
+impl Connection {
     /// Reads the kind of a new stream, and accepts it.
     async fn opened(&mut self, content: &[u8]) -> Result<()> {
         let number = u32::from_be_bytes(content[..4].try_into().unwrap());
@@ -84,24 +106,9 @@ impl Connection {
         reply.extend(block);
         self.stream.write_all(&reply).await
     }
-
-    async fn send(&mut self, kind: &str, bytes: &[u8], is_last: bool) -> Result<()> {
-        let Some(number) = self.by_kind.get(kind) else {
-            return Ok(());
-        };
-        let mut frame = number.to_be_bytes().to_vec();
-        frame.extend((u32::from(is_last) << 24 | bytes.len() as u32).to_be_bytes());
-        frame.extend(bytes);
-        self.stream.write_all(&frame).await
-    }
 }
 
-/// Answers an upgrade, and runs the command that the query names.
-///
-/// - `echo` writes its words, `both` something to both outputs, `streams` the kinds of streams.
-/// - `cat` writes its input, and `size` the first change of its terminal's size.
-/// - `exit N` fails with that code, and `vanish` closes the connection.
-/// - `much N` writes so many MiB, and `swallow` reads to the end of its input.
+/// Answers an upgrade, and runs a [`command`].
 pub async fn run(mut stream: TlsStream<TcpStream>, head: &str, wanted: &str) -> Result<()> {
     let offered = header(head, "x-stream-protocol-version").unwrap_or_default();
     assert_eq!(offered, "v5.channel.k8s.io");
@@ -110,10 +117,6 @@ pub async fn run(mut stream: TlsStream<TcpStream>, head: &str, wanted: &str) -> 
                   Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n";
     stream.write_all(answer.as_bytes()).await?;
     let query = wanted.split_once('?').map_or("", |(_, query)| query);
-    let words = query
-        .split('&')
-        .filter_map(|pair| pair.strip_prefix("command="));
-    let words: Vec<&str> = words.collect();
     let streams = ["input=1", "output=1", "error=1", "tty=1"].into_iter();
     let expected = 1 + streams.filter(|one| query.contains(one)).count();
     let mut connection = Connection {
@@ -128,33 +131,54 @@ pub async fn run(mut stream: TlsStream<TcpStream>, head: &str, wanted: &str) -> 
         ("error", 0, true)
     );
     assert_eq!(connection.by_kind.len(), expected);
+    if query.contains("command=streams") {
+        let kinds: Vec<&str> = connection.by_kind.keys().map(String::as_str).collect();
+        let line = kinds.join(" ");
+        connection.send("stdout", line.as_bytes(), false).await?;
+    }
+    if !command(&mut connection, query).await? {
+        return connection.stream.shutdown().await;
+    }
+    // The daemon closes the connection.
+    while connection.next().await.is_ok() {}
+    Ok(())
+}
+
+/// Runs the command that the query names. Returns false if the connection is to break off.
+///
+/// - `echo` writes its words, `both` something to both outputs.
+/// - `cat` writes its input, and `size` the first change of its terminal's size.
+/// - `exit N` fails with that code, and `vanish` closes the connection.
+/// - `much N` writes so many MiB, and `swallow` reads to the end of its input.
+/// - `streams` has written the kinds of streams.
+/// - Without a command it is attached to one that says so, and then writes its input.
+pub async fn command(streams: &mut impl Streams, query: &str) -> Result<bool> {
+    let words = query
+        .split('&')
+        .filter_map(|pair| pair.strip_prefix("command="));
+    let words: Vec<&str> = words.collect();
     let mut outcome = String::new();
     match words[..] {
         ["echo", ref words @ ..] => {
             let line = format!("{}\n", words.join(" "));
-            connection.send("stdout", line.as_bytes(), false).await?;
+            streams.send("stdout", line.as_bytes(), false).await?;
         }
         ["both"] => {
-            connection.send("stdout", b"out", false).await?;
-            connection.send("stderr", b"err", false).await?;
+            streams.send("stdout", b"out", false).await?;
+            streams.send("stderr", b"err", false).await?;
         }
-        ["streams"] => {
-            let kinds: Vec<&str> = connection.by_kind.keys().map(String::as_str).collect();
-            let line = kinds.join(" ");
-            connection.send("stdout", line.as_bytes(), false).await?;
-        }
-        ["cat"] => loop {
-            let data = connection.next().await?;
-            assert_eq!(data.kind, "stdin");
-            connection.send("stdout", &data.bytes, false).await?;
-            if data.is_last {
-                break;
+        ["streams"] => {}
+        ["cat"] => copied(streams).await?,
+        [] => {
+            streams.send("stdout", b"attached\n", false).await?;
+            if query.contains("input=1") {
+                copied(streams).await?;
             }
-        },
+        }
         ["size"] => {
-            let data = connection.next().await?;
+            let data = streams.next().await?;
             assert_eq!(data.kind, "resize");
-            connection.send("stdout", &data.bytes, false).await?;
+            streams.send("stdout", &data.bytes, false).await?;
         }
         ["exit", code] => {
             outcome = format!(
@@ -166,17 +190,27 @@ pub async fn run(mut stream: TlsStream<TcpStream>, head: &str, wanted: &str) -> 
             // A kubelet copies in pieces of 32 KiB.
             let piece = vec![b'm'; 32 << 10];
             for _ in 0..count * (1 << 20) / piece.len() {
-                connection.send("stdout", &piece, false).await?;
+                streams.send("stdout", &piece, false).await?;
             }
         }
-        ["swallow"] => while !connection.next().await?.is_last {},
-        _ => return connection.stream.shutdown().await,
+        ["swallow"] => while !streams.next().await?.is_last {},
+        _ => return Ok(false),
     }
     for kind in ["stdout", "stderr"] {
-        connection.send(kind, b"", true).await?;
+        streams.send(kind, b"", true).await?;
     }
-    connection.send("error", outcome.as_bytes(), true).await?;
-    // The daemon closes the connection.
-    while connection.next().await.is_ok() {}
-    Ok(())
+    streams.send("error", outcome.as_bytes(), true).await?;
+    Ok(true)
+}
+
+/// Writes the input to the output, until its end.
+async fn copied(streams: &mut impl Streams) -> Result<()> {
+    loop {
+        let data = streams.next().await?;
+        assert_eq!(data.kind, "stdin");
+        streams.send("stdout", &data.bytes, false).await?;
+        if data.is_last {
+            return Ok(());
+        }
+    }
 }

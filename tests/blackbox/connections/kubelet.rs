@@ -8,7 +8,8 @@
 //! - `open` sends `one` and, when the stand-in is released, `two` and the end.
 //! - `bytes-N` answers a log with that many bytes, and so an upgrade; then it reads as many.
 //! - `paced-N` answers a log without an end, of that many bytes a second.
-//! - `command` runs a command over SPDY, see [`super::commands`].
+//! - `command` runs a command over SPDY or a WebSocket, see [`super::commands`]. A pod `forward`
+//!   forwards ports over a WebSocket, see [`super::sockets`].
 //! - Others answer a log with its query, and an upgrade with 101: a WebSocket with v4 gets a
 //!   message, and everybody the bytes that they send.
 
@@ -29,7 +30,7 @@ use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::commands;
+use super::{commands, sockets};
 use crate::harness::upgrades::header;
 use crate::harness::{Call, Client};
 
@@ -261,6 +262,10 @@ async fn serve(mut stream: TlsStream<TcpStream>, state: &State) -> std::io::Resu
                 stream.write_all(b"4\r\ntwo\n\r\n0\r\n\r\n").await?;
             }
             (_, "plain", Some(_)) => answer(&mut stream, "200 OK", "text/plain", "no").await?,
+            (_, "command", Some(upgrade)) if upgrade.eq_ignore_ascii_case("websocket") => {
+                return sockets::command(stream, &head, &target).await;
+            }
+            (_, "forward", Some(_)) => return sockets::forward(stream, &head, &target).await,
             (_, "command", Some(_)) => return commands::run(stream, &head, &target).await,
             (_, _, Some(upgrade)) => return upgraded(stream, &head, &upgrade).await,
             _ => answer(&mut stream, "200 OK", "text/x-log", &format!("{target}\n")).await?,

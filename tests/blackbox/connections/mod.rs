@@ -1,10 +1,14 @@
 //! Connections to pods, services and nodes (API-221).
 
 mod commands;
+mod kube_rs;
+mod kubectl_proxy;
 mod kubelet;
 mod logs;
 mod proxies;
+mod python;
 mod settings;
+mod sockets;
 mod streams;
 mod translated;
 mod web_server;

@@ -16,8 +16,8 @@ use super::web_server::{PAGE, WebServer, pod_at};
 use crate::harness::own_network::{in_own_network, ip};
 use crate::harness::{Call, Client, Daemon, Protocol};
 
-const ADDRESS: &str = "198.51.100.7";
-const PODS: &str = "/api/v1/namespaces/default/pods";
+pub const ADDRESS: &str = "198.51.100.7";
+pub const PODS: &str = "/api/v1/namespaces/default/pods";
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints";
 
@@ -26,7 +26,7 @@ fn addressed() {
     ip(&["addr", "add", "198.51.100.7/32", "dev", "lo"]);
 }
 
-async fn make(client: &Client, calls: impl IntoIterator<Item = Call>) {
+pub async fn make(client: &Client, calls: impl IntoIterator<Item = Call>) {
     for call in calls {
         let answer = client.call(call).await;
         assert!(answer.status.is_success(), "{}", answer.text());
@@ -34,7 +34,7 @@ async fn make(client: &Client, calls: impl IntoIterator<Item = Call>) {
 }
 
 /// A daemon, and a web server in the pod `p`.
-async fn with_pod() -> (Daemon, WebServer) {
+pub async fn with_pod() -> (Daemon, WebServer) {
     addressed();
     let daemon = Daemon::start().await;
     let web = WebServer::start(ADDRESS.parse().unwrap()).await;
@@ -43,7 +43,7 @@ async fn with_pod() -> (Daemon, WebServer) {
 }
 
 /// The service `s` with the ports `web` (80) and `tls` (443), and its endpoints.
-fn service(web: &WebServer, addresses: &Value, not_ready: &Value) -> [Call; 2] {
+pub fn service(web: &WebServer, addresses: &Value, not_ready: &Value) -> [Call; 2] {
     let service = json!({"metadata": {"name": "s"}, "spec": {"ports": [
         {"name": "web", "port": 80}, {"name": "tls", "port": 443}]}});
     let endpoints = json!({"metadata": {"name": "s"}, "subsets": [
@@ -55,7 +55,7 @@ fn service(web: &WebServer, addresses: &Value, not_ready: &Value) -> [Call; 2] {
     ]
 }
 
-fn of_pod(pod: &str, namespace: &str) -> Value {
+pub fn of_pod(pod: &str, namespace: &str) -> Value {
     json!({"ip": ADDRESS, "targetRef": {"kind": "Pod", "name": pod, "namespace": namespace}})
 }
 
@@ -145,6 +145,16 @@ fn a_server_gets_the_request_without_credentials_cn_70_to_cn_73() {
     });
 }
 
+/// The page with links that lead through the proxy.
+pub fn rewritten(host: &str, below: &str) -> String {
+    let page = PAGE.replace("SELF", host);
+    let page = page.replace("HREF=/unquoted", "HREF=\"/unquoted\"");
+    let page = page.replace("=\"/", &format!("=\"{below}/"));
+    // A link to the host of the request leads through the proxy, too.
+    let page = page.replace(&format!("{host}/own"), &format!("{host}{below}/own"));
+    page.replace(&format!("{below}//other"), "//other")
+}
+
 #[test]
 fn answers_lead_through_the_proxy_cn_74() {
     let name = "connections::proxies::answers_lead_through_the_proxy_cn_74";
@@ -184,13 +194,7 @@ fn answers_lead_through_the_proxy_cn_74() {
             .expect(200);
         let host = echo["headers"]["host"].as_str().unwrap();
         let page = |host: &str| PAGE.replace("SELF", host);
-        let rewritten = |host: &str| {
-            let page = page(host).replace("HREF=/unquoted", "HREF=\"/unquoted\"");
-            let page = page.replace("=\"/", &format!("=\"{below}/"));
-            // A link to the host of the request leads through the proxy, too.
-            let page = page.replace(&format!("{host}/own"), &format!("{host}{below}/own"));
-            page.replace(&format!("{below}//other"), "//other")
-        };
+        let rewritten = |host: &str| rewritten(host, &below);
         let at = |query: &str| Call::get(&format!("{below}/page{query}"));
         for query in ["", "?type=text/html;charset=utf-8"] {
             let answer = client.call(at(query)).await;

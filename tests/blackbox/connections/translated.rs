@@ -281,7 +281,7 @@ async fn translated_sessions_end_with_clients_faults_and_revocations() {
     session.0.stream.write_all(&[0x82, 1, 0]).await.unwrap();
     assert_eq!(session.0.rest().await, b"\x88\x02\x03\xea");
     // One that reads nothing, and then vanishes.
-    let session = Session::start(&daemon, "p/exec?command=much&stdout=1").await;
+    let session = Session::start(&daemon, "p/exec?command=much&command=8&stdout=1").await;
     drop(session);
     let mut revoked = Session::start(&daemon, path).await;
     assert_eq!(revoked.frame().await, (0x82, vec![1]));
@@ -295,7 +295,7 @@ async fn translated_sessions_end_with_clients_faults_and_revocations() {
 async fn much_output_comes_complete() {
     let kubelet = Kubelet::start().await;
     let daemon = daemon(&kubelet).await;
-    let session = Session::start(&daemon, "p/exec?command=much&stdout=1").await;
+    let session = Session::start(&daemon, "p/exec?command=much&command=8&stdout=1").await;
     let (got, outcome) = session.ended().await;
     assert_eq!((got[1].len(), outcome), (8 << 20, success()));
 }

@@ -22,7 +22,7 @@ use crate::server::metrics::session_ended;
 use crate::server::request_scope::RequestScope;
 use crate::server::{sessions, web_sockets};
 use crate::transport::ClientStream;
-use crate::upgraded::{ByteStream, Translated, TranslatedEnd, Translation};
+use crate::upgraded::{ByteStream, FramesApart, Translated, TranslatedEnd, Translation};
 
 /// The protocol of commands that has to be translated.
 const COMMANDS: &str = "v5.channel.k8s.io";
@@ -196,14 +196,14 @@ type Asking = LocalBoxFuture<'static, Result<Box<dyn ByteStream>, Box<Status>>>;
 
 /// A session, which is counted when it ends for any reason.
 struct Running<T: Translation + Unpin> {
-    session: Translated<ClientStream, Box<dyn ByteStream>, T>,
+    session: Translated<FramesApart<ClientStream>, Box<dyn ByteStream>, T>,
     end: &'static str,
 }
 
 impl<T: Translation + Unpin> Running<T> {
     fn new(client: ClientStream, translation: T) -> Running<T> {
         Running {
-            session: Translated::new(client, translation),
+            session: Translated::new(FramesApart::new(client, true), translation),
             end: "cut",
         }
     }
