@@ -6,14 +6,14 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 use futures_util::{Stream, StreamExt, stream};
-use http::header::CONTENT_LENGTH;
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_body::Frame;
 use tokio::time::{Instant, sleep_until};
 
 use super::leaving::Leaving;
 use super::links::PassedBody;
-use super::respond::{Answer, PassedOn, ResponseBody};
+use super::respond::{Answer, PassedOn, ResponseBody, UNCACHED};
 use crate::api::status::Status;
 use crate::auth::{Access, WatchAccess};
 use crate::egress::ForwardBody;
@@ -115,8 +115,13 @@ pub fn upload(body: RequestBody, headers: &HeaderMap) -> ForwardBody {
     }
 }
 
-/// Returns an answer of another server.
-pub fn answered(status: StatusCode, headers: HeaderMap, body: ResponseBody) -> Answer {
+/// Returns an answer of another server, which may say more about its caching.
+pub fn answered(status: StatusCode, mut headers: HeaderMap, body: ResponseBody) -> Answer {
+    let caching: Vec<HeaderValue> = headers.get_all(CACHE_CONTROL).iter().cloned().collect();
+    headers.insert(CACHE_CONTROL, UNCACHED);
+    for value in caching {
+        headers.append(CACHE_CONTROL, value);
+    }
     let mut answer = Answer::new(body);
     *answer.status_mut() = status;
     *answer.headers_mut() = headers;

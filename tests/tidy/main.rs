@@ -79,7 +79,7 @@ const ACTORS: Table = &[
 type Layers = &'static [(&'static str, &'static [&'static str])];
 
 const API: Layers = &[
-    ("texts", &["text", "names", "percent", "pem"]),
+    ("texts", &["percent", "text", "names", "pem"]),
     (
         "the work of a thread",
         &["abandoned", "cost", "keyed", "large"],

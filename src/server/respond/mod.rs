@@ -101,6 +101,9 @@ pub fn document(code: StatusCode, form: &Form, json: Vec<u8>) -> Answer {
     answer
 }
 
+/// The header Cache-Control of responses that have no other one.
+pub const UNCACHED: HeaderValue = HeaderValue::from_static("no-cache, private");
+
 /// Marks a response of another server, whose headers and body stay as they are.
 #[derive(Clone, Copy, Debug)]
 pub struct PassedOn;

@@ -47,7 +47,7 @@ use super::metrics::{RequestLabels, RequestMeters, Running, WatchMeters};
 use super::negotiation::Handler;
 use super::request_record::RequestRecord;
 use super::request_scope::{self, RequestScope};
-use super::respond::{self, Answer, PassedOn, ResponseBody};
+use super::respond::{self, Answer, ResponseBody, UNCACHED};
 use super::routes::{self, Miss, Route};
 use crate::api::options::{self, Query};
 use crate::api::request_info::RequestInfo;
@@ -118,21 +118,11 @@ impl HttpService for Service {
         }
         let facts = parts.extensions.get::<ConnectionFacts>();
         let is_http2 = facts.is_some_and(|facts| facts.http2);
-        let is_passed_on = answer.extensions().get::<PassedOn>().is_some();
         let headers = answer.headers_mut();
         server.response_headers.add(headers, origin, is_http2);
         audit_id::set(headers, &record.audit_id);
-        // Another server may say more about its answer, after this.
-        let caching = match is_passed_on {
-            true => headers.get_all(CACHE_CONTROL).iter().cloned().collect(),
-            false => Vec::new(),
-        };
-        if is_passed_on || !headers.contains_key(CACHE_CONTROL) {
-            let uncached = HeaderValue::from_static("no-cache, private");
-            headers.insert(CACHE_CONTROL, uncached);
-        }
-        for value in caching {
-            headers.append(CACHE_CONTROL, value);
+        if !headers.contains_key(CACHE_CONTROL) {
+            headers.insert(CACHE_CONTROL, UNCACHED);
         }
         warnings::add(headers, record.warnings.take());
         record.answered(answer, has_panicked, server)

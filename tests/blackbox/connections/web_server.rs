@@ -1,8 +1,8 @@
 //! A stand-in for the server in a pod, over HTTP/1.1, with TLS and without.
 //!
 //! - `/echo…` answers with the request, `/status/N` with a status and headers.
-//! - `/page` is HTML, as `?type=` says and packed as `?coding=` says, `/redirect` has the `Location`
-//!   of `?to=`.
+//! - `/page` is HTML, as `?type=` says and packed as `?coding=` says. `/redirect` has the
+//!   `Location` of `?to=`.
 //! - `/chunks` has trailers, and `/open` does not end.
 //! - `/socket` sends the bytes back after an upgrade to any protocol.
 

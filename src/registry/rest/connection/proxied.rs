@@ -126,7 +126,7 @@ fn unavailable(why: String) -> Box<Status> {
 /// Returns the server of a pod (CN-71).
 ///
 /// # Errors
-/// 400 for a pod without an address, 503 for a port that is none.
+/// 400 for a pod without an address, 503 for an unknown port.
 pub(super) fn of_pod(pod: &Object, asked: &ProxiedName<'_>) -> Result<ProxiedServer, Box<Status>> {
     let containers = pod.items(&["spec", "containers"]).iter();
     let mut ports = containers.filter_map(|container| {
@@ -150,7 +150,7 @@ fn addresses(pod: &Object) -> impl Iterator<Item = &str> {
 /// Returns the server of a node: its kubelet, or another one on the same machine (CN-76).
 ///
 /// # Errors
-/// 404, 500 for a node without an address, or 503 for a port that is none.
+/// 404, 500 for a node without an address, or 503 for an unknown port.
 pub(super) async fn of_node(
     nodes: &NodeAddresses,
     of: &ResourceDefinition,

@@ -8,12 +8,11 @@ use super::asked::{Found, passed_on, upgraded, without_body};
 use super::translated::{self, Newer};
 use crate::api::status::Status;
 use crate::egress::headers::{add_upgrade, wants_upgrade};
-use crate::egress::{UpgradeAnswer, UpgradeRequest};
 use crate::registry::rest::KubeletRequest;
 use crate::server::metrics::LongRunning;
 use crate::server::request_scope::RequestScope;
 use crate::server::routes::Target;
-use crate::server::sessions::{is_websocket, relayed};
+use crate::server::sessions::is_websocket;
 use crate::transport::{ConnectionFacts, RequestBody};
 
 /// Asks the kubelet for an upgrade, and has the connection relayed after it.
