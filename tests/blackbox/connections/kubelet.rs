@@ -4,7 +4,8 @@
 //! The name of a container says what it does:
 //!
 //! - `status-N` answers with that status, and `redirect` with a redirect.
-//! - `cut` sends less than it announces, `silent` closes, and `heads` sends headers without an end.
+//! - `cut` sends less than it announces, `silent` closes, `never` doesn't answer, and `heads` sends
+//!   headers without an end.
 //! - `open` sends `one` and, when the stand-in is released, `two` and the end.
 //! - `bytes-N` answers a log with that many bytes, and so an upgrade; then it reads as many.
 //! - `paced-N` answers a log without an end, of that many bytes a second.
@@ -249,6 +250,11 @@ async fn serve(mut stream: TlsStream<TcpStream>, state: &State) -> std::io::Resu
                 loop {
                     stream.write_all(b"x-endless: header\r\n").await?;
                 }
+            }
+            (_, "never", _) => {
+                // The daemon breaks the request off.
+                let mut byte = [0];
+                return stream.read(&mut byte).await.map(drop);
             }
             (_, "open", _) => {
                 let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n";

@@ -20,6 +20,7 @@ async fn daemon(kubelet: &Kubelet, flags: &[String]) -> Daemon {
         "cut",
         "silent",
         "heads",
+        "never",
         "redirect",
         "status-400",
         "status-401",
@@ -104,6 +105,32 @@ async fn a_log_is_sent_as_it_grows_and_broken_off_for_a_client_that_goes_cn_43()
         drop(log);
         until(async || count().await.unwrap() == "0" && kubelet.open() <= before).await;
     }
+}
+
+/// A kubelet may take its time, because a log has no head before it has a line.
+#[tokio::test]
+async fn a_kubelet_that_never_answers_is_left_with_its_client_and_at_the_stop_cn_43() {
+    let kubelet = Kubelet::start().await;
+    let daemon = daemon(&kubelet, &kubelet.flags()).await;
+    let path = format!("{PODS}/q/log?container=never&follow=true");
+    let ask = || {
+        let client = daemon.target().client_over(Protocol::Http1);
+        let call = Call::get(&path);
+        tokio::spawn(async move { client.attempt(call).await })
+    };
+    for asked in 1..=2 {
+        let asking = ask();
+        until(async || kubelet.heads().len() == asked && kubelet.open() == 1).await;
+        asking.abort();
+        until(async || kubelet.open() == 0).await;
+    }
+    let asking = ask();
+    until(async || kubelet.open() == 1).await;
+    daemon.signal(Signal::TERM);
+    let answer = asking.await.unwrap().unwrap();
+    let refused = answer.refusal(503, "ServiceUnavailable");
+    assert_eq!(refused["message"], "the server is shutting down");
+    until(async || kubelet.open() == 0).await;
 }
 
 #[tokio::test]
