@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::header::{
     AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, HeaderName, HeaderValue, LOCATION, USER_AGENT,
 };
-use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
@@ -327,11 +327,15 @@ pub(super) fn message(
     };
     let place = match is_http2 {
         true => {
-            let authority = host.to_str().map_err(|why| unusable(&why))?;
-            format!("{}{}", target.origin_of(authority), outline.path)
+            let uri = Uri::builder()
+                .scheme(target.scheme())
+                .authority(host.as_bytes());
+            // The host of a client may not become a part of the path.
+            uri.path_and_query(outline.path).build()
         }
-        false => outline.path.to_owned(),
+        false => Uri::try_from(outline.path).map_err(Into::into),
     };
+    let place = place.map_err(|why| unusable(&why))?;
     if !is_http2 {
         headers.insert(HOST, host);
     }

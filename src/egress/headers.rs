@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use http::HeaderMap;
 use http::header::{
-    CONNECTION, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, COOKIE, HeaderName, HeaderValue, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
+use http::{HeaderMap, Method};
 
 /// The clients whose proxies have passed a request on.
 pub const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -48,12 +48,32 @@ pub fn end_to_end(all: &HeaderMap) -> HeaderMap {
     if takes_trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
+    join_cookies(&mut headers);
     headers
+}
+
+/// Joins the cookies of HTTP/2, which may come in several headers. Over HTTP/1.1 there is one.
+fn join_cookies(headers: &mut HeaderMap) {
+    let all = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
+    let all: Vec<&[u8]> = all.collect();
+    if all.len() > 1
+        && let Ok(joined) = HeaderValue::from_bytes(&all.join(&b"; "[..]))
+    {
+        headers.insert(COOKIE, joined);
+    }
 }
 
 /// Returns the headers of another server's answer that clients get (CN-32, CN-74).
 pub fn of_answer(all: &HeaderMap) -> HeaderMap {
     let mut headers = end_to_end(all);
+    // Chunks count, as for Go.
+    if all.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
+    // Trailers are passed on, and HTTP/1.1 announces them.
+    for names in all.get_all(TRAILER) {
+        headers.append(TRAILER, names.clone());
+    }
     let foreign = all.keys().filter(|name| name.as_str().starts_with(CORS));
     for name in foreign {
         headers.remove(name);
@@ -80,6 +100,18 @@ pub fn append_client(headers: &mut HeaderMap, peer: Option<IpAddr>) {
     if let Ok(value) = HeaderValue::from_bytes(&all.join(&b", "[..])) {
         headers.insert(FORWARDED_FOR, value);
     }
+}
+
+/// Whether a request asks for another protocol on its connection (CN-35). HTTP/2 without TLS is
+/// none: a server that switched to it would take requests of its client for the daemon's.
+pub fn is_upgrade(method: &Method, client: &HeaderMap) -> bool {
+    let is_http2 = |protocol: &HeaderValue| {
+        let protocol = protocol.as_bytes().to_ascii_lowercase();
+        protocol.windows(3).any(|part| part == b"h2c")
+    };
+    let mut protocols = client.get_all(UPGRADE).iter().peekable();
+    let has_one = protocols.peek().is_some();
+    has_one && !protocols.any(is_http2) && *method != Method::HEAD && wants_upgrade(client)
 }
 
 /// Whether the header Connection asks for another protocol, as Go's servers read it.

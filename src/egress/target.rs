@@ -1,7 +1,7 @@
 //! The servers that requests are sent to.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,22 +73,37 @@ pub enum Address {
 pub enum Peers {
     /// Any.
     All,
-    /// Those of other machines: not those of loopback, of the link, of groups, or of no machine.
-    /// Somebody who may choose an address must not reach what listens only for this machine, or the
-    /// link's metadata service.
+    /// Those of other machines: no loopback, link-local, multicast and unspecified addresses.
+    /// Whoever chooses the address must not reach services that listen only on this machine, nor
+    /// the metadata service of a cloud.
     Others,
 }
 
 impl Peers {
     /// Whether a server at this address may be asked.
     pub fn include(self, address: IpAddr) -> bool {
-        let is_of_link = match address.to_canonical() {
+        let address = embedded(address);
+        let is_of_link = match address {
             IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
             IpAddr::V6(address) => address.is_unicast_link_local(),
         };
-        let address = address.to_canonical();
         let is_special = address.is_loopback() || address.is_unspecified();
         self == Peers::All || !(is_special || address.is_multicast() || is_of_link)
+    }
+}
+
+/// Returns the IPv4 address that an address of IPv6 stands for: mapped, compatible, or behind a
+/// NAT64 with the well-known prefix. Others are returned as they are.
+fn embedded(address: IpAddr) -> IpAddr {
+    let IpAddr::V6(six) = address.to_canonical() else {
+        return address.to_canonical();
+    };
+    match six.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0, 0, 0, 0, 0, 0, high, low] if high > 0 => {
+            let bits = u32::from(high) << 16 | u32::from(low);
+            Ipv4Addr::from(bits).into()
+        }
+        _ => address,
     }
 }
 
@@ -225,13 +240,12 @@ impl Target {
     }
 
     pub(super) fn origin(&self) -> String {
-        self.origin_of(&self.authority)
+        format!("{}://{}", self.scheme(), self.authority)
     }
 
-    /// The origin by another name.
-    pub(super) fn origin_of(&self, authority: &str) -> String {
-        let scheme = if self.is_tls { "https" } else { "http" };
-        format!("{scheme}://{authority}")
+    /// The scheme of its URL.
+    pub(super) fn scheme(&self) -> &'static str {
+        if self.is_tls { "https" } else { "http" }
     }
 
     /// The same server, asked over HTTP/1.1, which alone has upgrades.
@@ -305,4 +319,40 @@ fn header(credentials: &Credentials) -> Result<HeaderValue, InvalidTarget> {
     let mut value = HeaderValue::try_from(text.as_str()).map_err(|_| InvalidTarget::Credentials)?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_this_machine_and_its_link_are_no_others_cn_71_cn_77() {
+        for address in [
+            "127.0.0.1",
+            "0.0.0.0",
+            "169.254.169.254",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "fe80::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::127.0.0.1",
+            "64:ff9b::a9fe:a9fe",
+        ] {
+            let parsed = address.parse().unwrap();
+            assert!(!Peers::Others.include(parsed), "{address}");
+            assert!(Peers::All.include(parsed), "{address}");
+        }
+        for address in [
+            "10.0.0.1",
+            "192.0.2.1",
+            "fd00::1",
+            "64:ff9b::c000:201",
+            "2001:db8::1",
+        ] {
+            assert!(Peers::Others.include(address.parse().unwrap()), "{address}");
+        }
+    }
 }

@@ -21,6 +21,8 @@ pub struct KubeletSettingsError(String);
 /// Makes requests to kubelets.
 pub struct Kubelets {
     egress: Arc<EgressClient>,
+    /// The client for servers that users choose. Its pools displace no others.
+    others: EgressClient,
     files: Arc<Followed<Files>>,
     connect_timeout: Duration,
 }
@@ -36,6 +38,7 @@ impl Kubelets {
     ) -> Result<Kubelets, KubeletSettingsError> {
         Ok(Kubelets {
             egress,
+            others: EgressClient::new(),
             files: Arc::new(Followed::new(Files::of(config)).map_err(KubeletSettingsError)?),
             connect_timeout: config.kubelet_timeout.0,
         })
@@ -53,6 +56,11 @@ impl Kubelets {
     /// The client for requests to the targets.
     pub fn egress(&self) -> &EgressClient {
         &self.egress
+    }
+
+    /// The client for requests to [`unverified`] servers.
+    pub fn others(&self) -> &EgressClient {
+        &self.others
     }
 
     /// Returns the kubelet at this host and port.

@@ -115,6 +115,12 @@ pub fn upload(body: RequestBody, headers: &HeaderMap) -> ForwardBody {
     }
 }
 
+/// Returns an answer of another server whose body has come.
+pub fn whole(status: StatusCode, mut headers: HeaderMap, body: Bytes) -> Answer {
+    headers.insert(CONTENT_LENGTH, body.len().into());
+    answered(status, headers, ResponseBody::Full(body))
+}
+
 /// Returns an answer of another server, which may say more about its caching.
 pub fn answered(status: StatusCode, mut headers: HeaderMap, body: ResponseBody) -> Answer {
     let caching: Vec<HeaderValue> = headers.get_all(CACHE_CONTROL).iter().cloned().collect();

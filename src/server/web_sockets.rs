@@ -78,7 +78,7 @@ pub fn accepted_watch(parts: &Parts, body: &RequestBody) -> Result<HeaderMap, Bo
     let origin = origin.and_then(|origin| Uri::try_from(origin).ok());
     if origin.is_none_or(|origin| origin.scheme().is_none()) {
         let text = "websocket: the header Origin must be a URL, such as https://example.com; \
-                    programs that are no browsers set it, too";
+                    clients other than browsers must set it, too";
         let status = Status::failure(403, StatusReason::FORBIDDEN, text);
         return Err(Box::new(status));
     }

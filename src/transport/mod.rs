@@ -14,6 +14,7 @@ mod buffer_pool;
 mod connection_state;
 pub mod fairness;
 mod frame_batch;
+mod host;
 mod http1;
 mod http2;
 mod http_date;

@@ -182,16 +182,9 @@ fn read_host(host: &str) -> Result<String, String> {
     if !port.is_empty() && !is_port {
         return Err(format!("invalid port {} after host", go_quote(port)));
     }
-    let bad = |byte: &u8| {
-        matches!(
-            byte,
-            b' ' | b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}'
-        )
-    };
+    let is_bad = |byte: &u8| matches!(byte, b' ' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}');
     if !host.starts_with('[')
-        && let Some(byte) = host
-            .bytes()
-            .find(|byte| *byte != b'<' && *byte != b'>' && *byte != b'"' && bad(byte))
+        && let Some(byte) = host.bytes().find(is_bad)
     {
         let what = go_quote(&char::from(byte).to_string());
         return Err(format!("invalid character {what} in host name"));
@@ -213,6 +206,8 @@ pub(crate) fn unescaped(text: &str, is_host: bool) -> Result<String, String> {
             continue;
         }
         let digits = text.get(at + 1..at + 3);
+        let is_number = |digits: &&str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let digits = digits.filter(is_number);
         let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
         let code = code.filter(|code| !is_host || *code >= 0x80 || *code == b'%');
         let Some(code) = code else {

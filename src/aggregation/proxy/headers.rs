@@ -4,12 +4,12 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use http::header::{
-    AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, LOCATION, UPGRADE,
+    AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, LOCATION,
 };
 use http::{HeaderMap, StatusCode};
 
 use crate::api::user_info::UserInfo;
-use crate::egress::headers::{FORWARDED_FOR, append_client, end_to_end, wants_upgrade};
+use crate::egress::headers::{FORWARDED_FOR, append_client, end_to_end};
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -137,15 +137,10 @@ fn escaped(key: &str) -> String {
 
 /// Whether a header names a user. Servers that take an underscore for a dash must not find one
 /// either.
-fn names_user(name: &HeaderName) -> bool {
+pub fn names_user(name: &HeaderName) -> bool {
     let name = name.as_str().replace('_', "-");
     // linear: a few beginnings.
     OF_USERS.iter().any(|beginning| name.starts_with(beginning))
-}
-
-/// Whether a request asks for another protocol on its connection (CN-35).
-pub fn is_upgrade(client: &HeaderMap) -> bool {
-    client.contains_key(UPGRADE) && wants_upgrade(client)
 }
 
 /// Whether an answer is a redirect, which clients do not get (CN-33).
@@ -156,8 +151,10 @@ pub fn is_redirect(status: StatusCode, headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use http::Method;
+
     use super::*;
-    use crate::egress::headers::of_answer;
+    use crate::egress::headers::{is_upgrade, of_answer};
 
     fn headers(all: &[(&str, &str)]) -> HeaderMap {
         let all = all.iter().map(|(name, value)| {
@@ -304,10 +301,13 @@ mod tests {
                 true,
             ),
             (&[("Connection", "Upgrade")], false),
-            (&[("Upgrade", "h2c")], false),
+            (&[("Upgrade", "x")], false),
+            (&[("Connection", "Upgrade"), ("Upgrade", "H2C")], false),
             (&[("Connection", "close"), ("Upgrade", "x")], false),
         ] {
-            assert_eq!(is_upgrade(&headers(client)), expected, "{client:?}");
+            let client = headers(client);
+            assert_eq!(is_upgrade(&Method::GET, &client), expected, "{client:?}");
+            assert!(!is_upgrade(&Method::HEAD, &client));
         }
     }
 

@@ -6,6 +6,6 @@ mod headers;
 mod path;
 
 pub use headers::{
-    Forwarded, Unnameable, is_circling, is_redirect, is_upgrade, name_user, outgoing,
+    Forwarded, Unnameable, is_circling, is_redirect, name_user, names_user, outgoing,
 };
 pub use path::{group_version, rewritten_query};

@@ -10,6 +10,9 @@ use std::ops::Range;
 /// The most bytes of a tag whose links are replaced. A longer one passes as it is.
 const TAG_BYTES_MAX: usize = 64 << 10;
 
+/// The most attributes of such a tag.
+const ATTRIBUTES_MAX: usize = 256;
+
 /// Replaces a link, which is written as in HTML. `None` leaves it.
 pub type Replace = Box<dyn Fn(&str) -> Option<String>>;
 
@@ -21,8 +24,8 @@ pub struct HtmlLinks {
     tag: Vec<u8>,
     /// The attributes of this tag.
     attributes: Vec<Attribute>,
-    /// The length of the tag's name, with what is before it.
-    name_end: usize,
+    /// The names of those that are links.
+    links: &'static [&'static str],
     /// Whether the tag is too long to be held, so its bytes are passed on at once.
     is_overlong: bool,
     is_end_tag: bool,
@@ -79,7 +82,7 @@ impl HtmlLinks {
             state: State::Text,
             tag: Vec::new(),
             attributes: Vec::new(),
-            name_end: 0,
+            links: &[],
             is_overlong: false,
             is_end_tag: false,
             text_end: b"",
@@ -135,7 +138,7 @@ impl HtmlLinks {
                     Some(state) => self.state = state,
                     None => self.end_tag(out),
                 }
-                if self.tag.len() > TAG_BYTES_MAX {
+                if self.tag.len() > TAG_BYTES_MAX || self.attributes.len() > ATTRIBUTES_MAX {
                     self.is_overlong = true;
                     self.attributes.clear();
                     out.append(&mut self.tag);
@@ -197,7 +200,7 @@ impl HtmlLinks {
             }
             (State::Unquoted(_), _) => self.state,
             (State::TagName, byte) if is_space || matches!(byte, b'/' | b'>') => {
-                self.name_end = place;
+                self.named(place);
                 State::Between
             }
             (State::TagName, _) => State::TagName,
@@ -219,8 +222,18 @@ impl HtmlLinks {
         (byte != b'>').then_some(next)
     }
 
+    /// Takes the name of the tag, which ends here.
+    fn named(&mut self, end: usize) {
+        let name = self.tag.get(1..end).unwrap_or_default();
+        let name = name.to_ascii_lowercase();
+        (self.links, self.text_end) = match self.is_end_tag {
+            true => (&[][..], &b""[..]),
+            false => (links_of(&name), end_of_text(&name)),
+        };
+    }
+
     fn name(&mut self, name: Range<usize>) {
-        if !self.is_overlong && !self.is_end_tag {
+        if !self.is_overlong && !self.links.is_empty() {
             self.attributes.push(Attribute {
                 name,
                 value: 0..0,
@@ -237,37 +250,27 @@ impl HtmlLinks {
 
     /// Appends a tag that has ended.
     fn end_tag(&mut self, out: &mut Vec<u8>) {
-        let name = self.tag.get(1..self.name_end).unwrap_or_default();
-        let name = name.to_ascii_lowercase();
-        self.text_end = match (self.is_end_tag, self.is_overlong) {
-            (false, false) => end_of_text(&name),
-            _ => b"",
-        };
         self.state = match self.text_end.is_empty() {
             true => State::Text,
             false => State::TextOnly(0),
         };
-        self.append_tag(&name, out);
+        self.append_tag(out);
         self.tag.clear();
         self.attributes.clear();
         self.is_overlong = false;
     }
 
-    fn append_tag(&self, name: &[u8], out: &mut Vec<u8>) {
-        let links = links_of(name);
+    fn append_tag(&self, out: &mut Vec<u8>) {
         let part = |range: &Range<usize>| self.tag.get(range.clone()).unwrap_or_default();
         let replaced = |attribute: &Attribute| {
-            let name = part(&attribute.name).to_ascii_lowercase();
+            let name = part(&attribute.name);
+            let is_named = |link: &&str| name.eq_ignore_ascii_case(link.as_bytes());
             // linear: an element has a few links.
-            let is_link = links.iter().any(|link| link.as_bytes() == name);
+            let is_link = self.links.iter().any(is_named);
             let value = std::str::from_utf8(part(&attribute.value)).ok()?;
             is_link.then(|| (self.replace)(value)).flatten()
         };
-        let has_links = !links.is_empty() && !self.attributes.is_empty();
-        let replaced: Vec<Option<String>> = match has_links {
-            true => self.attributes.iter().map(replaced).collect(),
-            false => Vec::new(),
-        };
+        let replaced: Vec<Option<String>> = self.attributes.iter().map(replaced).collect();
         if !replaced.iter().any(Option::is_some) {
             out.extend_from_slice(&self.tag);
             return;
@@ -449,5 +452,13 @@ mod tests {
         let expected = long.replace("/y", "\"/p/y\"");
         assert_eq!(rewritten(&long, 1000), expected);
         assert_eq!(rewritten(&long, long.len()), expected);
+        let many = format!("<a{} href=/x><a href=/y>", " b".repeat(ATTRIBUTES_MAX));
+        assert_eq!(rewritten(&many, 1000), many.replace("/y", "\"/p/y\""));
+        // The text of such an element stays text.
+        let script = format!(
+            "<script b=\"{}\"><a href=/x></script>",
+            "c".repeat(TAG_BYTES_MAX)
+        );
+        assert_eq!(rewritten(&script, 1000), script);
     }
 }

@@ -7,7 +7,8 @@ mod html;
 mod references;
 
 use http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderValue, LOCATION,
+    ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    HeaderValue, LOCATION,
 };
 use http::{HeaderMap, Method, StatusCode};
 
@@ -15,25 +16,50 @@ use crate::api::percent::{cleaned_path, decoded_bytes, encoded_path};
 use crate::api::text::url::Url;
 use crate::egress::ForwardedBody;
 
-use body::Packing;
+use body::Coding;
 pub use body::PassedBody;
 use html::HtmlLinks;
 
 /// Where the links of a server lead.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkRules {
     /// The scheme, host and port that rewritten links begin with. Without them they begin with a
     /// path.
-    pub origin: Option<(&'static str, String)>,
+    origin: Option<(&'static str, String)>,
     /// The path, without escapes, below which this server has the other one. Empty for none.
-    pub below: String,
+    below: String,
+    /// The same with escapes.
+    encoded_below: String,
     /// The host and port by which this server knows the other one.
-    pub server: String,
+    server: String,
     /// The host that the client has asked.
-    pub asked: String,
+    asked: String,
 }
 
 impl LinkRules {
+    /// The rules for the server that a proxy leads to (CN-74): the path of the proxy, the server's
+    /// host and port, and the host that the client has asked.
+    pub fn of_proxy(below: String, server: String, asked: String) -> LinkRules {
+        LinkRules {
+            origin: None,
+            encoded_below: encoded_path(below.as_bytes()),
+            below,
+            server,
+            asked,
+        }
+    }
+
+    /// The rules for an extension at this host and port (CN-33).
+    pub fn of_extension(address: &str) -> LinkRules {
+        LinkRules {
+            origin: Some(("https", address.to_owned())),
+            encoded_below: String::new(),
+            below: String::new(),
+            server: address.to_owned(),
+            asked: address.to_owned(),
+        }
+    }
+
     /// Returns the URL to which a link leads instead. `None` if it stays, because it is relative or
     /// leads to another server.
     ///
@@ -59,13 +85,19 @@ impl LinkRules {
 
     /// Returns a path, with its escapes, below that of the other server.
     fn placed(&self, path: &str) -> String {
-        let below = encoded_path(self.below.as_bytes());
+        let below = &self.encoded_below;
+        if is_below(path, below) {
+            return path.to_owned();
+        }
+        // Most paths are as they should be.
+        if !path.contains('%') && !path.contains("//") && !path.contains("/.") {
+            return format!("{below}{path}");
+        }
         let decoded = decoded_bytes(path).and_then(|path| String::from_utf8(path).ok());
         let Some(decoded) = decoded else {
             return format!("{below}{path}");
         };
-        let rest = decoded.strip_prefix(&self.below);
-        if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+        if is_below(&decoded, &self.below) {
             return path.to_owned();
         }
         let whole = cleaned_path(&format!("{}{decoded}", self.below));
@@ -74,21 +106,20 @@ impl LinkRules {
 
     /// Returns the link of an attribute in HTML, as it is written there.
     fn attribute(&self, written: &str) -> Option<String> {
-        match references::decoded(written) {
-            Some(link) => {
-                let url = self.url(&link).ok()??;
-                Some(references::encoded(&url))
-            }
-            // Only its beginning is known.
-            None => {
-                let is_path = written.starts_with('/') && !written.starts_with("//");
-                let origin = self.origin.as_ref();
-                let origin = origin.map(|(scheme, host)| format!("{scheme}://{host}"));
-                let below = encoded_path(self.below.as_bytes());
-                let link = format!("{}{below}{written}", origin.unwrap_or_default());
-                is_path.then_some(link)
-            }
+        if let Some(link) = references::decoded(written) {
+            let url = self.url(&link).ok()??;
+            return Some(references::encoded(&url));
         }
+        // It has a reference whose character is not known. Only the beginning of the link changes.
+        let below = &self.encoded_below;
+        let is_path = written.starts_with('/') && !written.starts_with("//");
+        if !is_path || is_below(written, below) || written.contains("/.") {
+            return None;
+        }
+        let origin = self.origin.as_ref();
+        let origin = origin.map(|(scheme, host)| format!("{scheme}://{host}"));
+        let link = format!("{}{below}{written}", origin.unwrap_or_default());
+        Some(link.replace('"', "&#34;"))
     }
 
     /// Rewrites the header `Location` of an answer.
@@ -118,15 +149,35 @@ impl LinkRules {
     ) -> PassedBody {
         let has_body = method != Method::HEAD && !matches!(status.as_u16(), 204 | 304);
         let is_whole = has_body && !headers.contains_key(CONTENT_RANGE);
-        let packing = packing(headers).filter(|_| is_whole && is_html(headers));
+        let coding = coding(headers).filter(|_| is_whole && is_html(headers));
         let location = headers.get(LOCATION);
-        let Some(packing) = packing.filter(|_| location.is_none_or(HeaderValue::is_empty)) else {
+        let Some(coding) = coding.filter(|_| location.is_none_or(HeaderValue::is_empty)) else {
             return body.into();
         };
         headers.remove(CONTENT_LENGTH);
+        // Parts and copies of the page are those of another one.
+        headers.remove(ACCEPT_RANGES);
+        if let Some(tag) = headers.remove(ETAG)
+            && let Some(weak) = weak(&tag)
+        {
+            headers.insert(ETAG, weak);
+        }
         let replace = move |link: &str| self.attribute(link);
-        PassedBody::rewritten(body, HtmlLinks::new(Box::new(replace)), packing)
+        PassedBody::rewritten(body, HtmlLinks::new(Box::new(replace)), coding)
     }
+}
+
+/// Returns the weak form of the tag of a page.
+fn weak(tag: &HeaderValue) -> Option<HeaderValue> {
+    let tag = tag.to_str().ok()?;
+    let weak = if tag.starts_with("W/") { "" } else { "W/" };
+    HeaderValue::try_from(format!("{weak}{tag}")).ok()
+}
+
+/// Whether a path is this one, or below it. Nothing is below an empty one.
+fn is_below(path: &str, below: &str) -> bool {
+    let rest = path.strip_prefix(below).filter(|_| !below.is_empty());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn is_html(headers: &HeaderMap) -> bool {
@@ -135,12 +186,12 @@ fn is_html(headers: &HeaderMap) -> bool {
     media_type.is_some_and(|media_type| media_type.trim_ascii() == b"text/html")
 }
 
-/// Returns how a body is packed, `None` for a coding that is not read.
-fn packing(headers: &HeaderMap) -> Option<Packing> {
+/// Returns how a body is compressed, `None` for a coding that is not read.
+fn coding(headers: &HeaderMap) -> Option<Coding> {
     match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
-        None | Some(b"") => Some(Packing::Plain),
-        Some(b"gzip") => Some(Packing::Gzip),
-        Some(b"deflate") => Some(Packing::Deflate),
+        None | Some(b"") => Some(Coding::Plain),
+        Some(b"gzip") => Some(Coding::Gzip),
+        Some(b"deflate") => Some(Coding::Deflate),
         _ => None,
     }
 }
@@ -150,12 +201,11 @@ mod tests {
     use super::*;
 
     fn of_pod() -> LinkRules {
-        LinkRules {
-            origin: None,
-            below: "/api/v1/namespaces/n/pods/p/proxy".to_owned(),
-            server: "10.0.0.1:80".to_owned(),
-            asked: "api.example:6443".to_owned(),
-        }
+        LinkRules::of_proxy(
+            "/api/v1/namespaces/n/pods/p/proxy".to_owned(),
+            "10.0.0.1:80".to_owned(),
+            "api.example:6443".to_owned(),
+        )
     }
 
     #[test]
@@ -202,12 +252,7 @@ mod tests {
 
     #[test]
     fn links_of_extensions_name_the_extension_cn_33() {
-        let rules = LinkRules {
-            origin: Some(("https", "10.0.0.2:443".to_owned())),
-            below: String::new(),
-            server: "10.0.0.2:443".to_owned(),
-            asked: "10.0.0.2:443".to_owned(),
-        };
+        let rules = LinkRules::of_extension("10.0.0.2:443");
         let url = |link: &str| rules.url(link).unwrap();
         assert_eq!(url("/x/../y").unwrap(), "https://10.0.0.2:443/x/../y");
         assert_eq!(
@@ -228,6 +273,13 @@ mod tests {
         assert_eq!(attribute("/a?b=1&c='"), placed("/a?b=1&amp;c=&#39;"));
         assert_eq!(attribute("&#47;a&#x2F;"), placed("/a/"));
         assert_eq!(attribute("/caf&eacute;"), placed("/caf&eacute;"));
+        assert_eq!(
+            attribute("/x\" y='&eacute;'"),
+            placed("/x&#34; y='&eacute;'")
+        );
+        assert_eq!(attribute("/../x?&eacute;"), None);
+        assert_eq!(attribute(&format!("{}/x?&eacute;", rules.below)), None);
+        assert_eq!(attribute("/a?x&debug"), placed("/a?x&amp;debug"));
         assert_eq!(attribute("//other.example/caf&eacute;"), None);
         assert_eq!(attribute("http://[x"), None);
     }

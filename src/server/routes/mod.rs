@@ -277,7 +277,10 @@ fn resource(method: &Method, info: &RequestInfo, catalog: &Catalog) -> Result<Ta
         } else {
             String::new()
         },
-        path: info.rest.join("/"),
+        path: match info.path.ends_with('/') {
+            true => format!("{}/", info.rest.join("/")),
+            false => info.rest.join("/"),
+        },
         verb,
     })
 }

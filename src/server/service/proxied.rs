@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use tokio::time::Instant;
@@ -17,7 +16,7 @@ use crate::aggregation::proxy::{self, Forwarded};
 use crate::api::percent;
 use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
-use crate::egress::headers::{add_upgrade, of_answer};
+use crate::egress::headers::{add_upgrade, is_upgrade, of_answer};
 use crate::egress::{EgressError, Failure, ForwardRequest, UpgradeAnswer, UpgradeRequest};
 use crate::server::filters::deadline::Allowed;
 use crate::server::filters::in_flight::Counted;
@@ -25,10 +24,11 @@ use crate::server::filters::seats::Seat;
 use crate::server::leaving::Leaving;
 use crate::server::links::LinkRules;
 use crate::server::metrics::Running;
-use crate::server::passed_on::{answered, lasting, timed, upload};
+use crate::server::passed_on::{answered, lasting, timed, upload, whole};
 use crate::server::request_record::RequestRecord;
 use crate::server::respond::{self, Answer, PassedOn, ResponseBody};
 use crate::server::sessions::relayed;
+use crate::server::web_sockets::WITH_BODY;
 use crate::transport::{ConnectionFacts, RequestBody};
 
 /// The time for an extension's list of resources.
@@ -37,8 +37,8 @@ const DISCOVERY_TIME: Duration = Duration::from_secs(5);
 /// The time for the answer to a request for another protocol that may last.
 const UPGRADE_TIME: Duration = Duration::from_secs(60);
 
-const GOES_ROUND: &str = "the request goes round in a circle: it has passed this server before, or \
-                          too many others";
+const LOOPS: &str = "the request loops: it has passed this server before, or too many others";
+const STOPPING: &str = "the server is shutting down";
 const REDIRECTED: &str = "the backend attempted to redirect this request, which is not permitted";
 
 /// A request to pass on.
@@ -87,7 +87,7 @@ impl Service {
             return Ok(unavailable());
         };
         if proxy::is_circling(&passing.parts.headers) {
-            return Ok(ended(StatusCode::LOOP_DETECTED, GOES_ROUND));
+            return Ok(ended(StatusCode::LOOP_DETECTED, LOOPS));
         }
         let address = match servers.address(apiservice).await {
             Ok(address) => address,
@@ -117,7 +117,11 @@ impl Service {
             Err(why) => return Ok(unreachable(&why)),
         };
         let deadline = passing.deadline();
-        if proxy::is_upgrade(&passing.parts.headers) && !is_http2(passing.parts) {
+        let (method, client) = (&passing.parts.method, &passing.parts.headers);
+        if is_upgrade(method, client) && !is_http2(passing.parts) {
+            if !matches!(body, RequestBody::Empty) {
+                return Ok(refusal(StatusCode::BAD_REQUEST, WITH_BODY));
+            }
             let mut headers = outgoing.headers;
             add_upgrade(&mut headers, &passing.parts.headers);
             let asked = UpgradeRequest {
@@ -126,7 +130,10 @@ impl Service {
                 headers,
                 deadline: Some(deadline.unwrap_or(Instant::now() + UPGRADE_TIME)),
             };
-            let answer = servers.client.upgrade(&target, asked).await;
+            let asking = servers.client.upgrade(&target, asked);
+            let Some(answer) = self.unless_stopping(asking, deadline).await else {
+                return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, STOPPING));
+            };
             return upgraded(answer, &passing, (&self.thread.leaving, &address), held);
         }
         let request = ForwardRequest {
@@ -136,16 +143,23 @@ impl Service {
             body: upload(body, &passing.parts.headers),
             deadline,
         };
-        let answer = match servers.client.forward(&target, request).await {
-            Ok(answer) => answer,
-            Err(error) => return Ok(failed(&error.failure, &passing)),
+        let asking = servers.client.forward(&target, request);
+        let answer = match self.unless_stopping(asking, deadline).await {
+            Some(Ok(answer)) => answer,
+            Some(Err(error)) => return Ok(failed(&error.failure, &passing)),
+            None => return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, STOPPING)),
         };
         let mut headers = match head(answer.status, &answer.headers, &address) {
             Ok(headers) => headers,
             Err((code, text)) => return Ok(respond::text(code, text)),
         };
         let method = &passing.parts.method;
-        let body = links(&address).body(method, answer.status, &mut headers, answer.body);
+        let body = LinkRules::of_extension(&address).body(
+            method,
+            answer.status,
+            &mut headers,
+            answer.body,
+        );
         let pieces = match deadline {
             Some(deadline) => timed(body, deadline, held),
             None => {
@@ -155,16 +169,6 @@ impl Service {
         };
         let body = ResponseBody::Chunks(pieces);
         Ok(answered(answer.status, headers, body))
-    }
-}
-
-/// Returns where the links of the extension at this `host:port` lead (CN-33).
-fn links(address: &str) -> LinkRules {
-    LinkRules {
-        origin: Some(("https", address.to_owned())),
-        below: String::new(),
-        server: address.to_owned(),
-        asked: address.to_owned(),
     }
 }
 
@@ -181,12 +185,28 @@ fn head(
         return Err((StatusCode::BAD_GATEWAY, REDIRECTED.to_owned()));
     }
     let mut passed = of_answer(headers);
-    links(address).relocate(&mut passed).map_err(|why| {
-        let why = format!("error trying to parse Location header: {why}");
-        let text = format!("Internal error occurred: {why}\n");
-        (StatusCode::SERVICE_UNAVAILABLE, text)
-    })?;
+    LinkRules::of_extension(address)
+        .relocate(&mut passed)
+        .map_err(|why| {
+            let why = format!("error trying to parse Location header: {why}");
+            let text = format!("Internal error occurred: {why}\n");
+            (StatusCode::SERVICE_UNAVAILABLE, text)
+        })?;
     Ok(passed)
+}
+
+impl Service {
+    /// Waits for an answer. If it may take any time, the stop of the daemon ends the wait.
+    async fn unless_stopping<T>(
+        &self,
+        asking: impl Future<Output = T>,
+        deadline: Option<Instant>,
+    ) -> Option<T> {
+        match deadline {
+            Some(_) => Some(asking.await),
+            None => self.thread.leaving.unless(asking).await,
+        }
+    }
 }
 
 impl Passing<'_> {
@@ -252,13 +272,11 @@ fn upgraded(
             return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, &text));
         }
         Ok(UpgradeAnswer::Refused(refused)) => {
-            let mut headers = match head(refused.status, &refused.headers, address) {
+            let headers = match head(refused.status, &refused.headers, address) {
                 Ok(headers) => headers,
                 Err((code, text)) => return Ok(respond::text(code, text)),
             };
-            headers.insert(CONTENT_LENGTH, refused.body.len().into());
-            let body = ResponseBody::Full(refused.body);
-            return Ok(answered(refused.status, headers, body));
+            return Ok(whole(refused.status, headers, refused.body));
         }
         Err(error) => return Ok(failed(&error.failure, passing)),
     };

@@ -37,6 +37,7 @@ use crate::clock;
 use crate::transport::buffer_pool::COALESCED_BYTES;
 use crate::transport::connection_state::{ConnectionState, Held};
 use crate::transport::frame_batch::batch;
+use crate::transport::host;
 use crate::transport::lingering_close::lingering_close;
 use crate::transport::session::SessionParts;
 use crate::transport::thread::{HttpThread, Membership};
@@ -307,23 +308,13 @@ fn refused<B>(request: &Request<B>, is_admitted: bool, may_ask: bool) -> Option<
     if codings.next().is_some_and(is_other_coding) || codings.next().is_some() {
         return Some(Refusal::TransferEncoding);
     }
-    let mut hosts = headers.get_all(HOST).iter();
     let wants_host = request.version() == Version::HTTP_11;
-    match (hosts.next(), hosts.next()) {
-        (None, _) if wants_host => Some(Refusal::MissingHost),
-        (_, Some(_)) => Some(Refusal::SeveralHosts),
-        (Some(host), _) if !is_host(host.as_bytes()) => Some(Refusal::MalformedHost),
-        _ if !is_admitted => Some(Refusal::TooManyConnections),
-        _ => (!may_ask).then_some(Refusal::TooManyUnread),
+    match host::refused(headers) {
+        Some(refusal) => Some(refusal),
+        None if wants_host && !headers.contains_key(HOST) => Some(Refusal::MissingHost),
+        None if !is_admitted => Some(Refusal::TooManyConnections),
+        None => (!may_ask).then_some(Refusal::TooManyUnread),
     }
-}
-
-/// Whether `text` may be a host and port. It checks only the bytes, by the set that Go accepts
-/// there.
-fn is_host(text: &[u8]) -> bool {
-    let is_allowed =
-        |byte: &u8| byte.is_ascii_alphanumeric() || b"!$%&()*+,-.:;=[']_~".contains(byte);
-    text.iter().all(is_allowed)
 }
 
 /// Returns the response to a refused request. The connection then closes, except after

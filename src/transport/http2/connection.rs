@@ -15,7 +15,6 @@ use futures_util::stream::FuturesUnordered;
 use h2::server::{Builder, SendResponse};
 use h2::{Ping, PingPong, Reason, RecvStream};
 use http::Request;
-use http::header::HOST;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
@@ -27,6 +26,7 @@ use super::socket::Http2Socket;
 use super::streams::{ROUND_BYTES, STREAMS_PER_STEP, Streams};
 use super::unread::Unread;
 use crate::transport::connection_state::{ConnectionState, Held};
+use crate::transport::host;
 use crate::transport::thread::{HttpThread, Membership};
 use crate::transport::{ConnectionFacts, HttpService, Refusal, RequestBody};
 
@@ -264,8 +264,8 @@ where
             }
             self.h2.set_target_window_size(CONNECTION_WINDOW_BYTES);
         }
-        if request.headers().get_all(HOST).iter().nth(1).is_some() {
-            let response = self.service.refuse(Refusal::SeveralHosts);
+        if let Some(refusal) = host::refused(request.headers()) {
+            let response = self.service.refuse(refusal);
             self.start(refused(respond, response));
             return;
         }

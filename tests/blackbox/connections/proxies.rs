@@ -85,6 +85,7 @@ fn a_server_gets_the_request_without_credentials_cn_70_to_cn_73() {
                 for (name, value) in [
                     ("x-own", "passed"),
                     ("cookie", "a=b"),
+                    ("cookie", "c=d"),
                     ("impersonate-user", "jane"),
                     ("impersonate-group", "system:masters"),
                     ("x-forwarded-for", "192.0.2.1"),
@@ -100,7 +101,7 @@ fn a_server_gets_the_request_without_credentials_cn_70_to_cn_73() {
                 let mut headers = echo["headers"].clone();
                 let host = headers["host"].take();
                 let expected = json!({
-                    "content-length": "8", "content-type": "text/plain", "cookie": "a=b",
+                    "content-length": "8", "content-type": "text/plain", "cookie": "a=b; c=d",
                     "host": null, "te": "trailers", "user-agent": "tester/1", "x-own": "passed",
                     "x-forwarded-for": "192.0.2.1, 127.0.0.1",
                     "x-forwarded-uri": format!("{path}/echo/a/Ab/"),
@@ -110,6 +111,13 @@ fn a_server_gets_the_request_without_credentials_cn_70_to_cn_73() {
                 assert_eq!(echo["target"], "/echo/a/Ab/?b=2&a=1%20x", "{path}");
                 assert_eq!([&echo["method"], &echo["body"]], ["POST", "not JSON"]);
             }
+        }
+        // A host cannot become a part of the path.
+        for protocol in [Protocol::Http1, Protocol::Http2] {
+            let client = daemon.target().client_over(protocol);
+            let path = format!("{PODS}/https:p:{tls}/proxy/echo");
+            let call = Call::get(&path).header("host", "x/other?");
+            assert_eq!(client.call(call).await.status, 400, "{protocol:?}");
         }
         // The path cannot leave the server, and may be in the query.
         for (path, target) in [
@@ -240,6 +248,18 @@ fn answers_lead_through_the_proxy_cn_74() {
         }
         let answer = client.call(Call::get(&format!("{below}/chunks"))).await;
         assert_eq!(answer.text(), "one\ntwo\n");
+        let mut stream = daemon.target().tls(&[b"http/1.1"]).await.unwrap();
+        let head = format!(
+            "GET {below}/chunks HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\n\
+             TE: trailers\r\nConnection: TE, close\r\n\r\n",
+            daemon.token()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut whole = Vec::new();
+        let _ = stream.read_to_end(&mut whole).await;
+        let whole = String::from_utf8(whole).unwrap();
+        assert!(whole.ends_with("\r\n0\r\nx-last: 1\r\n\r\n"), "{whole}");
     });
 }
 
@@ -489,6 +509,11 @@ fn upgraded_connections_are_relayed_cn_75() {
         assert_eq!(web.open(), 1);
         drop(stream);
         until(async || web.open() == 0).await;
+        // What refuses an upgrade is an answer like others.
+        let refusing = format!("{below}/status/401");
+        let (_stream, head) = ask(&daemon, &daemon.token(), &refusing).await;
+        assert!(head.starts_with("http/1.1 401 "), "{head}");
+        assert!(head.contains("set-cookie: a=b\r\n"), "{head}");
         let (mut stream, head) = ask(&daemon, &daemon.token(), &format!("{below}/")).await;
         assert!(head.starts_with("http/1.1 500 "), "{head}");
         let mut text = vec![0; 256];
@@ -544,5 +569,49 @@ fn sessions_end_with_their_client_its_access_and_the_daemon_cn_73_cn_75() {
         let _ = stream.read_to_end(&mut rest).await;
         assert_eq!(rest, b"");
         until(async || web.open() == 0).await;
+    });
+}
+
+/// The options that admission sees have the path of the request, with its slash, and not that of
+/// the query if both name one.
+#[test]
+fn admission_sees_the_path_at_the_server_cn_70() {
+    let name = "connections::proxies::admission_sees_the_path_at_the_server_cn_70";
+    in_own_network(name, async {
+        let (daemon, _web) = with_pod().await;
+        let client = daemon.client();
+        let group = "/apis/admissionregistration.k8s.io/v1";
+        let policy = json!({"metadata": {"name": "p"}, "spec": {
+            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
+                "operations": ["CONNECT"], "resources": ["pods/proxy"]}]},
+            "validations": [{"expression": "!has(object.path) || object.path != '/echo/secret/'",
+                "message": "secret"}]}});
+        let binding = json!({"metadata": {"name": "p"},
+            "spec": {"policyName": "p", "validationActions": ["Deny"]}});
+        make(
+            &client,
+            [
+                Call::post(&format!("{group}/validatingadmissionpolicies"), &policy),
+                Call::post(
+                    &format!("{group}/validatingadmissionpolicybindings"),
+                    &binding,
+                ),
+            ],
+        )
+        .await;
+        for (path, code) in [
+            ("echo/secret/", 422),
+            ("echo/secret/?path=/echo", 422),
+            ("?path=/echo/secret/", 200),
+            ("echo/secret", 200),
+            ("echo/secret/a", 200),
+        ] {
+            let call = Call::get(&format!("{PODS}/p/proxy/{path}"));
+            let answer = client.call(call).await;
+            assert_eq!(answer.status.as_u16(), code, "{path}: {}", answer.text());
+        }
+        // Without a path, that in the query counts for both.
+        let call = Call::get(&format!("{PODS}/p/proxy?path=/echo/secret/"));
+        assert_eq!(client.call(call).await.status, 422);
     });
 }

@@ -129,10 +129,12 @@ impl ConnectionStore {
             return Err(Box::new(status));
         }
         let mut options = options::of(&self.options, query)?;
-        if !path.is_empty() {
-            options
-                .0
-                .insert("path".to_owned(), format!("/{path}").into());
+        // The path after the proxy wins over that in the query.
+        if self.takes_paths() && !path.is_empty() {
+            options.0.insert(
+                "path".to_owned(),
+                format!("/{}", path.trim_start_matches('/')).into(),
+            );
         }
         let admitting = self.store.admit_connection(self, context, at, &mut options);
         admitting.await?;

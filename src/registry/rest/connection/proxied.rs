@@ -260,15 +260,17 @@ fn backends<'e>(
     port: &'e str,
     choice: f64,
 ) -> impl Iterator<Item = Backend<'e>> {
-    let subsets = rotated(endpoints.items(&["subsets"]), choice);
-    subsets.flat_map(move |subset| {
+    let subsets = endpoints.items(&["subsets"]);
+    // The digits that have not chosen the subset choose the address.
+    let within = share(subsets, choice).fract();
+    rotated(subsets, choice).flat_map(move |subset| {
         let addresses = items(subset, "addresses");
         let ports = items(subset, "ports").iter();
         let ports = ports.filter(move |one| text(one, "name") == port);
         ports.flat_map(move |one| {
             let number = one.get("port").and_then(Value::as_u64);
             let number = number.and_then(|number| u16::try_from(number).ok());
-            rotated(addresses, choice).filter_map(move |address| {
+            rotated(addresses, within).filter_map(move |address| {
                 let of = address.get("targetRef")?;
                 Some(Backend {
                     address: text(address, "ip"),
@@ -281,15 +283,23 @@ fn backends<'e>(
     })
 }
 
+/// Returns a number from 0 to 1 as one from 0 to the number of items.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "it is the length of a list in one object"
+)]
+fn share<T>(all: &[T], choice: f64) -> f64 {
+    all.len() as f64 * choice
+}
+
 /// Returns all items, beginning with a chosen one.
 fn rotated<T>(all: &[T], choice: f64) -> impl Iterator<Item = &T> {
     #[expect(
-        clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "it is a place in a list that one object has"
+        reason = "it is a place in this list"
     )]
-    let first = (all.len() as f64 * choice) as usize;
+    let first = share(all, choice) as usize;
     let (before, after) = all.split_at_checked(first).unwrap_or((all, &[]));
     after.iter().chain(before)
 }
@@ -401,9 +411,10 @@ mod tests {
             all.collect::<Vec<String>>()
         };
         assert_eq!(tried("web", 0.0), ["a 1", "b 1", "d 3"]);
-        assert_eq!(tried("web", 0.34), ["d 3", "b 1", "a 1"]);
-        assert_eq!(tried("web", 0.99), ["a 1", "b 1", "d 3"]);
-        assert_eq!(tried("tls", 0.5), ["b 2", "a 2"]);
+        assert_eq!(tried("web", 0.2), ["b 1", "a 1", "d 3"]);
+        assert_eq!(tried("web", 0.4), ["d 3", "a 1", "b 1"]);
+        assert_eq!(tried("web", 0.9), ["a 1", "b 1", "d 3"]);
+        assert_eq!(tried("tls", 0.2), ["b 2", "a 2"]);
         assert_eq!(tried("", 0.5), Vec::<String>::new());
     }
 }

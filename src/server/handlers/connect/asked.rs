@@ -3,19 +3,22 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderName};
-use http::{HeaderMap, Response};
+use http::HeaderMap;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, HeaderName};
 use tokio::time::Instant;
 
 use super::super::Answered;
 use super::stopping;
+use crate::aggregation::proxy::names_user;
 use crate::api::status::Status;
-use crate::egress::headers::{append_client, end_to_end};
-use crate::egress::{Answer, EgressError, Failure, Target, UpgradeAnswer, UpgradeRequest};
+use crate::egress::headers::{append_client, end_to_end, of_answer};
+use crate::egress::{
+    Answer, EgressClient, EgressError, Failure, Target, UpgradeAnswer, UpgradeRequest,
+};
 use crate::server::filters::seats::Seat;
 use crate::server::metrics::LongRunning;
+use crate::server::passed_on::whole;
 use crate::server::request_scope::RequestScope;
-use crate::server::respond::ResponseBody;
 use crate::server::sessions::relayed;
 use crate::server::web_sockets::WITH_BODY;
 use crate::transport::RequestBody;
@@ -25,14 +28,11 @@ pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(4 * 60);
 
 /// Headers that do not go to other servers.
 const LEFT_OUT: [HeaderName; 4] = [AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST];
-const IMPERSONATION: &str = "impersonate-";
 
 /// Returns the headers of a client without its credentials, and with its address (CN-39, CN-73).
 pub(super) fn passed_on(headers: &HeaderMap, peer: Option<IpAddr>) -> HeaderMap {
     let mut passed = end_to_end(headers);
-    let foreign = headers
-        .keys()
-        .filter(|name| name.as_str().starts_with(IMPERSONATION));
+    let foreign = headers.keys().filter(|name| names_user(name));
     for name in LEFT_OUT.iter().chain(foreign) {
         passed.remove(name);
     }
@@ -70,22 +70,28 @@ pub(super) fn without_body(body: &RequestBody) -> Result<(), Box<Status>> {
     }
 }
 
+/// A server that is asked for an upgrade.
+pub(super) struct Asked<'a> {
+    pub(super) egress: &'a EgressClient,
+    pub(super) server: &'a Target,
+    pub(super) path: String,
+    pub(super) headers: HeaderMap,
+}
+
 /// Asks a server for an upgrade, and has the connections relayed after it. `guards` live as long.
 pub(super) async fn upgraded(
     scope: &RequestScope<'_>,
-    server: &Target,
-    path: String,
-    headers: HeaderMap,
+    asked: Asked<'_>,
     guards: (Seat, LongRunning),
 ) -> Answered {
     let request = UpgradeRequest {
         method: scope.parts.method.clone(),
-        path,
-        headers,
+        path: asked.path,
+        headers: asked.headers,
         deadline: Some(Instant::now() + ANSWER_WITHIN),
     };
-    let egress = scope.server.kubelets.egress();
-    let asked = scope.leaving.unless(egress.upgrade(server, request));
+    let asking = asked.egress.upgrade(asked.server, request);
+    let asked = scope.leaving.unless(asking);
     let answered = asked.await.ok_or_else(stopping)?;
     match answered.map_err(|error| failed(&error))? {
         UpgradeAnswer::Switched(switched) => {
@@ -104,12 +110,8 @@ pub(super) fn refused(answer: Answer) -> Answered {
         );
         return Err(Box::new(Status::unknown(text)));
     }
-    let mut passed = Response::new(ResponseBody::Full(answer.body));
-    *passed.status_mut() = answer.status;
-    if let Some(of) = answer.headers.get(CONTENT_TYPE) {
-        passed.headers_mut().insert(CONTENT_TYPE, of.clone());
-    }
-    Ok(passed)
+    let headers = of_answer(&answer.headers);
+    Ok(whole(answer.status, headers, answer.body))
 }
 
 #[cfg(test)]

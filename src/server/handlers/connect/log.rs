@@ -1,6 +1,7 @@
 //! The log of a container, as its kubelet sends it (CN-39 to CN-46, CN-80).
 
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -34,6 +35,9 @@ const BASE64: &str = "base64.binary.k8s.io";
 
 /// The protocols of logs over WebSocket.
 const PROTOCOLS: [&str; 2] = ["binary.k8s.io", BASE64];
+
+/// The time for such an error.
+const REFUSAL_TIME: Duration = Duration::from_secs(10);
 
 /// The resource as the errors of kubelets name it.
 const RESOURCE: &str = "pods/log";
@@ -164,7 +168,11 @@ async fn refused(answer: ForwardAnswer, pod: &str) -> Box<Status> {
         let text = format!("Get \"{location}\": redirects forbidden");
         return Box::new(Status::unknown(text));
     }
-    let text = text_of(answer.body).await;
+    let mut text = BytesMut::new();
+    // What has come by then is shown.
+    let _ = tokio::time::timeout(REFUSAL_TIME, read_into(&mut text, answer.body)).await;
+    text.truncate(ERROR_BYTES_MAX);
+    let text = String::from_utf8_lossy(&text).into_owned();
     Box::new(match answer.status {
         StatusCode::INTERNAL_SERVER_ERROR => Status::internal(text),
         StatusCode::BAD_REQUEST => Status::bad_request(text),
@@ -173,15 +181,12 @@ async fn refused(answer: ForwardAnswer, pod: &str) -> Box<Status> {
 }
 
 /// Reads the beginning of a body.
-async fn text_of(mut body: ForwardedBody) -> String {
-    let mut text = BytesMut::new();
+async fn read_into(text: &mut BytesMut, mut body: ForwardedBody) {
     while let Some(Ok(frame)) = body.next().await
         && text.len() < ERROR_BYTES_MAX
     {
         text.extend_from_slice(&frame.into_data().unwrap_or_default());
     }
-    text.truncate(ERROR_BYTES_MAX);
-    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Returns the Status that Kubernetes' clients make of another server's answer.

@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use http::header::{HOST, HeaderName, HeaderValue, LOCATION, UPGRADE};
+use http::header::{HOST, HeaderName, HeaderValue, LOCATION};
 use http::{Method, Response, StatusCode, Version};
 
 use super::super::{Answered, watch};
-use super::asked::{passed_on, upgraded, without_body};
+use super::asked::{Asked, passed_on, upgraded, without_body};
 use super::stopping;
 use crate::api::percent::{cleaned_path, decoded, encoded_path};
 use crate::api::status::{Status, StatusReason};
-use crate::egress::headers::{add_upgrade, of_answer, wants_upgrade};
+use crate::egress::headers::{add_upgrade, is_upgrade, of_answer};
 use crate::egress::{EgressError, Failure, ForwardRequest};
 use crate::kubelet::{authority, unverified};
 use crate::registry::rest::ProxiedServer;
@@ -33,9 +33,7 @@ pub(super) async fn proxied(
 ) -> Answered {
     let place = Place::of(scope, target);
     let parts = scope.parts;
-    let is_upgrade = parts.version == Version::HTTP_11
-        && parts.headers.contains_key(UPGRADE)
-        && wants_upgrade(&parts.headers);
+    let is_upgrade = parts.version == Version::HTTP_11 && is_upgrade(&parts.method, &parts.headers);
     let is_read = matches!(parts.method, Method::GET | Method::HEAD);
     if place.rest.is_empty() && is_read && !is_upgrade {
         return place.redirect(parts.uri.query());
@@ -43,25 +41,35 @@ pub(super) async fn proxied(
     let seat = watch::seat(scope)?;
     let running = LongRunning::begin(&parts.method, target.storage.resource(), "proxy");
     let kubelets = &scope.server.kubelets;
-    let (found, address) = match &server {
+    let (found, egress, address) = match &server {
         ProxiedServer::Kubelet { host, port } => {
-            (kubelets.proxied(host, *port).await, authority(host, *port))
+            let kubelet = kubelets.proxied(host, *port).await;
+            (kubelet, kubelets.egress(), authority(host, *port))
         }
         ProxiedServer::Other { is_tls, host, port } => {
-            (unverified(*is_tls, host, *port), authority(host, *port))
+            let other = unverified(*is_tls, host, *port);
+            (other, kubelets.others(), authority(host, *port))
         }
     };
     let server = found.map_err(Status::unknown)?;
     let facts = parts.extensions.get::<ConnectionFacts>();
     let mut headers = passed_on(scope.headers, facts.map(|facts| facts.peer.ip()));
     let asked = place.asked.clone();
-    if let Ok(host) = HeaderValue::try_from(&asked) {
+    // A client of HTTP/1.0 may have asked for none.
+    let host = Some(&asked).filter(|asked| !asked.is_empty());
+    if let Some(Ok(host)) = host.map(HeaderValue::try_from) {
         headers.insert(HOST, host);
     }
     if is_upgrade {
         without_body(&body)?;
         add_upgrade(&mut headers, scope.headers);
-        return upgraded(scope, &server, place.path(), headers, (seat, running)).await;
+        let asked = Asked {
+            egress,
+            server: &server,
+            path: place.path(),
+            headers,
+        };
+        return upgraded(scope, asked, (seat, running)).await;
     }
     if let Ok(uri) = HeaderValue::try_from(place.forwarded_uri()) {
         headers.insert(FORWARDED_URI, uri);
@@ -77,15 +85,10 @@ pub(super) async fn proxied(
         // The client decides how long it waits.
         deadline: None,
     };
-    let asking = kubelets.egress().forward(&server, request);
+    let asking = egress.forward(&server, request);
     let answer = scope.leaving.unless(asking).await.ok_or_else(stopping)?;
     let answer = answer.map_err(|error| unreachable(&error))?;
-    let rules = LinkRules {
-        origin: None,
-        below: place.below,
-        server: address,
-        asked,
-    };
+    let rules = LinkRules::of_proxy(place.below, address, asked);
     let mut headers = of_answer(&answer.headers);
     rules.relocate(&mut headers).map_err(unparsable)?;
     let body = rules.body(&parts.method, answer.status, &mut headers, answer.body);
@@ -140,7 +143,7 @@ impl Place {
         let host = scope.headers.get(HOST).and_then(|host| host.to_str().ok());
         let authority = uri.authority().map(http::uri::Authority::as_str);
         Place {
-            rest: rest(&target.path, &whole, of_query),
+            rest: rest(&target.path, of_query),
             whole,
             below,
             asked: host.or(authority).unwrap_or_default().to_owned(),
@@ -178,13 +181,11 @@ impl Place {
 }
 
 /// Returns the path at the server, of that after the proxy or that in the query.
-fn rest(after: &str, whole: &str, of_query: &str) -> String {
-    let has_slash = whole.ends_with('/');
-    match (after.is_empty(), has_slash, of_query) {
-        (true, false, "") => String::new(),
-        (true, false, of_query) => cleaned_path(of_query),
-        (_, true, _) => cleaned_path(&format!("{after}/")),
-        (_, false, _) => cleaned_path(after),
+fn rest(after: &str, of_query: &str) -> String {
+    match (after, of_query) {
+        ("", "") => String::new(),
+        ("", of_query) => cleaned_path(of_query),
+        (after, _) => cleaned_path(after),
     }
 }
 
@@ -196,9 +197,14 @@ mod tests {
 
     fn place(after: &str, query: &str) -> Place {
         let whole = format!("{BELOW}{after}");
-        let after = after.trim_matches('/');
+        let after = after.strip_prefix('/').unwrap_or_default();
+        let after = if whole.ends_with("proxy/") {
+            "/"
+        } else {
+            after
+        };
         Place {
-            rest: rest(after, &whole, query),
+            rest: rest(after, query),
             whole,
             below: BELOW.to_owned(),
             asked: String::new(),

@@ -4,7 +4,7 @@
 use http::Version;
 
 use super::super::{Answered, watch};
-use super::asked::{Found, passed_on, upgraded, without_body};
+use super::asked::{Asked, Found, passed_on, upgraded, without_body};
 use super::translated::{self, Newer};
 use crate::api::status::Status;
 use crate::egress::headers::{add_upgrade, wants_upgrade};
@@ -49,5 +49,11 @@ pub(super) async fn stream(
             Newer::Tunnel(protocols) => translated::tunnel(scope, found, headers, protocols).await,
         };
     }
-    upgraded(scope, &kubelet, request.path, headers, (seat, running)).await
+    let asked = Asked {
+        egress: kubelets.egress(),
+        server: &kubelet,
+        path: request.path,
+        headers,
+    };
+    upgraded(scope, asked, (seat, running)).await
 }
