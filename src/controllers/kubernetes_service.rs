@@ -151,16 +151,22 @@ impl KubernetesServiceController {
                 ensure_system_namespaces(&self.registry).await?;
             }
         }
-        if let Some(cidrs) = find("servicecidrs.networking.k8s.io") {
-            self.keep_range(&cidrs).await?;
-        }
-        self.milestones.range.reach();
-        if let Some(services) = find("services") {
-            self.keep_service(&services).await?;
-        }
-        self.keep_own_endpoints().await?;
-        self.milestones.service.reach();
-        Ok(())
+        let range = match find("servicecidrs.networking.k8s.io") {
+            Some(cidrs) => self.keep_range(&cidrs).await,
+            None => Ok(()),
+        };
+        self.milestones.range.reach_by(&range);
+        range?;
+        let service = match find("services") {
+            Some(services) => self.keep_service(&services).await,
+            None => Ok(()),
+        };
+        let service = match service {
+            Ok(()) => self.keep_own_endpoints().await,
+            refused => refused,
+        };
+        self.milestones.service.reach_by(&service);
+        service
     }
 
     async fn keep_own_endpoints(&self) -> Result<(), Box<Status>> {

@@ -2,6 +2,8 @@
 
 use tokio::sync::watch;
 
+use crate::api::status::Status;
+
 /// Something that a part of the daemon has done once, such as its first look at everything. Clones
 /// are the same milestone.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +16,17 @@ impl Milestone {
             .send_if_modified(|reached| !std::mem::replace(reached, true));
     }
 
+    /// Reaches it if a write is done, or refused by a rule.
+    pub fn reach_by(&self, written: &Result<(), Box<Status>>) {
+        if written
+            .as_ref()
+            .err()
+            .is_none_or(|status| is_refused_by_rule(status))
+        {
+            self.reach();
+        }
+    }
+
     /// Whether it is reached.
     pub fn is_reached(&self) -> bool {
         *self.0.borrow()
@@ -24,6 +37,13 @@ impl Milestone {
         // An error would mean that this sender is gone.
         let _ = self.0.subscribe().wait_for(|reached| *reached).await;
     }
+}
+
+/// Whether the rules of an operator refuse a write: a policy or a quota. A part has then done what
+/// it may, so a start does not wait for it, which would keep clients away that could change the
+/// rule.
+pub fn is_refused_by_rule(status: &Status) -> bool {
+    matches!(status.code, 403 | 422)
 }
 
 #[cfg(test)]

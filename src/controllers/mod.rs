@@ -44,7 +44,7 @@ use cluster_role_aggregation::ClusterRoleAggregationController;
 pub use garbage_collector::Caches;
 use garbage_collector::GarbageCollector;
 use leader_elector::LeaderElector;
-pub use milestone::Milestone;
+pub use milestone::{Milestone, is_refused_by_rule};
 use namespace_controller::NamespaceController;
 use policy_status::PolicyStatusController;
 pub use service_accounts::Provisions;

@@ -111,7 +111,9 @@ impl SystemConfigMaps {
                     true => None,
                     false => Some(json!({SINCE: today})),
                 };
-            ensure(store, TRACKING, &mend).await?;
+            let ensured = ensure(store, TRACKING, &mend).await;
+            self.tracks.reach_by(&ensured);
+            return ensured;
         }
         self.tracks.reach();
         Ok(())
@@ -122,7 +124,9 @@ impl SystemConfigMaps {
         let is_empty = own == ClientAuthentication::default();
         if let Some(store) = store.filter(|_| !is_empty) {
             let mend = |data: Option<&Value>| published(data, &own);
-            ensure(store, AUTHENTICATION, &mend).await?;
+            let ensured = ensure(store, AUTHENTICATION, &mend).await;
+            self.has_published.reach_by(&ensured);
+            return ensured;
         }
         self.has_published.reach();
         Ok(())

@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::controllers::kubernetes_service::KubernetesServiceController;
 use crate::controllers::{
     Milestone, SystemConfigMaps, ensure_bootstrap_policy, ensure_system_namespaces,
-    ensure_system_priority_classes,
+    ensure_system_priority_classes, is_refused_by_rule,
 };
 use crate::custom_resources::Gate;
 use crate::registry::hooks::HOOK_CACHES;
@@ -365,6 +365,10 @@ impl Start {
     ) {
         match work.await {
             Ok(_) => self.health.complete(step),
+            Err(status) if is_refused_by_rule(&status) => {
+                tracing::warn!(step, %status, "a step of the start is refused by a rule");
+                self.health.complete(step);
+            }
             Err(status) => {
                 tracing::warn!(step, %status, "a step of the start failed, retrying");
                 self.health.hold(step, &status);
