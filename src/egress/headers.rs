@@ -102,8 +102,8 @@ pub fn append_client(headers: &mut HeaderMap, peer: Option<IpAddr>) {
     }
 }
 
-/// Whether a request asks for another protocol on its connection (CN-35). HTTP/2 without TLS is
-/// none: a server that switched to it would take requests of its client for the daemon's.
+/// Whether a request asks for another protocol on its connection (CN-35). HTTP/2 without TLS does
+/// not count: a server that switched to it would take requests of its client for the daemon's.
 pub fn is_upgrade(method: &Method, client: &HeaderMap) -> bool {
     let is_http2 = |protocol: &HeaderValue| {
         let protocol = protocol.as_bytes().to_ascii_lowercase();

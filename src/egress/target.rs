@@ -74,7 +74,7 @@ pub enum Peers {
     /// Any.
     All,
     /// Those of other machines: no loopback, link-local, multicast and unspecified addresses.
-    /// Whoever chooses the address must not reach services that listen only on this machine, nor
+    /// A user who chooses the address must not reach services that listen only on this machine, nor
     /// the metadata service of a cloud.
     Others,
 }
@@ -92,8 +92,8 @@ impl Peers {
     }
 }
 
-/// Returns the IPv4 address that an address of IPv6 stands for: mapped, compatible, or behind a
-/// NAT64 with the well-known prefix. Others are returned as they are.
+/// Returns the IPv4 address that an address of IPv6 stands for: mapped, compatible, or with the
+/// well-known prefix of NAT64. Others are returned as they are.
 fn embedded(address: IpAddr) -> IpAddr {
     let IpAddr::V6(six) = address.to_canonical() else {
         return address.to_canonical();

@@ -411,6 +411,7 @@ const TRANSPORT: &[&str] = &[
     "transport::buffer_pool",
     "transport::connection_state",
     "transport::frame_batch",
+    "transport::host",
     "transport::http_date",
     "transport::limits",
     "transport::lingering_close",

@@ -17,8 +17,8 @@ use crate::egress::{ForwardedBody, HELD_BYTES_MAX};
 /// compression.
 const REWRITING_BYTES: usize = 768 << 10;
 
-/// The bytes that are rewritten at a time. Links grow, and compressed bytes may stand for a thousand
-/// times as many.
+/// The bytes that are rewritten at a time. Links grow, and compressed bytes may stand for a
+/// thousand times as many.
 const PLAIN_BYTES: usize = 4 << 10;
 const COMPRESSED_BYTES: usize = 16;
 

@@ -1,8 +1,8 @@
 //! Finds the links of an HTML document as it arrives, and replaces them. Pure.
 //!
 //! Everything but replaced attributes stays as it is, so a document of another kind passes
-//! unchanged. Only the tag that arrives is held. Libraries that rewrite HTML bring a selector engine
-//! or a whole parser, and only two things are needed here: where tags begin, and where their
+//! unchanged. Only the tag that arrives is held. Libraries that rewrite HTML bring a selector
+//! engine or a whole parser, and only two things are needed here: where tags begin, and where their
 //! attributes do.
 
 use std::ops::Range;

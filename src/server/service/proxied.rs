@@ -11,13 +11,13 @@ use tokio::time::Instant;
 
 use super::refusals::Refused;
 use super::{Requester, Service};
-use crate::aggregation::ApiService;
 use crate::aggregation::proxy::{self, Forwarded};
+use crate::aggregation::{ApiService, RemoteServers};
 use crate::api::percent;
 use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
 use crate::egress::headers::{add_upgrade, is_upgrade, of_answer};
-use crate::egress::{EgressError, Failure, ForwardRequest, UpgradeAnswer, UpgradeRequest};
+use crate::egress::{EgressError, Failure, ForwardRequest, Target, UpgradeAnswer, UpgradeRequest};
 use crate::server::filters::deadline::Allowed;
 use crate::server::filters::in_flight::Counted;
 use crate::server::filters::seats::Seat;
@@ -116,60 +116,110 @@ impl Service {
             Ok(outgoing) => outgoing,
             Err(why) => return Ok(unreachable(&why)),
         };
-        let deadline = passing.deadline();
+        let way = Way {
+            servers,
+            target,
+            address,
+            outgoing,
+            held,
+            deadline: passing.deadline(),
+        };
         let (method, client) = (&passing.parts.method, &passing.parts.headers);
-        if is_upgrade(method, client) && !is_http2(passing.parts) {
-            if !matches!(body, RequestBody::Empty) {
-                return Ok(refusal(StatusCode::BAD_REQUEST, WITH_BODY));
-            }
-            let mut headers = outgoing.headers;
-            add_upgrade(&mut headers, &passing.parts.headers);
-            let asked = UpgradeRequest {
-                method: passing.parts.method.clone(),
-                path: outgoing.path,
-                headers,
-                deadline: Some(deadline.unwrap_or(Instant::now() + UPGRADE_TIME)),
-            };
-            let asking = servers.client.upgrade(&target, asked);
-            let Some(answer) = self.unless_stopping(asking, deadline).await else {
-                return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, STOPPING));
-            };
-            return upgraded(answer, &passing, (&self.thread.leaving, &address), held);
+        match is_upgrade(method, client) && !is_http2(passing.parts) {
+            true => self.upgrade(&passing, way, &body).await,
+            false => self.forward(&passing, way, body).await,
         }
+    }
+
+    /// Asks for another protocol, and has the connections relayed after it.
+    async fn upgrade(
+        &self,
+        passing: &Passing<'_>,
+        way: Way<'_>,
+        body: &RequestBody,
+    ) -> Result<Answer, Refused> {
+        if !matches!(body, RequestBody::Empty) {
+            return Ok(refusal(StatusCode::BAD_REQUEST, WITH_BODY));
+        }
+        let Way { outgoing, .. } = way;
+        let mut headers = outgoing.headers;
+        add_upgrade(&mut headers, &passing.parts.headers);
+        let asked = UpgradeRequest {
+            method: passing.parts.method.clone(),
+            path: outgoing.path,
+            headers,
+            deadline: Some(way.deadline.unwrap_or(Instant::now() + UPGRADE_TIME)),
+        };
+        let asking = way.servers.client.upgrade(&way.target, asked);
+        let Some(answer) = self.unless_stopping(asking, way.deadline).await else {
+            return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, STOPPING));
+        };
+        let place = (&self.thread.leaving, &*way.address);
+        upgraded(answer, passing, place, way.held)
+    }
+
+    /// Sends the request, and passes the answer on.
+    async fn forward(
+        &self,
+        passing: &Passing<'_>,
+        way: Way<'_>,
+        body: RequestBody,
+    ) -> Result<Answer, Refused> {
+        let Way { outgoing, .. } = way;
         let request = ForwardRequest {
             method: passing.parts.method.clone(),
             path: outgoing.path,
             headers: outgoing.headers,
             body: upload(body, &passing.parts.headers),
-            deadline,
+            deadline: way.deadline,
         };
-        let asking = servers.client.forward(&target, request);
-        let answer = match self.unless_stopping(asking, deadline).await {
+        let asking = way.servers.client.forward(&way.target, request);
+        let answer = match self.unless_stopping(asking, way.deadline).await {
             Some(Ok(answer)) => answer,
-            Some(Err(error)) => return Ok(failed(&error.failure, &passing)),
+            Some(Err(error)) => return Ok(failed(&error.failure, passing)),
             None => return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, STOPPING)),
         };
-        let mut headers = match head(answer.status, &answer.headers, &address) {
+        let mut headers = match head(answer.status, &answer.headers, &way.address) {
             Ok(headers) => headers,
             Err((code, text)) => return Ok(respond::text(code, text)),
         };
-        let method = &passing.parts.method;
-        let body = LinkRules::of_extension(&address).body(
-            method,
-            answer.status,
-            &mut headers,
-            answer.body,
-        );
-        let pieces = match deadline {
-            Some(deadline) => timed(body, deadline, held),
+        let (method, status) = (&passing.parts.method, answer.status);
+        let rules = LinkRules::of_extension(&way.address);
+        let body = rules.body(method, status, &mut headers, answer.body);
+        let pieces = match way.deadline {
+            Some(deadline) => timed(body, deadline, way.held),
             None => {
                 let access = passing.requester.access.clone();
-                lasting(body, true, &self.thread.leaving, access, held)?
+                lasting(body, true, &self.thread.leaving, access, way.held)?
             }
         };
         let body = ResponseBody::Chunks(pieces);
-        Ok(answered(answer.status, headers, body))
+        Ok(answered(status, headers, body))
     }
+
+    /// Waits for an answer. If it may take any time, the stop of the daemon ends the wait.
+    async fn unless_stopping<T>(
+        &self,
+        asking: impl Future<Output = T>,
+        deadline: Option<Instant>,
+    ) -> Option<T> {
+        match deadline {
+            Some(_) => Some(asking.await),
+            None => self.thread.leaving.unless(asking).await,
+        }
+    }
+}
+
+/// The way to an extension, and the request as it gets it.
+struct Way<'w> {
+    servers: &'w RemoteServers,
+    target: Target,
+    /// Its host and port.
+    address: String,
+    outgoing: Outgoing,
+    held: Held,
+    /// When the answer must be complete, unless it may last.
+    deadline: Option<Instant>,
 }
 
 /// Returns the headers of an answer from the extension at this `host:port`.
@@ -193,20 +243,6 @@ fn head(
             (StatusCode::SERVICE_UNAVAILABLE, text)
         })?;
     Ok(passed)
-}
-
-impl Service {
-    /// Waits for an answer. If it may take any time, the stop of the daemon ends the wait.
-    async fn unless_stopping<T>(
-        &self,
-        asking: impl Future<Output = T>,
-        deadline: Option<Instant>,
-    ) -> Option<T> {
-        match deadline {
-            Some(_) => Some(asking.await),
-            None => self.thread.leaving.unless(asking).await,
-        }
-    }
 }
 
 impl Passing<'_> {

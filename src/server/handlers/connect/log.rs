@@ -169,7 +169,7 @@ async fn refused(answer: ForwardAnswer, pod: &str) -> Box<Status> {
         return Box::new(Status::unknown(text));
     }
     let mut text = BytesMut::new();
-    // What has come by then is shown.
+    // The text that has come by then is shown.
     let _ = tokio::time::timeout(REFUSAL_TIME, read_into(&mut text, answer.body)).await;
     text.truncate(ERROR_BYTES_MAX);
     let text = String::from_utf8_lossy(&text).into_owned();
