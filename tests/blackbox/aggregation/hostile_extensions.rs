@@ -180,6 +180,19 @@ async fn watches_of_users_who_lose_access_end_and_a_stop_waits_for_none_cn_32() 
         .await
         .unwrap();
     let reading = tokio::spawn(async move { watch.next().await });
+    // A watch without an answer does not hold the stop up either.
+    let unanswered = daemon.client();
+    let call = Call::get(&format!("{WITHIN}/silent?watch=true"));
+    let asking = tokio::spawn(async move { unanswered.attempt(call).await });
+    let is_asked = || {
+        server
+            .asked()
+            .iter()
+            .any(|asked| asked.path().contains("/silent"))
+    };
+    while !is_asked() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     let began = std::time::Instant::now();
     daemon.stop(Signal::TERM).await;
     assert!(
@@ -189,4 +202,8 @@ async fn watches_of_users_who_lose_access_end_and_a_stop_waits_for_none_cn_32() 
     let _ = tokio::time::timeout(PATIENCE, reading)
         .await
         .expect("it goes on");
+    let refused = tokio::time::timeout(PATIENCE, asking).await;
+    let refused = refused.expect("it goes on").unwrap().unwrap();
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.text(), "the server is shutting down\n");
 }
