@@ -24,8 +24,10 @@ use super::wire::Wire;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time for a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most bytes of an answer's head.
-const HEAD_BYTES_MAX: usize = 64 << 10;
+/// The most bytes of an answer's head, and of a piece of its body. With its head and end as a chunk
+/// a piece fits into the 64 KiB that TLS takes at a time, so that a few bytes are not left over for
+/// a record and a system call of their own.
+const HEAD_BYTES_MAX: usize = (64 << 10) - 64;
 /// The time after which a silent connection of HTTP/2 is asked whether it lives, and that for its
 /// answer.
 const PING_AFTER: Duration = Duration::from_secs(30);
