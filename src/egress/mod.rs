@@ -40,7 +40,8 @@ pub use forward::{ForwardAnswer, ForwardRequest, ForwardedBody};
 pub use outgoing::ForwardBody;
 pub use request::{Answer, AnswerBody, EgressRequest, OpenAnswer};
 pub use services::{
-    RouteError, Routing, ServiceBackend, ServicePort, ServiceResolver, ServiceView, route,
+    RouteError, Routing, ServiceBackend, ServicePort, ServiceResolver, ServiceView, authority,
+    route,
 };
 pub use target::{
     Address, Credentials, HttpPolicy, Identity, InvalidTarget, Peers, Redirects, Roots, Target,

@@ -100,7 +100,7 @@ pub fn route(
 ) -> Result<String, RouteError> {
     let of_endpoints = match (routing, &*service.kind) {
         (Routing::ClusterIp, "ExternalName") => {
-            return Ok(join(&service.external_name, port));
+            return Ok(authority(&service.external_name, port));
         }
         (Routing::ClusterIp, "" | "ClusterIP" | "NodePort" | "LoadBalancer") => None,
         (Routing::Endpoints(turn), "" | "ClusterIP" | "NodePort" | "LoadBalancer") => Some(turn),
@@ -117,7 +117,7 @@ pub fn route(
         port,
     })?;
     let Some(turn) = of_endpoints else {
-        return Ok(join(&service.cluster_ip, port));
+        return Ok(authority(&service.cluster_ip, port));
     };
     let reachable = ready.iter().filter_map(|backend| {
         // linear: an endpoint has a few ports.
@@ -130,12 +130,13 @@ pub fn route(
     let chosen = turn.checked_rem(reachable.len());
     let chosen = chosen.and_then(|place| reachable.get(place));
     match chosen {
-        Some((_, address, port)) => Ok(join(address, *port)),
+        Some((_, address, port)) => Ok(authority(address, *port)),
         None => Err(RouteError::NoEndpoints(service.name.clone())),
     }
 }
 
-fn join(host: &str, port: u16) -> String {
+/// Returns a host and port as in a URL.
+pub fn authority(host: &str, port: u16) -> String {
     match host.contains(':') {
         true => format!("[{host}]:{port}"),
         false => format!("{host}:{port}"),

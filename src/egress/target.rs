@@ -12,6 +12,8 @@ use http::header::HeaderValue;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
+use super::services::authority;
+
 /// The certificates by which a server is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Roots {
@@ -271,8 +273,7 @@ impl Target {
     pub(super) fn dialed(&self) -> String {
         match &self.settings.address {
             Address::At(address) => address.clone(),
-            Address::Url if self.host.contains(':') => format!("[{}]:{}", self.host, self.port),
-            Address::Url => format!("{}:{}", self.host, self.port),
+            Address::Url => authority(&self.host, self.port),
         }
     }
 

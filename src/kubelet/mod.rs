@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Config, FilePath};
-use crate::egress::{EgressClient, HttpPolicy, Identity, Peers, Roots, Target, TargetSettings};
+use crate::egress::{
+    EgressClient, HttpPolicy, Identity, Peers, Roots, Target, TargetSettings, authority,
+};
 use crate::files::{Followed, Source, Stamp, given};
 
 /// A setting about kubelets that cannot be used, in one line for the operator.
@@ -119,14 +121,6 @@ pub fn unverified(is_tls: bool, host: &str, port: u16) -> Result<Target, String>
 fn target(host: &str, settings: TargetSettings) -> Result<Target, String> {
     let unusable = |why| format!("the address {host:?} can't be used: {why}");
     Target::new(settings).map_err(unusable)
-}
-
-/// Returns the host and port as in a URL.
-pub fn authority(host: &str, port: u16) -> String {
-    match host.contains(':') {
-        true => format!("[{host}]:{port}"),
-        false => format!("{host}:{port}"),
-    }
 }
 
 /// The contents of the files.

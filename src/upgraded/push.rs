@@ -390,7 +390,7 @@ mod tests {
             let (client, push) = push(1 << 16, &[], None);
             let (reader, mut writer) = tokio::io::split(client);
             let running = tokio::spawn(push);
-            // What follows the frame that closes is not read.
+            // Bytes after the frame that closes are not read.
             let _ = writer.write_all(&sent).await;
             running.await.unwrap();
             assert_eq!(rest(reader.unsplit(writer)).await, expected);

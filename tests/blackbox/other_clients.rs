@@ -81,7 +81,7 @@ fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
 }
 
-/// What a script prints that must succeed; `None` where there are no packages.
+/// Runs a script that must succeed. Returns its output, `None` where there are no packages.
 pub async fn printed_by(daemon: &Daemon, script: &str, mode: &str) -> Option<String> {
     let packages = packages()?;
     let home = tempfile::tempdir().unwrap();

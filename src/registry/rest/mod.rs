@@ -36,7 +36,7 @@ use crate::kinds::definitions;
 use crate::storage::{HistorySpan, ObjectHistory, ObjectList, RunningWatch, Stats};
 
 pub use binding::BindingStore;
-pub use connection::{ConnectionStore, KubeletRequest, NodeAddresses, ProxiedServer, Ways};
+pub use connection::{ConnectionStore, KubeletRequest, NodeAddresses, ProxiedServer, Upstreams};
 pub use eviction::EvictionStore;
 pub use subresource::SubresourceStore;
 
@@ -407,8 +407,8 @@ pub fn unstored(
         found.cloned()
     };
     let nodes = NodeAddresses::new(find("", "nodes"), preferred);
-    let ways = Ways::new(nodes, find("", "endpoints"), find("", "pods"));
-    let paths_of = |store| ConnectionStore::paths(store, &ways);
+    let upstreams = Upstreams::new(nodes, find("", "endpoints"), find("", "pods"));
+    let paths_of = |store| ConnectionStore::paths(store, &upstreams);
     let connections = stores.iter().flat_map(paths_of);
     let mut paths: Vec<Arc<dyn RestStorage>> =
         connections.map(|path| Arc::new(path) as _).collect();

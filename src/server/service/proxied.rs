@@ -116,7 +116,7 @@ impl Service {
             Ok(outgoing) => outgoing,
             Err(why) => return Ok(unreachable(&why)),
         };
-        let way = Way {
+        let upstream = Upstream {
             servers,
             target,
             address,
@@ -126,8 +126,8 @@ impl Service {
         };
         let (method, client) = (&passing.parts.method, &passing.parts.headers);
         match is_upgrade(method, client) && !is_http2(passing.parts) {
-            true => self.upgrade(&passing, way, &body).await,
-            false => self.forward(&passing, way, body).await,
+            true => self.upgrade(&passing, upstream, &body).await,
+            false => self.forward(&passing, upstream, body).await,
         }
     }
 
@@ -135,62 +135,62 @@ impl Service {
     async fn upgrade(
         &self,
         passing: &Passing<'_>,
-        way: Way<'_>,
+        upstream: Upstream<'_>,
         body: &RequestBody,
     ) -> Result<Answer, Refused> {
         if !matches!(body, RequestBody::Empty) {
             return Ok(refusal(StatusCode::BAD_REQUEST, WITH_BODY));
         }
-        let Way { outgoing, .. } = way;
+        let Upstream { outgoing, .. } = upstream;
         let mut headers = outgoing.headers;
         add_upgrade(&mut headers, &passing.parts.headers);
         let asked = UpgradeRequest {
             method: passing.parts.method.clone(),
             path: outgoing.path,
             headers,
-            deadline: Some(way.deadline.unwrap_or(Instant::now() + UPGRADE_TIME)),
+            deadline: Some(upstream.deadline.unwrap_or(Instant::now() + UPGRADE_TIME)),
         };
-        let asking = way.servers.client.upgrade(&way.target, asked);
-        let Some(answer) = self.unless_stopping(asking, way.deadline).await else {
+        let asking = upstream.servers.client.upgrade(&upstream.target, asked);
+        let Some(answer) = self.unless_stopping(asking, upstream.deadline).await else {
             return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, STOPPING));
         };
-        let place = (&self.thread.leaving, &*way.address);
-        upgraded(answer, passing, place, way.held)
+        let place = (&self.thread.leaving, &*upstream.address);
+        upgraded(answer, passing, place, upstream.held)
     }
 
     /// Sends the request, and passes the answer on.
     async fn forward(
         &self,
         passing: &Passing<'_>,
-        way: Way<'_>,
+        upstream: Upstream<'_>,
         body: RequestBody,
     ) -> Result<Answer, Refused> {
-        let Way { outgoing, .. } = way;
+        let Upstream { outgoing, .. } = upstream;
         let request = ForwardRequest {
             method: passing.parts.method.clone(),
             path: outgoing.path,
             headers: outgoing.headers,
             body: upload(body, &passing.parts.headers),
-            deadline: way.deadline,
+            deadline: upstream.deadline,
         };
-        let asking = way.servers.client.forward(&way.target, request);
-        let answer = match self.unless_stopping(asking, way.deadline).await {
+        let asking = upstream.servers.client.forward(&upstream.target, request);
+        let answer = match self.unless_stopping(asking, upstream.deadline).await {
             Some(Ok(answer)) => answer,
             Some(Err(error)) => return Ok(failed(&error.failure, passing)),
             None => return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, STOPPING)),
         };
-        let mut headers = match head(answer.status, &answer.headers, &way.address) {
+        let mut headers = match head(answer.status, &answer.headers, &upstream.address) {
             Ok(headers) => headers,
             Err((code, text)) => return Ok(respond::text(code, text)),
         };
         let (method, status) = (&passing.parts.method, answer.status);
-        let rules = LinkRules::of_extension(&way.address);
+        let rules = LinkRules::of_extension(&upstream.address);
         let body = rules.body(method, status, &mut headers, answer.body);
-        let pieces = match way.deadline {
-            Some(deadline) => timed(body, deadline, way.held),
+        let pieces = match upstream.deadline {
+            Some(deadline) => timed(body, deadline, upstream.held),
             None => {
                 let access = passing.requester.access.clone();
-                lasting(body, true, &self.thread.leaving, access, way.held)?
+                lasting(body, true, &self.thread.leaving, access, upstream.held)?
             }
         };
         let body = ResponseBody::Chunks(pieces);
@@ -210,8 +210,8 @@ impl Service {
     }
 }
 
-/// The way to an extension, and the request as it gets it.
-struct Way<'w> {
+/// An extension, and the request as it gets it.
+struct Upstream<'w> {
     servers: &'w RemoteServers,
     target: Target,
     /// Its host and port.

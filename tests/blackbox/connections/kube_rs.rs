@@ -41,7 +41,7 @@ fn parameters() -> AttachParams {
         .stderr(true)
 }
 
-/// What both outputs of a process get, and how it ends.
+/// Returns the bytes of both outputs of a process, and how it ended.
 async fn ended(mut process: AttachedProcess) -> (String, String, Status) {
     let status = process.take_status().unwrap();
     let (mut output, mut errors) = (process.stdout().unwrap(), process.stderr());

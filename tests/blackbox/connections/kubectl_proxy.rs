@@ -64,7 +64,7 @@ fn pages_links_and_upgrades_lead_through_kubectl_cn_70_cn_74_cn_75() {
             assert_eq!(page, rewritten(host, &below), "{version}");
             assert_ne!(page, PAGE.replace("SELF", host));
 
-            // What redirects and pages lead to is served there, too.
+            // Targets of redirects and links are served there, too.
             let moved = ask(at, &below, None).await;
             assert_eq!(moved.status(), 301, "{version}");
             let to = moved.headers()["location"].to_str().unwrap().to_owned();

@@ -404,7 +404,7 @@ fn nodes_are_asked_as_their_kubelets_or_at_other_ports_cn_76_cn_77() {
                 .await;
             assert_eq!(answer.text(), "/stats/x?a=1\n", "{path}");
         }
-        // A body that breaks off is no whole one.
+        // A body that breaks off must not look complete.
         let cut = client.attempt(Call::get("/api/v1/nodes/n/proxy/cut")).await;
         assert!(cut.is_err());
         for path in [
@@ -509,7 +509,7 @@ fn upgraded_connections_are_relayed_cn_75() {
         assert_eq!(web.open(), 1);
         drop(stream);
         until(async || web.open() == 0).await;
-        // What refuses an upgrade is an answer like others.
+        // A refusal of an upgrade is an answer like others.
         let refusing = format!("{below}/status/401");
         let (_stream, head) = ask(&daemon, &daemon.token(), &refusing).await;
         assert!(head.starts_with("http/1.1 401 "), "{head}");

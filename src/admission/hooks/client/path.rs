@@ -1,19 +1,14 @@
 //! The paths of webhooks (HK-44). Pure.
 
+use crate::api::percent::cleaned_path;
+
 /// Returns the path that requests are posted to: without empty segments, `.`, `..` and a slash at
 /// the end, as Kubernetes' clients join paths.
 pub(super) fn cleaned(path: &str) -> String {
-    let mut segments: Vec<&str> = Vec::new();
-    for segment in path.split('/') {
-        match segment {
-            "" | "." => {}
-            ".." => {
-                segments.pop();
-            }
-            other => segments.push(other),
-        }
+    match cleaned_path(path).trim_end_matches('/') {
+        "" => "/".to_owned(),
+        path => path.to_owned(),
     }
-    format!("/{}", segments.join("/"))
 }
 
 /// Splits a URL into scheme with host, and path. Stored URLs have neither query nor fragment.

@@ -40,22 +40,22 @@ const PORT_FORWARD: &str = "portforward";
 /// The proxy to any path of a server.
 const PROXY: &str = "proxy";
 
-/// The ways to what objects stand for. Clones share everything.
+/// Finds the servers that connections lead to. Clones share everything.
 #[derive(Clone, Default)]
-pub struct Ways {
+pub struct Upstreams {
     nodes: NodeAddresses,
     services: ServicePods,
 }
 
-impl Ways {
+impl Upstreams {
     /// Finds nodes at these addresses, and the pods of services by their endpoints, which are of
     /// the core group.
     pub fn new(
         nodes: NodeAddresses,
         endpoints: Option<Arc<RegistryStore>>,
         pods: Option<Arc<RegistryStore>>,
-    ) -> Ways {
-        Ways {
+    ) -> Upstreams {
+        Upstreams {
             nodes,
             services: ServicePods { endpoints, pods },
         }
@@ -65,7 +65,7 @@ impl Ways {
 /// The path of one kind of connection.
 pub struct ConnectionStore {
     store: Arc<RegistryStore>,
-    ways: Ways,
+    upstreams: Upstreams,
     subresource: &'static str,
     /// The kind in discovery.
     kind: Arc<ResourceDefinition>,
@@ -76,7 +76,7 @@ pub struct ConnectionStore {
 
 impl ConnectionStore {
     /// Returns the connection paths of a store's objects. Most resources have none.
-    pub fn paths(store: &Arc<RegistryStore>, ways: &Ways) -> Vec<ConnectionStore> {
+    pub fn paths(store: &Arc<RegistryStore>, upstreams: &Upstreams) -> Vec<ConnectionStore> {
         let definition = store.definition();
         let streams = || vec![Method::GET, Method::POST];
         let proxied = || {
@@ -103,7 +103,7 @@ impl ConnectionStore {
         };
         let path = |(subresource, options, methods)| ConnectionStore {
             store: Arc::clone(store),
-            ways: ways.clone(),
+            upstreams: upstreams.clone(),
             subresource,
             kind: match subresource {
                 LOG => Arc::clone(definition),
@@ -178,7 +178,7 @@ impl ConnectionStore {
             let why = format!("pod {} does not have a host assigned", at.name);
             return Err(Box::new(Status::bad_request(why)));
         };
-        let kubelet = self.ways.nodes.find(definition, node).await?;
+        let kubelet = self.upstreams.nodes.find(definition, node).await?;
         let (name, namespace) = (at.name, at.namespace.unwrap_or_default());
         let of_container = |what| format!("/{what}/{namespace}/{name}/{container}");
         let (path, query) = match (self.subresource, &log) {
@@ -209,9 +209,9 @@ impl ConnectionStore {
             ..at
         };
         match definition.plural.as_str() {
-            "nodes" => proxied::of_node(&self.ways.nodes, definition, &asked).await,
+            "nodes" => proxied::of_node(&self.upstreams.nodes, definition, &asked).await,
             "services" => {
-                let services = &self.ways.services;
+                let services = &self.upstreams.services;
                 let choice = random_unit();
                 services.find(&self.store, at, &asked, choice).await
             }

@@ -13,7 +13,7 @@ use crate::api::annotations::Annotations;
 use crate::api::object::Object;
 use crate::api::options::{Query, WriteOptions};
 use crate::api::resource::ResourceDefinition;
-use crate::registry::rest::{Connecter as _, ConnectionStore, Ways};
+use crate::registry::rest::{Connecter as _, ConnectionStore, Upstreams};
 use crate::registry::store::{RegistryStore, StoreOptions, UpdateSource};
 use crate::registry::tests::fixture::{Fixture, refusal, shown};
 use crate::registry::{NamespacedName, RequestContext};
@@ -187,7 +187,7 @@ async fn a_plugin_sees_the_kinds_of_request_and_object() {
 async fn a_plugin_is_asked_about_connections() {
     let fixture = Fixture::new().await;
     let (store, hook) = hooked(&fixture, "pods");
-    let paths = ConnectionStore::paths(&store, &Ways::default());
+    let paths = ConnectionStore::paths(&store, &Upstreams::default());
     let path = |name: &str| {
         let mut paths = paths.iter();
         let is_this = |path: &&ConnectionStore| {
