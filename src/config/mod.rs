@@ -14,6 +14,7 @@ mod authorization_modes;
 mod check;
 mod connections;
 mod controllers;
+mod description;
 mod feature_gates;
 mod file;
 mod http_settings;

@@ -1,7 +1,10 @@
 //! The table of settings.
 
+use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use super::admission_plugins::AdmissionPlugins;
 use super::apiserver_flags::GivenFlags;
@@ -9,6 +12,7 @@ use super::authentication::{AnonymousAuth, SIGNING_ALGORITHM, Texts, USERNAME_CL
 use super::authorization_modes::AuthorizationModes;
 use super::connections::ConnectionLimit;
 use super::controllers::Controllers;
+use super::description::{Description, Form, with_dashes};
 use super::feature_gates::FeatureGates;
 use super::http_settings::Chance;
 use super::issuers::Issuers;
@@ -53,31 +57,43 @@ impl Entry {
     }
 }
 
-/// A setting's name: its own, or that of its field with dashes.
-macro_rules! setting_name {
-    ($field:ident) => {
-        stringify!($field).replace('_', "-")
+/// The form of a flag: `Form::Value`, unless the table says another one.
+macro_rules! form {
+    () => {
+        Form::Value
     };
+    (switch) => {
+        Form::Switch
+    };
+    (negative) => {
+        Form::Negative
+    };
+    (hyphens) => {
+        Form::Hyphens
+    };
+}
+
+/// The name of a setting: its own, or that of its field with dashes.
+macro_rules! setting_name {
+    ($field:ident) => {{
+        const NAME: [u8; stringify!($field).len()] = with_dashes(stringify!($field).as_bytes());
+        match std::str::from_utf8(&NAME) {
+            Ok(name) => name,
+            Err(_) => stringify!($field),
+        }
+    }};
     ($field:ident $name:literal) => {
-        $name.to_owned()
+        $name
     };
 }
 
 macro_rules! settings {
-    ($( $heading:literal { $( $(#[doc = $doc:literal])+ $name:ident$([$long:literal])?: $type:ty [$value_name:literal] $({$($extra:tt)+})? = $default:expr; )+ } )+) => {
+    ($( $heading:literal { $( $(#[doc = $doc:literal])+ $name:ident$([$long:literal])?: $type:ty [$value_name:literal] $({$form:ident})? = $default:expr; )+ } )+) => {
         /// The settings from flags or a file; the rest is `None`.
-        #[derive(Clone, Debug, Default, clap::Args)]
+        #[derive(Clone, Debug, Default)]
         pub struct Settings {
-            $($(
-                $(#[doc = $doc])+
-                #[arg(
-                    long$( = $long)?, value_name = $value_name, help_heading = $heading
-                    $(, $($extra)+)?
-                )]
-                pub $name: Option<$type>,
-            )+)+
+            $($( $(#[doc = $doc])+ pub $name: Option<$type>, )+)+
             /// The flags of kube-apiserver that are not settings.
-            #[arg(skip)]
             pub apiserver_flags: GivenFlags,
         }
 
@@ -88,6 +104,17 @@ macro_rules! settings {
             /// The flags of kube-apiserver that are not settings.
             pub apiserver_flags: GivenFlags,
         }
+
+        /// All settings, in the order of the table.
+        static DESCRIPTIONS: &[Description] = &[ $($( Description {
+            field: stringify!($name),
+            name: setting_name!($name$( $long)?),
+            value_name: $value_name,
+            heading: $heading,
+            lines: &[$($doc),+],
+            form: form!($($form)?),
+            parser: || clap::value_parser!($type).into(),
+        }, )+)+ ];
 
         impl Settings {
             /// These settings where they are set, else those of `lower`.
@@ -107,17 +134,44 @@ macro_rules! settings {
             }
         }
 
+        impl FromArgMatches for Settings {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<Settings, clap::Error> {
+                Ok(Settings {
+                    $($( $name: matches.get_one(stringify!($name)).cloned(), )+)+
+                    apiserver_flags: GivenFlags::default(),
+                })
+            }
+
+            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+                let lower = std::mem::take(self);
+                *self = Settings::from_arg_matches(matches)?.over(lower);
+                Ok(())
+            }
+        }
+
         impl Config {
             /// Every setting with its value, in the order of the table.
             pub fn entries(&self) -> Vec<Entry> {
-                vec![ $($( Entry {
-                    name: setting_name!($name$( $long)?),
-                    value: self.$name.to_string(),
-                    explanation: [$($doc),+].join("\n"),
-                }, )+)+ ]
+                let values: &[&dyn Display] = &[ $($( &self.$name, )+)+ ];
+                let entry = |(of, value): (&Description, &&dyn Display)| Entry {
+                    name: of.name.to_owned(),
+                    value: value.to_string(),
+                    explanation: of.lines.join("\n"),
+                };
+                DESCRIPTIONS.iter().zip(values).map(entry).collect()
             }
         }
     };
+}
+
+impl Args for Settings {
+    fn augment_args(command: Command) -> Command {
+        Description::add_all(DESCRIPTIONS, command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Settings::augment_args(command)
+    }
 }
 
 settings! {
@@ -130,8 +184,7 @@ settings! {
         /// Refuse to start if data-dir holds no store, instead of creating an empty one. Protects
         /// against a volume that is not mounted. Without effect if etcd keeps all objects.
         /// [default: false]
-        require_existing_data: Switch ["BOOL"]
-            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+        require_existing_data: Switch ["BOOL"] {switch} = Switch(false);
 
         /// Start a store of data-dir that lacks its newest revisions, from this one on. A start
         /// that finds them missing is refused and names the revision; their contents are lost.
@@ -150,8 +203,7 @@ settings! {
         /// Whether other processes may listen on the same address and port (SO_REUSEPORT). The
         /// kernel then spreads connections over them.
         /// [default: false]
-        permit_port_sharing: Switch ["BOOL"]
-            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+        permit_port_sharing: Switch ["BOOL"] {switch} = Switch(false);
 
         /// Address and port of plain HTTP that serves /metrics and nothing else; 0 or an empty
         /// value switches it off. The secure port serves /metrics to the admin, too.
@@ -293,8 +345,7 @@ settings! {
         /// Whether the daemon makes Kubernetes' roles and bindings at its start, and adds what they
         /// lack. Switch it off where a kube-apiserver does that on the same store.
         /// [default: true]
-        rbac_bootstrap: Switch ["BOOL"]
-            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
+        rbac_bootstrap: Switch ["BOOL"] {switch} = Switch(true);
     }
 
     "Service accounts" {
@@ -328,8 +379,7 @@ settings! {
         /// Whether tokens that kubelets put into volumes of pods are valid for a year. The audit
         /// log then marks requests with tokens that should have been renewed after an hour.
         /// [default: true]
-        service_account_extend_token_expiration: Switch ["BOOL"]
-            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
+        service_account_extend_token_expiration: Switch ["BOOL"] {switch} = Switch(true);
 
         /// Audiences of this API, separated by commas. Service account tokens must have one of
         /// them. Unset, they are the issuers.
@@ -348,16 +398,14 @@ settings! {
         /// Whether a token that is stored in a Secret is valid only while the Secret and the
         /// service account exist.
         /// [default: true]
-        service_account_lookup: Switch ["BOOL"]
-            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
+        service_account_lookup: Switch ["BOOL"] {switch} = Switch(true);
     }
 
     "Authentication" {
         /// Whether requests without credentials are those of system:anonymous. If not, they get
         /// 401. auto is true.
         /// [default: auto]
-        anonymous_auth: AnonymousAuth ["BOOL"]
-            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = AnonymousAuth(None);
+        anonymous_auth: AnonymousAuth ["BOOL"] {switch} = AnonymousAuth(None);
 
         /// File of issuers of tokens, and of the paths that are served to anonymous requests, in
         /// the format of Kubernetes' AuthenticationConfiguration. It is read again when it
@@ -369,8 +417,7 @@ settings! {
         /// Whether Secrets of the type bootstrap.kubernetes.io/token in kube-system are tokens, as
         /// kubeadm uses them.
         /// [default: false]
-        enable_bootstrap_token_auth: Switch ["BOOL"]
-            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+        enable_bootstrap_token_auth: Switch ["BOOL"] {switch} = Switch(false);
 
         /// Authorities (PEM) that sign the certificates of front proxies. A front proxy names the
         /// users of its requests in headers. The file is refused if others than its owner, the
@@ -491,8 +538,7 @@ settings! {
         /// Skip syncs of the embedded store to the disk. The death of the process loses nothing,
         /// but after a power cut the store may lack writes, or be damaged. For tests.
         /// [default: false]
-        unsafe_no_fsync: Switch ["BOOL"]
-            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+        unsafe_no_fsync: Switch ["BOOL"] {switch} = Switch(false);
 
         /// Bytes of the embedded store that are read and verified in a second while the daemon
         /// serves. /readyz/storage-integrity reports damage. A pass reads the file twice; 0 turns
@@ -564,8 +610,7 @@ settings! {
         /// Whether encryption-provider-config is read again every minute and used if it has
         /// changed. SIGHUP reads it again in any case.
         /// [default: false]
-        encryption_provider_config_automatic_reload: Switch ["BOOL"]
-            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+        encryption_provider_config_automatic_reload: Switch ["BOOL"] {switch} = Switch(false);
     }
 
     "etcd" {
@@ -635,8 +680,7 @@ settings! {
         /// Whether containers may be privileged. If not, they are refused in pods, in pod
         /// templates, and as ephemeral containers. kube-apiserver needs the flag to allow them.
         /// [default: true]
-        allow_privileged: Switch ["BOOL"]
-            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
+        allow_privileged: Switch ["BOOL"] {switch} = Switch(true);
 
         /// Admission plugins to run in addition to the default ones, separated by commas. The order
         /// doesn't matter. Names that kube-apiserver 1.36 has are accepted, except
@@ -660,17 +704,16 @@ settings! {
 
         /// Seconds that pods stay on nodes that are not ready, unless they say how long.
         /// [default: 300]
-        default_not_ready_toleration_seconds: i64 ["SECONDS"] {allow_negative_numbers = true} = 300;
+        default_not_ready_toleration_seconds: i64 ["SECONDS"] {negative} = 300;
 
         /// Seconds that pods stay on nodes that are unreachable, unless they say how long.
         /// [default: 300]
-        default_unreachable_toleration_seconds: i64 ["SECONDS"] {allow_negative_numbers = true} = 300;
+        default_unreachable_toleration_seconds: i64 ["SECONDS"] {negative} = 300;
 
         /// Whether requests to Services, such as those of webhooks, go to their endpoints instead
         /// of their cluster IPs. Switch it on where no kube-proxy makes cluster IPs reachable.
         /// [default: false]
-        enable_aggregator_routing: Switch ["BOOL"]
-            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+        enable_aggregator_routing: Switch ["BOOL"] {switch} = Switch(false);
 
         /// Certificate (PEM) by which the daemon shows aggregated API servers that it may name
         /// users to them. Without one the daemon makes an authority and a certificate of its own,
@@ -700,18 +743,17 @@ settings! {
         /// work: *,-namespace,-garbage-collector,-clusterrole-aggregation,-serviceaccount,
         /// -root-ca-cert-publisher.
         /// [default: *]
-        controllers: Controllers ["NAMES"] {allow_hyphen_values = true} = Controllers::default();
+        controllers: Controllers ["NAMES"] {hyphens} = Controllers::default();
 
         /// How many objects a deletion of a collection deletes at a time; less than 1 counts as 1.
         /// [default: 64]
-        delete_collection_workers: i64 ["COUNT"] {allow_negative_numbers = true} = 64;
+        delete_collection_workers: i64 ["COUNT"] {negative} = 64;
 
         /// Whether deletions with propagationPolicy Foreground or Orphan wait for a garbage
         /// collector: that of the daemon, or of a kube-controller-manager. If false, all deletions
         /// work like Background, and no collector runs.
         /// [default: true]
-        enable_garbage_collector: Switch ["BOOL"]
-            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
+        enable_garbage_collector: Switch ["BOOL"] {switch} = Switch(true);
     }
 
     "Watch cache" {
@@ -719,8 +761,7 @@ settings! {
         /// read from the store, which costs more. Watches then get only the bookmark that ends
         /// their initial events, and lists at resourceVersion=0 obey their limit.
         /// [default: true]
-        watch_cache: Switch ["BOOL"]
-            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(true);
+        watch_cache: Switch ["BOOL"] {switch} = Switch(true);
 
         /// Resources that have no watch cache, as resource#0 or resource.group#0, separated by
         /// commas. Any other number means that it has one: caches have no fixed size.
@@ -764,8 +805,7 @@ settings! {
 
         /// Whether HTTP/2 is not offered, so that all clients use HTTP/1.1.
         /// [default: false]
-        disable_http2_serving: Switch ["BOOL"]
-            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+        disable_http2_serving: Switch ["BOOL"] {switch} = Switch(false);
 
         /// The chance that an answer over HTTP/2 ends its connection when its other requests are
         /// answered, from 0 to 0.02. Clients then connect again, through a load balancer to another
@@ -900,8 +940,7 @@ settings! {
         /// Whether audit events of more than audit-log-truncate-max-event-size lose their bodies.
         /// Those that are too long without them, too, are dropped and counted as lost.
         /// [default: false]
-        audit_log_truncate_enabled: Switch ["BOOL"]
-            {num_args = 0..=1, require_equals = true, default_missing_value = "true"} = Switch(false);
+        audit_log_truncate_enabled: Switch ["BOOL"] {switch} = Switch(false);
 
         /// The most bytes of an audit event, if audit-log-truncate-enabled is set.
         /// [default: 102400]
