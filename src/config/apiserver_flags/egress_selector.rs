@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::files::given;
 
@@ -12,27 +12,6 @@ pub(super) const FLAG: &str = "egress-selector-config-file";
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const KIND: &str = "EgressSelectorConfiguration";
 const GROUP: &str = "apiserver.k8s.io/";
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Configuration {
-    api_version: String,
-    kind: String,
-    #[serde(default)]
-    egress_selections: Vec<Selection>,
-}
-
-#[derive(Deserialize)]
-struct Selection {
-    name: String,
-    connection: Connection,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Connection {
-    proxy_protocol: String,
-}
 
 /// Checks that a file asks for direct connections only.
 ///
@@ -46,21 +25,30 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
 
 fn check_text(text: &str) -> Result<(), String> {
     let wrong = || format!("it is not a file of the kind {KIND} of {GROUP}v1beta1");
-    let read: Result<Configuration, _> = serde_saphyr::from_str(text);
-    let configuration = read.map_err(|_| wrong())?;
-    if configuration.kind != KIND || !configuration.api_version.starts_with(GROUP) {
+    let configuration: Value = serde_saphyr::from_str(text).map_err(|_| wrong())?;
+    let (kind, version) = (
+        text_of(&configuration, "kind"),
+        text_of(&configuration, "apiVersion"),
+    );
+    if kind != Some(KIND) || !version.is_some_and(|version| version.starts_with(GROUP)) {
         return Err(wrong());
     }
-    for Selection { name, connection } in configuration.egress_selections {
-        if !matches!(
-            name.as_str(),
-            "cluster" | "controlplane" | "etcd" | "master"
-        ) {
+    let selections = match configuration.get("egressSelections") {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(selections)) => &**selections,
+        Some(_) => return Err(wrong()),
+    };
+    for selection in selections {
+        let connection = selection.get("connection");
+        let protocol = connection.and_then(|one| text_of(one, "proxyProtocol"));
+        let (Some(name), Some(protocol)) = (text_of(selection, "name"), protocol) else {
+            return Err(wrong());
+        };
+        if !matches!(name, "cluster" | "controlplane" | "etcd" | "master") {
             return Err(format!(
                 "{name:?} is not one of controlplane, etcd, cluster"
             ));
         }
-        let protocol = connection.proxy_protocol;
         if protocol != "Direct" {
             return Err(format!(
                 "connections of {name:?} would go through a proxy ({protocol}), which is not built; \
@@ -69,6 +57,10 @@ fn check_text(text: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn text_of<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
+    object.get(name)?.as_str()
 }
 
 #[cfg(test)]

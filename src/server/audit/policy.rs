@@ -3,11 +3,20 @@
 //! The file is Kubernetes' `audit.k8s.io/v1` Policy. The first rule that matches a request decides;
 //! a request that no rule matches is not recorded.
 
-use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::api::field_validation::strict_decoding_error;
 use crate::api::names::dns_subdomain;
 use crate::api::request_info::{RequestInfo, covers};
 use crate::api::user_info::UserInfo;
+use crate::auth::documents::{KindAndVersion, Tree, types};
+use crate::schema::ObjectType;
+
+static TYPE: LazyLock<ObjectType> =
+    LazyLock::new(|| types(include_str!("types.txt")).object_type("audit.Policy"));
 
 /// The level of detail at which a request is recorded.
 #[derive(
@@ -62,59 +71,50 @@ pub struct Decided {
 }
 
 /// A policy.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[derive(Clone, Debug, Default)]
 pub struct Policy {
-    #[serde(default)]
-    api_version: String,
-    #[serde(default)]
-    kind: String,
-    #[serde(default, rename = "metadata")]
-    _metadata: serde_json::Value,
-    #[serde(default)]
-    rules: Option<Vec<Rule>>,
-    #[serde(default)]
-    omit_stages: Option<Vec<Stage>>,
-    #[serde(default)]
+    rules: Vec<Rule>,
+    omit_stages: Vec<Stage>,
+    omit_managed_fields: bool,
+}
+
+/// A policy, whose rules are not read yet.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Document {
+    rules: Vec<Value>,
+    omit_stages: Vec<Stage>,
     omit_managed_fields: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 struct Rule {
     level: Level,
     #[serde(default)]
-    users: Option<Vec<String>>,
+    users: Vec<String>,
     #[serde(default)]
-    user_groups: Option<Vec<String>>,
+    user_groups: Vec<String>,
     #[serde(default)]
-    verbs: Option<Vec<String>>,
+    verbs: Vec<String>,
     #[serde(default)]
-    resources: Option<Vec<GroupResources>>,
+    resources: Vec<GroupResources>,
     #[serde(default)]
-    namespaces: Option<Vec<String>>,
+    namespaces: Vec<String>,
     #[serde(default, rename = "nonResourceURLs")]
-    non_resource_urls: Option<Vec<String>>,
+    non_resource_urls: Vec<String>,
     #[serde(default)]
-    omit_stages: Option<Vec<Stage>>,
+    omit_stages: Vec<Stage>,
     #[serde(default)]
     omit_managed_fields: Option<bool>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 struct GroupResources {
-    #[serde(default)]
     group: String,
-    #[serde(default)]
-    resources: Option<Vec<String>>,
-    #[serde(default)]
-    resource_names: Option<Vec<String>>,
-}
-
-/// Returns a list of the file. An absent list and an empty one mean the same.
-fn listed<T>(list: Option<&Vec<T>>) -> &[T] {
-    list.map_or(&[], Vec::as_slice)
+    resources: Vec<String>,
+    resource_names: Vec<String>,
 }
 
 impl Policy {
@@ -123,49 +123,57 @@ impl Policy {
     /// # Errors
     /// A description of the problem, in one line.
     pub fn parse(text: &str) -> Result<Policy, String> {
-        let policy: Policy = serde_saphyr::from_str(text).map_err(|error| {
-            let text = error.to_string();
-            let line = text.lines().next().unwrap_or_default();
-            let line = line.strip_prefix("error: ").unwrap_or(line);
-            format!("it is not a valid audit policy: {line}")
-        })?;
-        if (policy.api_version.as_str(), policy.kind.as_str()) != ("audit.k8s.io/v1", "Policy") {
+        let unreadable = |why| format!("it is not a valid audit policy: {why}");
+        let tree = Tree::read(text.as_bytes()).map_err(unreadable)?;
+        let KindAndVersion { kind, api_version } = tree.kind_and_version().map_err(unreadable)?;
+        if (api_version.as_str(), kind.as_str()) != ("audit.k8s.io/v1", "Policy") {
             return Err(format!(
-                "it has apiVersion {:?} and kind {:?}, but must have audit.k8s.io/v1 and Policy",
-                policy.api_version, policy.kind
+                "it has apiVersion {api_version:?} and kind {kind:?}, but must have audit.k8s.io/v1 and Policy"
             ));
         }
-        let rules = listed(policy.rules.as_ref());
-        if rules.is_empty() {
+        let document = tree.typed(&TYPE).map_err(unreadable)?;
+        if !document.faults.is_empty() {
+            return Err(unreadable(strict_decoding_error(&document.faults)));
+        }
+        let policy = Document::deserialize(document.value);
+        let policy = policy.map_err(|error| unreadable(error.to_string()))?;
+        if policy.rules.is_empty() {
             return Err("it has no rules, so nothing would be recorded".to_owned());
         }
-        for (number, rule) in rules.iter().enumerate() {
-            rule.check()
-                .map_err(|problem| format!("rules[{number}]: {problem}"))?;
-        }
-        Ok(policy)
+        let rules = policy.rules.into_iter().enumerate();
+        let rules = rules.map(|(number, rule)| {
+            Rule::parse(rule).map_err(|problem| format!("rules[{number}]: {problem}"))
+        });
+        Ok(Policy {
+            rules: rules.collect::<Result<_, _>>()?,
+            omit_stages: policy.omit_stages,
+            omit_managed_fields: policy.omit_managed_fields,
+        })
     }
 
     /// Decides what to record of a request. `user` is its sender, if known.
     pub fn decide(&self, user: Option<&UserInfo>, info: &RequestInfo) -> Decided {
-        let mut rules = listed(self.rules.as_ref()).iter();
-        let Some(rule) = rules.find(|rule| rule.matches(user, info)) else {
+        let Some(rule) = self.rules.iter().find(|rule| rule.matches(user, info)) else {
             return Decided::default();
         };
-        let stages = [&self.omit_stages, &rule.omit_stages];
         Decided {
             level: rule.level,
-            omitted: stages.map(|stages| listed(stages.as_ref())).concat(),
+            omitted: [&*self.omit_stages, &*rule.omit_stages].concat(),
             omits_managed_fields: rule.omit_managed_fields.unwrap_or(self.omit_managed_fields),
         }
     }
 }
 
 impl Rule {
+    fn parse(rule: Value) -> Result<Rule, String> {
+        let rule = Rule::deserialize(rule).map_err(|error| error.to_string())?;
+        rule.check()?;
+        Ok(rule)
+    }
+
     fn check(&self) -> Result<(), String> {
-        let urls = listed(self.non_resource_urls.as_ref());
-        let resources = listed(self.resources.as_ref());
-        let is_of_resources = !resources.is_empty() || !listed(self.namespaces.as_ref()).is_empty();
+        let (urls, resources) = (&self.non_resource_urls, &self.resources);
+        let is_of_resources = !resources.is_empty() || !self.namespaces.is_empty();
         if is_of_resources && !urls.is_empty() {
             return Err(
                 "it has both resources and nonResourceURLs; split it into two rules".to_owned(),
@@ -187,10 +195,9 @@ impl Rule {
                 "resources: group {group:?} must be a DNS subdomain without a version, or \"*\""
             ));
         }
-        let nameless = resources.iter().any(|one| {
-            listed(one.resources.as_ref()).is_empty()
-                && !listed(one.resource_names.as_ref()).is_empty()
-        });
+        let mut resources = resources.iter();
+        let nameless =
+            resources.any(|one| one.resources.is_empty() && !one.resource_names.is_empty());
         match nameless {
             true => Err("resourceNames need resources".to_owned()),
             false => Ok(()),
@@ -198,14 +205,10 @@ impl Rule {
     }
 
     fn matches(&self, user: Option<&UserInfo>, info: &RequestInfo) -> bool {
-        let holds = |list: &Option<Vec<String>>, is_in: &dyn Fn(&String) -> bool| {
-            let list = listed(list.as_ref());
+        let holds = |list: &[String], is_in: &dyn Fn(&String) -> bool| {
             list.is_empty() || list.iter().any(is_in)
         };
-        let of_resources = [
-            listed(self.resources.as_ref()).is_empty(),
-            listed(self.namespaces.as_ref()).is_empty(),
-        ];
+        let of_resources = [self.resources.is_empty(), self.namespaces.is_empty()];
         holds(&self.users, &|name| {
             user.is_some_and(|user| user.name == *name)
         }) && holds(&self.user_groups, &|group| {
@@ -213,7 +216,7 @@ impl Rule {
         }) && holds(&self.verbs, &|verb| *verb == info.verb)
             && match of_resources {
                 [true, true] => {
-                    let urls = listed(self.non_resource_urls.as_ref());
+                    let urls = &self.non_resource_urls;
                     urls.is_empty()
                         || !info.is_resource && urls.iter().any(|url| covers(url, &info.path))
                 }
@@ -226,15 +229,14 @@ impl Rule {
     }
 
     fn has_resource(&self, info: &RequestInfo) -> bool {
-        let groups = listed(self.resources.as_ref());
+        let groups = &self.resources;
         groups.is_empty() || groups.iter().any(|group| group.has(info))
     }
 }
 
 impl GroupResources {
     fn has(&self, info: &RequestInfo) -> bool {
-        let resources = listed(self.resources.as_ref());
-        let names = listed(self.resource_names.as_ref());
+        let (resources, names) = (&self.resources, &self.resource_names);
         (self.group == "*" || self.group == info.group)
             && (resources.is_empty()
                 || (names.is_empty() || names.contains(&info.name))
@@ -382,8 +384,18 @@ rules:
                 &format!("{head}rules: [{{level: None, resources: [{{group: \"*.io\"}}]}}]"),
                 "group \"*.io\"",
             ),
-            ("- a", ""),
-            ("", ""),
+            ("- a", "it is not an object"),
+            ("", "must have audit.k8s.io/v1 and Policy"),
+            ("rules: [", "it is not a valid audit policy"),
+            (
+                &format!("{head}rules: [{{levle: None}}]"),
+                "unknown field \"rules[0].levle\"",
+            ),
+            (
+                &format!("{head}rules: [{{users: [a]}}]"),
+                "rules[0]: missing field `level`",
+            ),
+            (&format!("{head}rules: {{}}"), "rules"),
         ] {
             let refusal = Policy::parse(text).unwrap_err();
             assert!(refusal.contains(told), "{text}: {refusal}");
