@@ -282,6 +282,12 @@ impl Status {
             .retrying_after(retry_after_seconds)
     }
 
+    /// Returns the 503 for another server that cannot be reached (CN-34, CN-75).
+    pub fn unreachable(why: impl std::fmt::Display) -> Status {
+        let message = format!("error trying to reach service: {why}");
+        Status::failure(503, StatusReason::SERVICE_UNAVAILABLE, message)
+    }
+
     /// Returns the 504 `Timeout: <text>` (ST-13).
     pub fn timeout(text: impl std::fmt::Display) -> Status {
         Status::failure(504, StatusReason::TIMEOUT, format!("Timeout: {text}"))

@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use actors::tasks;
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::runtime::Handle;
 
@@ -184,7 +185,7 @@ impl<T: Send + 'static> Drop for Attended<T> {
             && let Ok(runtime) = Handle::try_current()
         {
             let running = self.unattended.begin();
-            runtime.spawn(async move {
+            tasks::spawn_on(&runtime, async move {
                 let outcome = AssertUnwindSafe(work).catch_unwind().await;
                 let panicked = |_| Err(Box::new(Status::internal("the request panicked")));
                 late(outcome.unwrap_or_else(panicked)).await;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, HeaderMap, HeaderName, HeaderValue,
-    IF_NONE_MATCH, LAST_MODIFIED, LOCATION, VARY,
+    ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, HeaderMap, HeaderName, IF_NONE_MATCH,
+    LAST_MODIFIED, LOCATION, VARY,
 };
 use http::{Response, StatusCode};
 
@@ -104,7 +104,7 @@ async fn of_extension(
                 .v3(&service, query.as_deref(), headers);
             Ok(Some(match asking.await {
                 Ok(answer) => passed_on(answer),
-                Err(why) => unreachable_extension(&why),
+                Err(why) => respond::unreachable(&why),
             }))
         }
         Some(V3Source::Converted(v2)) => {
@@ -136,15 +136,6 @@ fn passed_on(answer: ExtensionAnswer) -> Answer {
         }
     }
     passed
-}
-
-fn unreachable_extension(why: &str) -> Answer {
-    let text = format!("error trying to reach service: {why}\n");
-    let mut answer = Response::new(ResponseBody::Full(text.into()));
-    *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    answer.headers_mut().insert(CONTENT_TYPE, kind);
-    answer
 }
 
 fn documents<'r>(scope: &RequestScope<'r>) -> &'r OpenApi {

@@ -1,5 +1,6 @@
 //! `POST /taffrail/v1/token/rotate` replaces the admin's token.
 
+use actors::tasks;
 use http::StatusCode;
 use serde_json::json;
 
@@ -16,7 +17,7 @@ use crate::server::respond;
 pub async fn rotate_token(scope: &RequestScope<'_>) -> Answered {
     let form = scope.plain_form()?;
     let rotate = scope.server.rotate_token.clone();
-    let rotated = actix_rt::task::spawn_blocking(move || rotate()).await;
+    let rotated = tasks::spawn_blocking(move || rotate()).await;
     let rotated = rotated.map_err(|error| Box::new(Status::internal(error)))?;
     let watches_ended = rotated.map_err(|error| Box::new(Status::internal(error)))?;
     let document = json!({ "watchesEnded": watches_ended })

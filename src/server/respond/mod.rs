@@ -61,6 +61,12 @@ pub fn text(code: StatusCode, text: impl Into<String>) -> Answer {
     answer
 }
 
+/// Builds the text for another server that cannot be reached (CN-34).
+pub fn unreachable(why: &str) -> Answer {
+    let Status { message, .. } = Status::unreachable(why);
+    text(StatusCode::SERVICE_UNAVAILABLE, message + "\n")
+}
+
 /// Builds the response for an unknown path: text, not a Status (API-12).
 pub fn page_not_found() -> Answer {
     text(StatusCode::NOT_FOUND, "404 page not found\n")

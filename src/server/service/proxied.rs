@@ -114,7 +114,7 @@ impl Service {
         };
         let outgoing = match Outgoing::of(&passing, &address) {
             Ok(outgoing) => outgoing,
-            Err(why) => return Ok(unreachable(&why)),
+            Err(why) => return Ok(respond::unreachable(&why)),
         };
         let upstream = Upstream {
             servers,
@@ -327,11 +327,6 @@ fn refusal(code: StatusCode, text: &str) -> Answer {
     respond::text(code, format!("{text}\n"))
 }
 
-fn unreachable(why: &str) -> Answer {
-    let text = format!("error trying to reach service: {why}");
-    refusal(StatusCode::SERVICE_UNAVAILABLE, &text)
-}
-
 /// Returns the answer if another server has not answered (CN-34).
 fn failed(failure: &Failure, passing: &Passing<'_>) -> Answer {
     match failure {
@@ -350,7 +345,7 @@ fn failed(failure: &Failure, passing: &Passing<'_>) -> Answer {
                 body,
             )
         }
-        failure => unreachable(&failure.to_string()),
+        failure => respond::unreachable(&failure.to_string()),
     }
 }
 

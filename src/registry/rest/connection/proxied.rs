@@ -104,18 +104,13 @@ impl<'n> ProxiedName<'n> {
             "https" => Ok(443),
             port => port.parse().map_err(|_| {
                 let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
-                unreachable(&match is_number {
+                Box::new(Status::unreachable(match is_number {
                     true => format!("dial tcp: address {port}: invalid port"),
                     false => format!("dial tcp: lookup tcp/{port}: unknown port"),
-                })
+                }))
             }),
         }
     }
-}
-
-/// Returns the 503 for a server that cannot be reached (CN-75).
-fn unreachable(why: &str) -> Box<Status> {
-    unavailable(format!("error trying to reach service: {why}"))
 }
 
 fn unavailable(why: String) -> Box<Status> {

@@ -9,7 +9,7 @@ use super::super::{Answered, watch};
 use super::asked::{Asked, passed_on, upgraded, without_body};
 use super::stopping;
 use crate::api::percent::{cleaned_path, decoded, encoded_path};
-use crate::api::status::{Status, StatusReason};
+use crate::api::status::Status;
 use crate::egress::headers::{add_upgrade, is_upgrade, of_answer};
 use crate::egress::{EgressError, Failure, ForwardRequest, authority};
 use crate::kubelet::unverified;
@@ -104,9 +104,7 @@ fn unreachable(error: &EgressError) -> Box<Status> {
     if *why == Failure::NotAllowed {
         return Box::new(Status::bad_request(why.to_string()));
     }
-    let text = format!("error trying to reach service: {why}");
-    let reason = StatusReason::SERVICE_UNAVAILABLE;
-    Box::new(Status::failure(503, reason, text))
+    Box::new(Status::unreachable(why))
 }
 
 fn unparsable(why: String) -> Box<Status> {
