@@ -60,6 +60,7 @@ mod reflector;
 pub mod ring;
 pub mod snapshot;
 pub mod supervisor;
+pub mod tasks;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod threads;

@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use actors::tasks;
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use super::digests::{digest, server};
@@ -104,7 +104,7 @@ impl FollowedFile {
         apply: impl AsyncFn(&[u8]) -> Result<(), NotUsed>,
     ) -> Result<Reloaded, String> {
         let (path, bytes_max) = (self.path.clone(), self.of.bytes_max);
-        let read = spawn_blocking(move || contents(&path, bytes_max)).await;
+        let read = tasks::spawn_blocking(move || contents(&path, bytes_max)).await;
         let read = read.map_err(|error| error.to_string())?;
         let unreadable = |error| format!("open {}: {error}", self.path.display());
         let bytes = read.map_err(unreadable)?;

@@ -2,13 +2,14 @@
 //! as the controller of the same name in kube-controller-manager does. Without it `admin`, `edit`
 //! and `view` give no rights.
 
+use actors::tasks::until_stopped;
 use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use tokio::sync::watch;
 
+use super::Caches;
 use super::cache_changes::{LooksAtAll, apply_as, at_each_change};
-use super::{Caches, until_stopped};
 use crate::api::field::Field;
 use crate::api::object::Object;
 use crate::api::status::Status;

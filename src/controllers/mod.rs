@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use actors::backoff::{Backoff, random_unit};
 use actors::cacher::CacherHandle;
+use actors::tasks::{self, Pausable, Running};
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -62,28 +63,11 @@ pub fn describe_metrics() {
     metrics::describe();
 }
 
-/// Works until it is stopped. The work may be cancelled at any point: it begins again from the
-/// caches.
-pub async fn until_stopped(mut stopped: watch::Receiver<bool>, work: impl Future<Output = ()>) {
-    tokio::select! {
-        biased;
-        _ = stopped.wait_for(|stopped| *stopped) => {}
-        () = work => {}
-    }
-}
-
 /// The handle of the running controllers.
 pub struct Controllers {
     setup: Setup,
     sharing: Sharing,
-    /// `None` once they have stopped.
-    running: tokio::sync::Mutex<Option<Running>>,
-}
-
-/// The task that runs the controllers.
-struct Running {
-    stop: watch::Sender<bool>,
-    supervisor: JoinHandle<()>,
+    running: Pausable,
 }
 
 /// Whether other daemons work on the same store.
@@ -165,58 +149,41 @@ impl Setup {
 impl Controllers {
     /// Starts the tasks on the calling thread's runtime.
     pub fn start(setup: Setup, sharing: Sharing) -> Controllers {
-        let running = Running::start(setup.clone(), sharing.clone());
+        let running = Pausable::new("the task of the controllers");
+        running.begin(run(setup.clone(), sharing.clone()));
         Controllers {
             setup,
             sharing,
-            running: tokio::sync::Mutex::new(Some(running)),
+            running,
         }
     }
 
     /// Stops the tasks after their current step.
     pub async fn stop(&self) {
-        if let Some(running) = self.running.lock().await.take() {
-            running.stop().await;
-        }
+        self.running.stop().await;
     }
 
     /// Does work while no controller writes. They begin again from the caches afterwards, unless
     /// they have been stopped.
     pub async fn pause<T>(&self, work: impl Future<Output = T>) -> T {
-        let mut running = self.running.lock().await;
-        let Some(task) = running.take() else {
-            return work.await;
-        };
-        task.stop().await;
-        let done = work.await;
-        *running = Some(Running::start(self.setup.clone(), self.sharing.clone()));
-        done
+        let again = || run(self.setup.clone(), self.sharing.clone());
+        self.running.pause(work, again).await
     }
 }
 
-impl Running {
-    fn start(setup: Setup, sharing: Sharing) -> Running {
-        let (stop, stopped) = watch::channel(false);
-        let supervisor = match sharing {
-            Sharing::Alone => tokio::spawn(run_all(setup, stopped)),
-            Sharing::WithOthers { identity } => {
-                let electing = setup.registry.clone();
-                let stands_by = setup.stands_by.clone();
-                let setup = setup.with_namespace_grace(NAMESPACE_DELETION_GRACE);
-                let work = move |stopped| tokio::spawn(run_all(setup.clone(), stopped));
-                let elector = LeaderElector::new(electing, identity, Box::new(work), stands_by);
-                tokio::spawn(elector.run(stopped))
-            }
-        };
-        Running { stop, supervisor }
-    }
-
-    async fn stop(self) {
-        self.stop.send_replace(true);
-        if let Err(error) = self.supervisor.await {
-            tracing::warn!(%error, "the controllers ended with an error");
+/// Starts the task that runs the controllers.
+fn run(setup: Setup, sharing: Sharing) -> Running {
+    Running::start(|stopped| match sharing {
+        Sharing::Alone => tasks::spawn(run_all(setup, stopped)),
+        Sharing::WithOthers { identity } => {
+            let electing = setup.registry.clone();
+            let stands_by = setup.stands_by.clone();
+            let setup = setup.with_namespace_grace(NAMESPACE_DELETION_GRACE);
+            let work = move |stopped| tasks::spawn(run_all(setup.clone(), stopped));
+            let elector = LeaderElector::new(electing, identity, Box::new(work), stands_by);
+            tasks::spawn(elector.run(stopped))
         }
-    }
+    })
 }
 
 /// Runs the controllers until they are stopped.
@@ -228,12 +195,12 @@ async fn run_all(setup: Setup, stopped: watch::Receiver<bool>) {
             setup.empties_namespaces.then_some(setup.namespace_grace),
             stopped.clone(),
         );
-        tokio::spawn(controller.run())
+        tasks::spawn(controller.run())
     };
     let collector = || {
         let (registry, caches) = (setup.registry.clone(), setup.caches.clone());
         let collector = GarbageCollector::new(registry, caches, stopped.clone());
-        tokio::spawn(collector.run())
+        tasks::spawn(collector.run())
     };
     let collecting = async {
         if setup.collects_garbage {
@@ -245,7 +212,7 @@ async fn run_all(setup: Setup, stopped: watch::Receiver<bool>) {
         let provisions = setup.provisions.clone();
         let controller =
             ServiceAccountsController::new(registry, caches, provisions, stopped.clone());
-        tokio::spawn(controller.run())
+        tasks::spawn(controller.run())
     };
     let providing = async {
         if !setup.provisions.is_empty() {
@@ -257,7 +224,7 @@ async fn run_all(setup: Setup, stopped: watch::Receiver<bool>) {
         let (registry, caches) = (setup.registry.clone(), setup.caches.clone());
         let (protections, stopped) = (setup.protections, stopped.clone());
         let controller = VolumeProtectionController::new(registry, caches, protections, stopped);
-        tokio::spawn(controller.run())
+        tasks::spawn(controller.run())
     };
     let protecting = async {
         if !setup.protections.is_empty() {
@@ -268,7 +235,7 @@ async fn run_all(setup: Setup, stopped: watch::Receiver<bool>) {
     let aggregation = || {
         let (registry, caches) = (setup.registry.clone(), setup.caches.clone());
         let controller = ClusterRoleAggregationController::new(registry, caches, stopped.clone());
-        tokio::spawn(controller.run())
+        tasks::spawn(controller.run())
     };
     let aggregating = async {
         if setup.aggregates_roles {
@@ -279,7 +246,7 @@ async fn run_all(setup: Setup, stopped: watch::Receiver<bool>) {
     let policies = || {
         let (registry, caches) = (setup.registry.clone(), setup.caches.clone());
         let controller = PolicyStatusController::new(registry, caches, stopped.clone());
-        tokio::spawn(controller.run())
+        tasks::spawn(controller.run())
     };
     let checking = async {
         if setup.checks_policies {
@@ -291,7 +258,7 @@ async fn run_all(setup: Setup, stopped: watch::Receiver<bool>) {
         let (registry, caches) = (setup.registry.clone(), setup.caches.clone());
         let (simulation, stopped) = (setup.simulation, stopped.clone());
         let controller = SimulationController::new(registry, caches, simulation, stopped);
-        tokio::spawn(controller.run())
+        tasks::spawn(controller.run())
     };
     let simulating = async {
         if !setup.simulation.is_empty() {

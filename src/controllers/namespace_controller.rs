@@ -9,15 +9,16 @@ use actors::cacher::CacherHandle;
 use actors::engine::Revision;
 use actors::object::CachedObject;
 use actors::snapshot::Snapshot;
+use actors::tasks::until_stopped;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::ensure_system_namespaces;
 use super::metrics::QueueMetrics;
 use super::namespaced_resources_deleter::{NamespacedResourcesDeleter, Progress};
 use super::work_queue::{Ended, Waits, WorkQueue};
-use super::{ensure_system_namespaces, until_stopped};
 use crate::kinds::strategies::SYSTEM_NAMESPACES;
 use crate::registry::Registry;
 use crate::storage::codec::object_of;

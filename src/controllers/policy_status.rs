@@ -2,12 +2,13 @@
 //! match, and shows warnings in their status (HK-76), as the controller of the same name in
 //! kube-controller-manager does.
 
+use actors::tasks::until_stopped;
 use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
+use super::Caches;
 use super::cache_changes::{LooksAtAll, apply_as, at_each_change};
-use super::{Caches, until_stopped};
 use crate::api::cel::{Type, type_of_kind, type_of_schema};
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;

@@ -8,12 +8,13 @@ use std::time::Duration;
 use actors::cacher::{CacheFollower, CacheNews, CacherHandle};
 use actors::object::CachedObject;
 use actors::ring::RingEvent;
+use actors::tasks::until_stopped;
 use futures_util::future::{FutureExt, join_all, select_all};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Caches, until_stopped};
+use super::Caches;
 use crate::api::object::Object;
 use crate::api::options::WriteOptions;
 use crate::api::status::{Status, StatusReason};

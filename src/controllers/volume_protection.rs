@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::Revision;
+use actors::tasks::until_stopped;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Caches, until_stopped};
+use super::Caches;
 use crate::api::object::{Object, put};
 use crate::api::options::{ListOptions, WriteOptions};
 use crate::api::selector::Selection;

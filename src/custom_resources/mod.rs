@@ -28,10 +28,9 @@ mod tests;
 use std::sync::Arc;
 
 use actors::cacher::CacherHandle;
+use actors::tasks::{self, Pausable, Running, until_stopped};
 use futures_util::future::BoxFuture;
-use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use crate::registry::{DefinedVersions, Registry, RegistryStore};
 
@@ -117,9 +116,8 @@ impl DeletionPause {
 
 /// A handle of the running loops.
 pub struct CustomResources {
-    stop: watch::Sender<bool>,
     gate: Arc<Gate>,
-    running: Mutex<Option<JoinHandle<()>>>,
+    running: Pausable,
 }
 
 impl CustomResources {
@@ -128,21 +126,12 @@ impl CustomResources {
         let [group, version, plural] = DEFINITIONS;
         let store = setup.registry.current().find(group, version, plural)?;
         let gate = Arc::new(Gate::new(Arc::clone(&store), setup.definitions.clone()));
-        let (stop, mut stopped) = watch::channel(false);
-        let reported = Arc::clone(&gate);
-        let running = tokio::spawn(async move {
-            let controllers = supervised(setup, store, reported);
-            tokio::select! {
-                biased;
-                _ = stopped.wait_for(|stopped| *stopped) => {}
-                () = controllers => {}
-            }
-        });
-        Some(CustomResources {
-            stop,
-            gate,
-            running: Mutex::new(Some(running)),
-        })
+        let controllers = supervised(setup, store, Arc::clone(&gate));
+        let running = Pausable::new("the task of the loops over definitions");
+        running.begin(Running::start(|stopped| {
+            tasks::spawn(until_stopped(stopped, controllers))
+        }));
+        Some(CustomResources { gate, running })
     }
 
     /// Returns the gate at which requests to unknown paths wait.
@@ -152,13 +141,7 @@ impl CustomResources {
 
     /// Stops the loops.
     pub async fn stop(&self) {
-        self.stop.send_replace(true);
-        let running = self.running.lock().take();
-        if let Some(running) = running
-            && let Err(error) = running.await
-        {
-            tracing::warn!(%error, "the loops over definitions ended with an error");
-        }
+        self.running.stop().await;
     }
 }
 
@@ -169,7 +152,7 @@ async fn supervised(setup: Setup, store: Arc<RegistryStore>, gate: Arc<Gate>) {
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
     loop {
         let controller = Controller::new(&setup, Arc::clone(&store), Arc::clone(&gate));
-        let running = tokio::spawn(controller.run());
+        let running = tasks::spawn(controller.run());
         let aborted = AbortOnDrop(running.abort_handle());
         let Err(failure) = running.await else {
             return;

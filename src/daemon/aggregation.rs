@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use actix_rt::task::JoinHandle;
 use actors::supervisor::ActorSystem;
+use actors::tasks;
 use parking_lot::Mutex;
 use zeroize::Zeroizing;
 
@@ -92,8 +93,8 @@ impl Remote {
         let discovered = Discovered::new(Arc::clone(&services), Arc::clone(&asker));
         let documents = ExtensionDocuments::new(Arc::clone(&services), asker);
         background.extend([
-            actix_rt::spawn(Arc::clone(&discovered).run()),
-            actix_rt::spawn(Arc::clone(&documents).run()),
+            tasks::spawn_local(Arc::clone(&discovered).run()),
+            tasks::spawn_local(Arc::clone(&documents).run()),
         ]);
         Some(Arc::new(Aggregation {
             services,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use actors::supervisor::ActorSystem;
+use actors::tasks;
 
 use super::StartError;
 use super::authorization_chain::{self, OfObjects};
@@ -68,7 +69,7 @@ impl Authorization {
     /// Starts the task that follows the file of authorizers, if there is one.
     pub(super) fn followed(&self) -> Option<actix_rt::task::JoinHandle<()>> {
         let configured = self.configured.clone()?;
-        Some(actix_rt::spawn(configured.follow()))
+        Some(tasks::spawn_local(configured.follow()))
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::tasks;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt};
 use parking_lot::Mutex;
@@ -348,7 +349,7 @@ impl CustomServing {
                 }
             }
             End::Retire(replaced) => {
-                let retiring = tokio::spawn(async move {
+                let retiring = tasks::spawn(async move {
                     tokio::time::sleep(GRACE).await;
                     before.iter().for_each(|store| store.remove());
                     actor_system.retire(replaced).await;

@@ -1,6 +1,7 @@
 //! The configured encryption at rest.
 
 use actors::supervisor::ActorSystem;
+use actors::tasks;
 
 use crate::config::Config;
 use crate::server::health::Check;
@@ -23,13 +24,13 @@ pub(super) fn follow(
     encryption: &Encryption,
 ) -> Option<actix_rt::task::JoinHandle<()>> {
     let wanted = config.encryption_provider_config_automatic_reload.0;
-    wanted.then(|| actix_rt::spawn(follow_file(encryption.clone(), POLL_PERIOD)))
+    wanted.then(|| tasks::spawn_local(follow_file(encryption.clone(), POLL_PERIOD)))
 }
 
 /// Reloads the file now and logs the result.
 pub(super) async fn reload(encryption: &Encryption) {
     let looking = encryption.clone();
-    match actix_rt::task::spawn_blocking(move || looking.reload()).await {
+    match tasks::spawn_blocking(move || looking.reload()).await {
         Ok(Ok(reload)) => tracing::info!("SIGHUP: {reload}"),
         Ok(Err(error)) => tracing::error!(
             %error,

@@ -40,6 +40,7 @@ use actix_rt::task::JoinHandle;
 use actors::dispatcher::{DispatcherConfig, LocalDispatcher};
 use actors::engine::Prefix;
 use actors::supervisor::{ActorSystem, CacherSpec};
+use actors::tasks;
 use actors::watchdog::Watchdog;
 
 use crate::admission::HookSources;
@@ -213,7 +214,7 @@ impl Daemon {
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
         let mut background = followed(&config, &encryption, &credentials, &watchdog, &series);
-        background.push(actix_rt::spawn(
+        background.push(tasks::spawn_local(
             options::object_counter(&config, &registry).run(),
         ));
         let watched = service_manager.watched(watchdog.clone()).into_iter();
@@ -233,7 +234,7 @@ impl Daemon {
             service_manager,
             registrar: writers.registrar().cloned(),
         };
-        background.push(actix_rt::spawn(start.run()));
+        background.push(tasks::spawn_local(start.run()));
         let test = for_tests::controls(opened.own_clock, &stores, &actor_system, &writers);
         let (test, resetting) = test.unzip();
         background.extend(resetting.flatten());
@@ -394,7 +395,7 @@ impl Daemon {
         let rest = async {
             if let Some(audit) = audit {
                 // Closing writes the audit events that are still queued.
-                let _ = actix_rt::task::spawn_blocking(move || audit.close()).await;
+                let _ = tasks::spawn_blocking(move || audit.close()).await;
             }
             self.writers.stop().await;
             self.actor_system.stop().await;
@@ -487,12 +488,12 @@ fn followed(
     series: &Series,
 ) -> Vec<JoinHandle<()>> {
     let files = encryption::follow(config, encryption).into_iter();
-    let issuers = credentials.follow_issuers().map(actix_rt::spawn);
+    let issuers = credentials.follow_issuers().map(tasks::spawn_local);
     let all = files
         .chain([reload::follow(credentials.clone())])
         .chain(issuers);
-    all.chain([actix_rt::spawn(watchdog.probe("main".to_owned()))])
-        .chain([actix_rt::spawn(telemetry::upkeep(series.clone()))])
+    all.chain([tasks::spawn_local(watchdog.probe("main".to_owned()))])
+        .chain([tasks::spawn_local(telemetry::upkeep(series.clone()))])
         .collect()
 }
 
@@ -582,7 +583,7 @@ fn serve(
 
 /// Returns the Dispatcher of the calling HTTP thread. The watchdog watches both.
 fn dispatcher(thread: usize, watchdog: &Watchdog) -> LocalDispatcher {
-    actix_rt::spawn(watchdog.probe(format!("http/{thread}")));
+    tasks::spawn_local(watchdog.probe(format!("http/{thread}")));
     let config = DispatcherConfig {
         watchdog: watchdog.clone(),
         ..DispatcherConfig::default()

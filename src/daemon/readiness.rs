@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use actors::backoff::{Backoff, random_unit};
 use actors::cacher::{CacherHandle, Readiness};
 use actors::supervisor::ActorSystem;
+use actors::tasks;
 use actors::watchdog::Watchdog;
 
 use super::Conduct;
@@ -184,7 +185,7 @@ fn complete_when(
     match ready {
         Some(ready) => {
             let health = Arc::clone(health);
-            actix_rt::spawn(async move {
+            tasks::spawn_local(async move {
                 ready.await;
                 health.complete(step);
             });

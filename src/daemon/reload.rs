@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_rt::task::JoinHandle;
+use actors::tasks;
 
 use super::credentials::Credentials;
 use crate::files::Stamp;
@@ -27,7 +28,7 @@ pub(super) async fn now(credentials: Arc<Credentials>) {
 pub(super) fn follow(credentials: Arc<Credentials>) -> JoinHandle<()> {
     let files = credentials.followed();
     let mut read = stamps(&files);
-    actix_rt::spawn(async move {
+    tasks::spawn_local(async move {
         let mut last = read.clone();
         let mut since_renewal = Duration::ZERO;
         loop {
@@ -55,7 +56,7 @@ fn stamps(files: &[PathBuf]) -> Vec<Option<Stamp>> {
 }
 
 async fn run(work: impl FnOnce() + Send + 'static) {
-    if let Err(error) = actix_rt::task::spawn_blocking(work).await {
+    if let Err(error) = tasks::spawn_blocking(work).await {
         tracing::error!(%error, "the reload of certificates and tokens failed");
     }
 }

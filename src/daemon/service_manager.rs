@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use actix_rt::task::JoinHandle;
+use actors::tasks;
 use actors::watchdog::Watchdog;
 use sd_notify::NotifyState;
 
@@ -40,7 +41,7 @@ impl ServiceManager {
             return None;
         }
         let period = Duration::from_micros(microseconds) / 3;
-        Some(actix_rt::spawn(async move {
+        Some(tasks::spawn_local(async move {
             loop {
                 tokio::time::sleep(period).await;
                 let stalled = watchdog.stalled();

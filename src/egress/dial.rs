@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::tasks;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustix::net::sockopt;
@@ -63,7 +64,7 @@ pub(super) async fn dial(target: &Target, tls: &Arc<ClientConfig>) -> Result<Con
             .handshake(TokioIo::new(wire))
             .await
             .map_err(|error| Failure::Transport(error.to_string()))?;
-        tokio::spawn(connection);
+        tasks::spawn(connection);
         return Ok(Connection::Http1(sender));
     }
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
@@ -76,7 +77,7 @@ pub(super) async fn dial(target: &Target, tls: &Arc<ClientConfig>) -> Result<Con
         .handshake(TokioIo::new(wire))
         .await
         .map_err(|error| Failure::Transport(error.to_string()))?;
-    tokio::spawn(connection);
+    tasks::spawn(connection);
     Ok(Connection::Http2(sender))
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use actors::tasks;
 use hyper::client::conn::{http1, http2};
 use parking_lot::Mutex;
 use rustls::ClientConfig;
@@ -137,7 +138,7 @@ impl Pool {
             return;
         }
         let pool: Weak<Pool> = Arc::downgrade(self);
-        tokio::spawn(async move {
+        tasks::spawn(async move {
             loop {
                 tokio::time::sleep(IDLE_TIME).await;
                 match pool.upgrade() {

@@ -38,6 +38,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use actors::tasks;
 use command_line::{Parsed, Settings};
 use server::Server;
 use store::SharedStore;
@@ -114,7 +115,7 @@ async fn run(settings: Settings, parent: Option<Parent>) -> Result<(), String> {
     }
     for server in servers {
         tracing::info!(url = %server.url(), data_dir = %settings.data_dir.display(), "serving");
-        tokio::spawn(server.serve());
+        tasks::spawn(server.serve());
     }
     let died = async {
         match parent {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::tasks;
 use etcd_client::proto::{
     PbClusterServer, PbKvServer, PbLeaseServer, PbMaintenanceServer, PbWatchServer,
 };
@@ -144,7 +145,7 @@ impl Server {
         let streams_max = store.settings().streams_max.min(STREAMS_MAX);
         let service =
             service_fn(move |request| answer(Arc::clone(&store), services.clone(), request, ends));
-        tokio::spawn(async move {
+        tasks::spawn(async move {
             let mut server = auto::Builder::new(TokioExecutor::new());
             server
                 .http1()

@@ -11,6 +11,7 @@ use actors::engine::{
     DataEngine, Engine, EngineError, Event, Health, HistoryRequest, LeaseEngine, MaintenanceEngine,
     Prefix, Revision,
 };
+use actors::tasks;
 use etcd_client::proto::PbResponseHeader;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OnceCell};
@@ -127,7 +128,7 @@ impl SharedStore {
         }
         let shared = Arc::clone(self);
         // The opening goes on if the client goes away, so no store is left half open.
-        let opening = tokio::spawn(async move {
+        let opening = tasks::spawn(async move {
             let opened = shared.opened.get_or_try_init(|| shared.open()).await;
             opened.map(Arc::clone)
         });
@@ -145,7 +146,7 @@ impl SharedStore {
             key_bytes_max: KEY_BYTES_MAX,
             ..EmbeddedOptions::new(&settings.data_dir)
         };
-        let opened = tokio::task::spawn_blocking(|| EmbeddedEngine::open(options)).await;
+        let opened = tasks::spawn_blocking(|| EmbeddedEngine::open(options)).await;
         let engine = match opened {
             Ok(Ok(engine)) => engine,
             Ok(Err(error)) => return Err(not_open(&error)),
@@ -153,8 +154,8 @@ impl SharedStore {
         };
         tracing::info!("a client speaks gRPC: the store is open and served here");
         let store = Arc::new(Store::new(engine));
-        tokio::spawn(Arc::clone(&store).expire());
-        tokio::spawn(Arc::clone(&store).maintain());
+        tasks::spawn(Arc::clone(&store).expire());
+        tasks::spawn(Arc::clone(&store).maintain());
         Ok(store)
     }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use actors::tasks;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
@@ -66,7 +67,7 @@ impl<S: Source> Followed<S> {
         if self.is_due() {
             let followed = Arc::clone(self);
             // Without an answer everything stays as it is.
-            let _ = tokio::task::spawn_blocking(move || followed.look()).await;
+            let _ = tasks::spawn_blocking(move || followed.look()).await;
         }
         self.made.load_full()
     }

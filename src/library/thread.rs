@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use actix_rt::System;
+use actors::tasks;
 use actors::threads;
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -221,7 +222,7 @@ async fn serve(config: Config, host: Host, requests: Requests) -> Result<(), Ser
                 }
                 _ = &mut stopping => break,
                 Some(work) = works.recv() => {
-                    actix_rt::spawn(work(&daemon));
+                    tasks::spawn_local(work(&daemon));
                 }
                 _ = ticks.tick(), if is_starting => {
                     if daemon.has_started() && daemon.is_ready() {

@@ -13,6 +13,7 @@ use metrics::Counter;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
+use actors::tasks;
 use actors::threads::inherited;
 use actors::watchdog::Watchdog;
 
@@ -121,7 +122,7 @@ impl LargeRequests {
         };
         let work = self.watchdog.pulse("large-request").turning(work);
         let work = self.turns.in_turn(user, work);
-        let mut task = Task(runtime.spawn(async move {
+        let mut task = Task(tasks::spawn_on(runtime.handle(), async move {
             let _place = place;
             work.await
         }));

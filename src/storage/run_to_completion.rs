@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use actors::tasks;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
@@ -64,9 +65,12 @@ impl<T: Send + 'static> Drop for RunToCompletion<T> {
             && let Ok(runtime) = Handle::try_current()
         {
             let request = self.request.take();
-            runtime.spawn(poll_fn(move |context| {
-                abandoned::within(request.as_ref(), || work.poll_unpin(context))
-            }));
+            tasks::spawn_on(
+                &runtime,
+                poll_fn(move |context| {
+                    abandoned::within(request.as_ref(), || work.poll_unpin(context))
+                }),
+            );
         }
     }
 }

@@ -14,6 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::tasks;
 use tokio::sync::watch;
 
 /// An address and a port.
@@ -70,7 +71,7 @@ pub(super) async fn find_vanished(port: u16, vanished: watch::Sender<Arc<HashSet
     }
     loop {
         tokio::time::sleep(PERIOD).await;
-        let read = tokio::task::spawn_blocking(move || unanswered(port)).await;
+        let read = tasks::spawn_blocking(move || unanswered(port)).await;
         let Ok(unanswered) = read else { return };
         let gone = silences.look(unanswered);
         if !gone.is_empty() {

@@ -30,6 +30,7 @@ const FLOOR: &[&str] = &[
     "mailbox",
     "actor_ref",
     "threads",
+    "tasks",
     "watchdog",
     "clock",
 ];
@@ -47,6 +48,7 @@ const ACTORS: Table = &[
     ("backoff", &[]),
     ("exit", &["watchdog"]),
     ("threads", &["clock"]),
+    ("tasks", &[]),
     ("clock", &[]),
     // Tests inject failures at the turns that it watches.
     ("watchdog", &["testing::failpoints", "threads"]),
@@ -493,6 +495,24 @@ fn breaches(folder: &str, table: Table) -> String {
     report
 }
 
+#[test]
+fn tasks_share_their_code() {
+    for source in ["src", "actors/src"].into_iter().flat_map(product) {
+        let is_own = source.module.first().is_some_and(|name| name == "tasks");
+        for path in ["tokio", "actix_rt"]
+            .map(|name| source.names_of(name))
+            .concat()
+        {
+            let starts = path.iter().any(|name| name.starts_with("spawn"));
+            let place = source.path.display();
+            assert!(
+                is_own || !starts,
+                "{place}: start tasks by actors::tasks, not {path:?}"
+            );
+        }
+    }
+}
+
 /// The table of a crate in layers.
 fn of_layers(layers: Layers) -> Table {
     let modules = layers.iter().flat_map(|(_, modules)| *modules).copied();
@@ -521,7 +541,7 @@ fn engines_name_nothing_of_the_actors_but_the_port() {
             for path in source.names_of("actors") {
                 // The threads of engines are watched and measured, too.
                 assert!(
-                    ["engine", "threads", "watchdog"].contains(&&*path[0]),
+                    ["engine", "tasks", "threads", "watchdog"].contains(&&*path[0]),
                     "{} names actors::{}",
                     source.path.display(),
                     path.join("::")

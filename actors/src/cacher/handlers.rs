@@ -9,6 +9,7 @@ use super::messages::{
     Apply, FillFailed, Outdated, Replace, Reset, ResumePoint, Stop, WhereToResume,
 };
 use crate::snapshot::Snapshot;
+use crate::tasks;
 #[cfg(any(test, feature = "testing"))]
 use crate::testing::failpoints;
 
@@ -73,7 +74,7 @@ impl Handler<Reset> for Cacher {
 /// Cacher's thread.
 fn free_off_thread(contents: (Snapshot, Option<Arc<Snapshot>>)) {
     if !contents.0.is_empty() {
-        actix_rt::task::spawn_blocking(move || drop(contents));
+        tasks::spawn_blocking(move || drop(contents));
     }
 }
 

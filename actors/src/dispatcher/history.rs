@@ -16,6 +16,7 @@ use super::replay::{ReplayChunk, ReplayedEvent, replay};
 use super::replay_buffer::{BufferedChunk, ReplayBuffer, Taken};
 use crate::engine::{DataEngine, EngineError, HistoryRequest, Prefix, Revision};
 use crate::object::Decode;
+use crate::tasks;
 use crate::watch::WatchInterest;
 
 /// Limits how many watches read the engine's history at a time, over all threads, so that client
@@ -190,7 +191,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(250);
 impl Reading {
     fn start(source: HistorySource, interest: WatchInterest, request: HistoryRequest) -> Reading {
         let (found, chunk) = oneshot::channel();
-        let task = tokio::task::spawn_local(async move {
+        let task = tasks::spawn_local(async move {
             let read = read(&source, &interest, request).await;
             // The chunk counts from now on, though its client may not take it for long.
             let read = read.map(|chunk| source.access.buffer.add(chunk));

@@ -22,6 +22,7 @@ use crate::engine::{
 use crate::exit::ExitGuard;
 use crate::object::{Decode, DecodeError};
 use crate::snapshot::Snapshot;
+use crate::tasks;
 
 /// The prefix that a Reflector reads, and where it sends the objects.
 pub(crate) struct Source {
@@ -165,7 +166,7 @@ impl Source {
             return Ok(());
         }
         let decode = Arc::clone(&self.decode);
-        let task = actix_rt::task::spawn_blocking(move || Page::decode(&*decode, items));
+        let task = tasks::spawn_blocking(move || Page::decode(&*decode, items));
         session.decoding.push_back(task);
         while session.decoding.len() > PAGES_AHEAD {
             session.collect_page().await?;
@@ -196,7 +197,7 @@ impl Source {
                 .with_unreadable(unreadable)
         };
         let content = if is_large {
-            actix_rt::task::spawn_blocking(fill)
+            tasks::spawn_blocking(fill)
                 .await
                 .map_err(|error| StepFailure::Engine(error.to_string()))?
         } else {
@@ -307,7 +308,7 @@ impl Source {
             return Ok(updates(&*self.decode, &events));
         }
         let decode = Arc::clone(&self.decode);
-        let task = actix_rt::task::spawn_blocking(move || updates(&*decode, &events));
+        let task = tasks::spawn_blocking(move || updates(&*decode, &events));
         task.await
             .map_err(|error| StepFailure::Undecodable(error.to_string()))
     }

@@ -22,6 +22,7 @@ use crate::compactor::CompactorHandle;
 use crate::lessor::LessorHandle;
 use crate::mailbox;
 use crate::ring::RingBudget;
+use crate::tasks;
 use crate::threads;
 use crate::watchdog::Watchdog;
 use crate::writer::WriterHandle;
@@ -369,7 +370,7 @@ impl ActorSystem {
         for thread in &threads {
             thread.stop();
         }
-        let joined = tokio::task::spawn_blocking(move || {
+        let joined = tasks::spawn_blocking(move || {
             for thread in threads {
                 let _ = thread.join();
             }

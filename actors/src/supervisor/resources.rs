@@ -22,6 +22,7 @@ use crate::exit::ChildId;
 use crate::mailbox;
 use crate::reflector::{Observed, Source};
 use crate::ring::RingBudget;
+use crate::tasks;
 
 /// Why a resource was not added.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
@@ -464,7 +465,7 @@ impl Resources {
         let watch_cache = resource.handle.watch_cache;
         let closed = Arc::clone(&watch_cache);
         // This frees the ring, which may take some MiB: not on an actor's thread.
-        actix_rt::task::spawn_blocking(move || closed.close())
+        tasks::spawn_blocking(move || closed.close())
             .await
             .map_err(|_| RemoveResourceError::Stopped)?;
         if timeout(LEAVE_WITHIN, watch_cache.all_left()).await.is_err() {

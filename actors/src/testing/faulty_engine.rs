@@ -23,6 +23,7 @@ use crate::engine::{
     Revision, TicketIssuer,
 };
 use crate::reflector::PAGE_ITEMS;
+use crate::tasks;
 
 /// An engine that fails, waits and counts as a test says.
 pub struct FaultyEngine {
@@ -351,7 +352,7 @@ impl DataEngine for FaultyEngine {
         }
         let (engine, commits) = (self.itself.clone(), Arc::clone(&self.commits));
         // Commits take place in the order in which their tasks begin.
-        let outcome = tokio::spawn(async move {
+        let outcome = tasks::spawn(async move {
             let _turn = commits.read_owned().await;
             let engine = engine.upgrade().unwrap();
             engine.check_commit()?;

@@ -15,6 +15,7 @@ use std::time::Duration;
 use actors::backoff::random_unit;
 use actors::cacher::{CacheFollower, CacheNews, CacherHandle};
 use actors::object::CachedObject;
+use actors::tasks::{self, until_stopped};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
@@ -30,7 +31,7 @@ use crate::api::object::{Object, put};
 use crate::api::status::Status;
 use crate::clock;
 use crate::controllers::work_queue::{Ended, Waits, WorkQueue};
-use crate::controllers::{Caches, FurtherController, Milestone, until_stopped};
+use crate::controllers::{Caches, FurtherController, Milestone};
 use crate::registry::{NamespacedName, Registry, RequestContext, decoded};
 use crate::storage::Preconditions;
 
@@ -116,7 +117,7 @@ impl FurtherController for AvailabilityController {
 
     fn start(&self, stopped: watch::Receiver<bool>) -> JoinHandle<()> {
         let parts = Arc::clone(&self.parts);
-        tokio::spawn(until_stopped(stopped, async move {
+        tasks::spawn(until_stopped(stopped, async move {
             match Work::new(&parts) {
                 Some(mut work) => work.run().await,
                 // Without them there are no APIServices of other servers.

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::cacher::{CacheFollower, CacheNews};
+use actors::tasks::{self, Pausable, Running, until_stopped};
 use futures_util::future::try_join_all;
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use super::service::{ApiService, Keeper, name_of};
 use super::view::{APISERVICES, ApiServices};
@@ -55,41 +55,13 @@ pub struct Registrar {
     registered: Milestone,
     /// Whether the first attempt to write those of a start has ended.
     has_tried: watch::Sender<bool>,
-    /// `None` once it has stopped.
-    running: tokio::sync::Mutex<Option<Running>>,
+    running: Pausable,
 }
 
 struct OwnVersion {
     group: String,
     version: String,
     priorities: Priorities,
-}
-
-struct Running {
-    stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
-}
-
-impl Running {
-    fn start(registrar: &Arc<Registrar>) -> Running {
-        let (stop, mut stopped) = watch::channel(false);
-        let registrar = Arc::clone(registrar);
-        let task = tokio::spawn(async move {
-            tokio::select! {
-                biased;
-                _ = stopped.wait_for(|stopped| *stopped) => {}
-                () = registrar.keep() => {}
-            }
-        });
-        Running { stop, task }
-    }
-
-    async fn stop(self) {
-        self.stop.send_replace(true);
-        if let Err(error) = self.task.await {
-            tracing::warn!(%error, "the registrar of local APIServices ended with an error");
-        }
-    }
 }
 
 impl Registrar {
@@ -103,11 +75,9 @@ impl Registrar {
             setup,
             registered: Milestone::default(),
             has_tried: watch::Sender::new(false),
-            running: tokio::sync::Mutex::new(None),
+            running: Pausable::new("the registrar of local APIServices"),
         });
-        if let Ok(mut running) = registrar.running.try_lock() {
-            *running = Some(Running::start(&registrar));
-        }
+        registrar.running.begin(registrar.run());
         Some(registrar)
     }
 
@@ -186,21 +156,17 @@ impl Registrar {
     /// Does work while it writes nothing. It begins again from the caches afterwards, unless it has
     /// been stopped.
     pub async fn pause<T>(self: &Arc<Self>, work: impl Future<Output = T>) -> T {
-        let mut running = self.running.lock().await;
-        let Some(task) = running.take() else {
-            return work.await;
-        };
-        task.stop().await;
-        let done = work.await;
-        *running = Some(Running::start(self));
-        done
+        self.running.pause(work, || self.run()).await
     }
 
     /// Stops the task after its current step.
     pub async fn stop(&self) {
-        if let Some(running) = self.running.lock().await.take() {
-            running.stop().await;
-        }
+        self.running.stop().await;
+    }
+
+    fn run(self: &Arc<Self>) -> Running {
+        let keeping = Arc::clone(self).keep();
+        Running::start(|stopped| tasks::spawn(until_stopped(stopped, keeping)))
     }
 
     fn store(&self) -> Option<Arc<RegistryStore>> {

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::tasks;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use http::StatusCode;
@@ -337,8 +338,7 @@ async fn ask(asker: &dyn Asker, services: &[Arc<ApiService>], tags: Tags) -> Out
             let versions = services.iter();
             let versions = versions.map(|one| (one.group.clone(), one.version.clone()));
             let versions: Vec<(String, String)> = versions.collect();
-            let reducing =
-                tokio::task::spawn_blocking(move || Reduced::of(&answer.body, &versions));
+            let reducing = tasks::spawn_blocking(move || Reduced::of(&answer.body, &versions));
             let reduced = reducing.await.map_err(|error| error.to_string());
             let reduced = reduced.and_then(|reduced| reduced);
             outcome.has_failed = reduced.is_err();

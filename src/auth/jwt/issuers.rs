@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::tasks;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
@@ -150,7 +151,7 @@ impl JwtIssuers {
                 let client = Arc::clone(&self.client);
                 let issuer = Arc::new(Issuer::new(config.clone(), expressions, client));
                 let preparing = Arc::clone(&issuer);
-                let task = tokio::spawn(async move { preparing.keys.prepare().await });
+                let task = tasks::spawn(async move { preparing.keys.prepare().await });
                 Running {
                     issuer,
                     _preparing: Arc::new(Preparing(task.abort_handle())),

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use actors::backoff::random_unit;
 use actors::cacher::CacherHandle;
+use actors::tasks::until_stopped;
 use futures_util::future::{BoxFuture, FutureExt, try_join_all};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use parking_lot::Mutex;
@@ -35,7 +36,6 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 
 use super::metrics::{QueueMetrics, collector_size};
-use super::until_stopped;
 use super::work_queue::{Ended, Waits, WorkQueue};
 use crate::api::resource::DefaultPropagation;
 use crate::api::status::Status;

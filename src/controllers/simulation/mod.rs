@@ -20,13 +20,14 @@ use std::time::Duration;
 use actors::backoff::random_unit;
 use actors::cacher::{CacheFollower, CacheNews, CacherHandle};
 use actors::object::CachedObject;
+use actors::tasks::until_stopped;
 use futures_util::future::{FutureExt, join_all, select_all};
 use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::Caches;
 use super::work_queue::{Ended, Waits, WorkQueue};
-use super::{Caches, until_stopped};
 use crate::api::object::Object;
 use crate::clock;
 use crate::registry::{Registry, decoded};

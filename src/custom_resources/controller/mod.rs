@@ -10,6 +10,7 @@ use actors::cacher::{CacheFollower, CacheNews, CacherHandle};
 use actors::engine::Revision;
 use actors::object::CachedObject;
 use actors::snapshot::Snapshot;
+use actors::tasks;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
@@ -333,7 +334,7 @@ impl Controller {
         });
         let current: Vec<_> = current.collect();
         self.is_checking = true;
-        let checking = tokio::task::spawn_blocking(move || {
+        let checking = tasks::spawn_blocking(move || {
             let checked = current.into_iter();
             let checked = checked.map(|(name, current)| (name, current.check()));
             checked.collect::<Vec<_>>()

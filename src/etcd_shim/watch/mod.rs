@@ -12,6 +12,7 @@ mod stream;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use actors::tasks;
 use etcd_client::proto::{PbWatchRequest, PbWatchResponse, PbWatchService};
 use futures_util::Stream;
 use tokio::sync::mpsc;
@@ -49,7 +50,7 @@ impl PbWatchService for WatchService {
         let (send, queue) = mpsc::channel(QUEUE);
         let counts = (self.store.streams.one(), self.store.watches.clone());
         let stream = WatchStream::new(store, send, interval, counts);
-        tokio::spawn(stream.run(requests.into_inner()));
+        tasks::spawn(stream.run(requests.into_inner()));
         let responses = futures_util::stream::unfold(queue, |mut queue| async move {
             let next = queue.recv().await?;
             Some((next, queue))

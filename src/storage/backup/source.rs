@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use actors::engine::{EngineError, ExportItem, MaintenanceEngine};
+use actors::tasks;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
@@ -49,7 +50,7 @@ impl BackupSource {
         let (pieces, received) = mpsc::channel(PIECES_MAX);
         let (engine, header) = (Arc::clone(&self.engine), self.header());
         let runtime = tokio::runtime::Handle::current();
-        tokio::task::spawn_blocking(move || {
+        tasks::spawn_blocking(move || {
             runtime.block_on(write(&*engine, &header, &pieces, permit));
         });
         Some(received)

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use actors::tasks;
 use metrics::{counter, gauge};
 
 use super::{Contents, Encryption, EncryptionError, Phase, contents_of, file, rules_of};
@@ -127,7 +128,7 @@ pub async fn follow(encryption: Encryption, period: Duration) {
     loop {
         checks.tick().await;
         let checking = encryption.clone();
-        match tokio::task::spawn_blocking(move || checking.reload()).await {
+        match tasks::spawn_blocking(move || checking.reload()).await {
             Ok(Ok(Reload::Reloaded)) => tracing::info!("{}", Reload::Reloaded),
             Ok(Ok(Reload::Unchanged | Reload::NotConfigured)) => {}
             Ok(Err(error)) => tracing::error!(

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use actors::engine::{At, EngineError, Key, Prefix, Revision};
+use actors::tasks;
 use tokio::runtime::Handle;
 
 use super::cluster::Cluster;
@@ -28,12 +29,12 @@ const FOLLOW_PAUSE: Duration = Duration::from_secs(1);
 /// between two measurements of the database; zero is never.
 pub(super) fn start(cluster: &Arc<Cluster>, handle: &Handle, size_every: Duration) {
     for number in 0..cluster.servers.all().len() {
-        handle.spawn(follow_version(Arc::clone(cluster), number));
+        tasks::spawn_on(handle, follow_version(Arc::clone(cluster), number));
     }
-    handle.spawn(follow_compactions(Arc::clone(cluster)));
-    handle.spawn(sweep_idle_watches(Arc::clone(cluster)));
+    tasks::spawn_on(handle, follow_compactions(Arc::clone(cluster)));
+    tasks::spawn_on(handle, sweep_idle_watches(Arc::clone(cluster)));
     if !size_every.is_zero() {
-        handle.spawn(watch_size(Arc::clone(cluster), size_every));
+        tasks::spawn_on(handle, watch_size(Arc::clone(cluster), size_every));
     }
 }
 

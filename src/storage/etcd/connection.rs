@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
+use actors::tasks;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -208,7 +209,7 @@ where
             left: Notify::new(),
         });
         // The task ends with the connection.
-        tokio::spawn(Arc::clone(&outbox).run());
+        tasks::spawn(Arc::clone(&outbox).run());
         Connection { reader, outbox }
     }
 }

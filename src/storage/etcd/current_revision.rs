@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{EngineError, Revision};
+use actors::tasks;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -60,7 +61,7 @@ impl CurrentRevision {
         };
         if starts {
             let reads = read_for_waiting(Arc::clone(&self.queue), Arc::clone(&self.read));
-            self.runtime.spawn(reads);
+            tasks::spawn_on(&self.runtime, reads);
         }
         answer.await.unwrap_or(Err(EngineError::Closed))
     }

@@ -9,6 +9,7 @@ use actors::engine::{
     At, EngineError, Event, EventKind, Export, ExportEnd, ExportItem, ExportedLease, KeyValue,
     Lease, LeaseId, Origin, Prefix, Prepared, RangeRequest, RangeResponse, Revision,
 };
+use actors::tasks;
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::runtime::Handle;
 
@@ -49,7 +50,7 @@ impl EtcdExport {
 impl Export for EtcdExport {
     fn next(&mut self) -> BoxFuture<'_, Result<ExportItem, EngineError>> {
         let (cluster, state) = (Arc::clone(&self.cluster), self.state.clone());
-        let read = self.handle.spawn(read(cluster, state));
+        let read = tasks::spawn_on(&self.handle, read(cluster, state));
         async move {
             let (item, state) = read.await.map_err(|_| EngineError::Closed)??;
             self.state = state;

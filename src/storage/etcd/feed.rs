@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{EngineError, Event, Feed, FeedItem, Prefix, Revision};
+use actors::tasks;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
@@ -120,7 +121,7 @@ impl OwnStream {
             pace: ProgressPace::new(Instant::now()),
             room: Arc::new(Semaphore::new(KIB_AHEAD)),
         };
-        let task = Task::of(tokio::spawn(async move {
+        let task = Task::of(tasks::spawn(async move {
             // The reader has received the reason for the end, or has gone away.
             if let Err(error) = feed.run(&sender).await {
                 let _ = sender.send((Err(error), None)).await;
@@ -295,7 +296,7 @@ impl EtcdFeed {
     {
         let opening = open(Arc::clone(&self.cluster), self.prefix.clone());
         let (sender, moving) = oneshot::channel();
-        self.cluster.runtime.spawn(async move {
+        tasks::spawn_on(&self.cluster.runtime, async move {
             // The reader may have gone away.
             let _ = sender.send(opening.await);
         });

@@ -70,6 +70,7 @@ use actors::engine::{
     Maintenance, MaintenanceEngine, Mutation, Outcome, Position, Prefix, RangeRequest,
     RangeResponse, Retention, Revision,
 };
+use actors::tasks;
 use actors::threads;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
@@ -116,7 +117,7 @@ impl EtcdEngine {
         stream_count::describe();
         let servers = Servers::prepare(&options)?;
         let cluster = Arc::new(Cluster::new(&options, servers, handle.clone()));
-        handle.spawn(options.watchdog.probe("etcd".to_owned()));
+        tasks::spawn_on(&handle, options.watchdog.probe("etcd".to_owned()));
         background::start(&cluster, &handle, options.size_every);
         Ok(Arc::new(EtcdEngine {
             health: Probe::start(&cluster, &handle, options.health_timeout, false),
@@ -164,7 +165,7 @@ impl EtcdEngine {
         self.run_here(async move {
             let (sender, answer) = tokio::sync::oneshot::channel();
             // Ends the task when the caller goes away.
-            let _task = Task::of(handle.spawn(async move {
+            let _task = Task::of(tasks::spawn_on(&handle, async move {
                 let _ = sender.send(call.await);
             }));
             answer.await.unwrap_or(Err(EngineError::Closed))

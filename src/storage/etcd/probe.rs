@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::tasks;
 use etcd_client::Error;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -41,7 +42,7 @@ impl Probe {
             outcome: Arc::new(Mutex::new(Err(not_yet))),
             logs,
         };
-        handle.spawn(probe.clone().run(Arc::clone(cluster), timeout));
+        tasks::spawn_on(handle, probe.clone().run(Arc::clone(cluster), timeout));
         probe
     }
 

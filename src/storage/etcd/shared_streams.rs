@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use actors::engine::{EngineError, Prefix, Revision};
+use actors::tasks;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
@@ -144,7 +145,7 @@ impl SharedStreams {
             known,
             self.closed.clone(),
         );
-        self.runtime.spawn(task.run());
+        tasks::spawn_on(&self.runtime, task.run());
         stream
     }
 }

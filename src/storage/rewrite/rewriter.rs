@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use actors::compactor::CompactorHandle;
 use actors::engine::Origin;
+use actors::tasks;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::pass::Pass;
@@ -64,7 +65,7 @@ impl Rewriter {
         values: RewrittenValues,
     ) -> Receiver<RewriteProgress> {
         let (progress, reports) = mpsc::channel(REPORTS_MAX);
-        tokio::spawn(async move {
+        tasks::spawn(async move {
             let last = match self.run(&origin, values, &progress).await {
                 Ok(done) => {
                     tracing::info!(?done, "storage rewrite is done");
@@ -178,7 +179,7 @@ impl Rewriter {
     /// file and forgot the reload would remove a key that still writes.
     async fn reload(&self) -> Result<(), RewriteError> {
         let encryption = self.encryption.clone();
-        let reload = tokio::task::spawn_blocking(move || encryption.reload()).await;
+        let reload = tasks::spawn_blocking(move || encryption.reload()).await;
         let reload = reload
             .map_err(RewriteError::of)?
             .map_err(RewriteError::of)?;

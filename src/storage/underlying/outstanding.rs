@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use actors::engine::{EngineError, Outcome};
+use actors::tasks;
 use tokio::runtime::Handle;
 
 use crate::storage::Hold;
@@ -34,7 +35,7 @@ impl Drop for Outstanding {
         if let Some(hold) = self.0.take()
             && let Ok(runtime) = Handle::try_current()
         {
-            runtime.spawn(async move {
+            tasks::spawn_on(&runtime, async move {
                 tokio::time::sleep(UNKNOWN_FOR).await;
                 drop(hold);
             });

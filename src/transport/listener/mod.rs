@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_rt::Arbiter;
+use actors::tasks;
 use actors::threads::spawn_arbiter;
 use arc_swap::ArcSwap;
 use tokio::sync::{oneshot, watch};
@@ -132,8 +133,8 @@ impl SecureListener {
         let acceptor = Acceptor::new(&limits, handles);
         Ok(Running {
             address: self.address,
-            accepting: actix_rt::spawn(acceptor.run(self.listener)),
-            finding_vanished: actix_rt::spawn(find_vanished(self.address.port(), vanished)),
+            accepting: tasks::spawn_local(acceptor.run(self.listener)),
+            finding_vanished: tasks::spawn_local(find_vanished(self.address.port(), vanished)),
             workers,
             arbiters,
         })

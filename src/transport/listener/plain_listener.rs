@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::tasks;
 use http::{HeaderMap, Request, Response};
 use tokio::task::JoinHandle;
 
@@ -52,7 +53,7 @@ impl PlainListener {
     /// Serves requests on the calling thread until the task is aborted. The port is not drained, so
     /// a service with watches does not belong here.
     pub fn serve<S: HttpService>(self, service: S) -> JoinHandle<()> {
-        actix_rt::spawn(run(self.listener, service))
+        tasks::spawn_local(run(self.listener, service))
     }
 }
 
@@ -92,7 +93,7 @@ async fn run<S: HttpService>(listener: TcpListener, service: S) {
         };
         let thread = thread.clone();
         make_room(&mut open);
-        let task = actix_rt::spawn(async move {
+        let task = tasks::spawn_local(async move {
             let state = thread.state(None);
             if let Err(error) = http1::serve(stream, facts, &state, service, thread).await {
                 tracing::debug!(%peer, %error, "a plain HTTP connection broke");

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use actix_rt::Arbiter;
+use actors::tasks;
 use arc_swap::ArcSwap;
 use metrics::Counter;
 use rustls::ServerConfig;
@@ -97,7 +98,7 @@ impl Worker {
         let load = Arc::clone(&self.load);
         arbiter.spawn_fn(move || {
             let service = make_service(number);
-            actix_rt::spawn(async move {
+            tasks::spawn_local(async move {
                 self.run(service).await;
                 // Nobody waits when the daemon stops without a drain.
                 let _ = emptied.send(());
@@ -112,7 +113,7 @@ impl Worker {
     async fn run<S: HttpService>(mut self, service: S) {
         let thread = HttpThread::new(self.limits, self.load, self.held);
         let failed_handshakes = tls::handshake_errors();
-        actix_rt::spawn(thread.grant_turns());
+        tasks::spawn_local(thread.grant_turns());
         let mut revocations = service.revocations();
         let mut taken: usize = 0;
         loop {
@@ -133,7 +134,7 @@ impl Worker {
                 thread: thread.clone(),
                 failed_handshakes: failed_handshakes.clone(),
             };
-            actix_rt::spawn(connection.serve(arrival, service.clone()));
+            tasks::spawn_local(connection.serve(arrival, service.clone()));
             taken = (taken + 1) % ARRIVALS_PER_TURN;
             if taken == 0 {
                 tokio::task::yield_now().await;

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use actors::tasks;
 use arc_swap::ArcSwap;
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::sync::Mutex;
-use tokio::task::spawn_blocking;
 
 #[cfg(test)]
 use super::super::followed_file::Reloaded;
@@ -134,7 +134,7 @@ impl Chain {
     /// Builds the chain of new content, for which it reads the files of webhooks.
     async fn replace(self: &Arc<Self>, bytes: &[u8]) -> Result<(), NotUsed> {
         let (chain, bytes) = (Arc::clone(self), bytes.to_vec());
-        let next = spawn_blocking(move || {
+        let next = tasks::spawn_blocking(move || {
             let entries = parse(&bytes, &chain.required)?;
             let next = chain.built_in.chain(entries);
             next.map_err(|error| error.to_string())
