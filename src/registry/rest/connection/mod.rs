@@ -129,12 +129,13 @@ impl ConnectionStore {
             return Err(Box::new(status));
         }
         let mut options = options::of(&self.options, query)?;
-        // The path after the proxy wins over that in the query.
-        if self.takes_paths() && !path.is_empty() {
-            options.0.insert(
-                "path".to_owned(),
-                format!("/{}", path.trim_start_matches('/')).into(),
-            );
+        // The path is that after the proxy. A parameter `path` is one of the other server.
+        if self.takes_paths() {
+            options.0.remove("path");
+            if !path.is_empty() {
+                let path = format!("/{}", path.trim_start_matches('/'));
+                options.0.insert("path".to_owned(), path.into());
+            }
         }
         let admitting = self.store.admit_connection(self, context, at, &mut options);
         admitting.await?;

@@ -1,14 +1,12 @@
 //! Requests that a pod, a service or a node answers itself (CN-70 to CN-77).
 
-use std::borrow::Cow;
-
 use http::header::{HOST, HeaderName, HeaderValue, LOCATION};
 use http::{Method, Response, StatusCode, Version};
 
 use super::super::{Answered, watch};
 use super::asked::{Asked, passed_on, upgraded, without_body};
 use super::stopping;
-use crate::api::percent::{cleaned_path, decoded, encoded_path};
+use crate::api::percent::{cleaned_path, decoded_bytes, encoded_path};
 use crate::api::status::Status;
 use crate::egress::headers::{add_upgrade, is_upgrade, of_answer};
 use crate::egress::{EgressError, Failure, ForwardRequest, authority};
@@ -115,11 +113,12 @@ fn unparsable(why: String) -> Box<Status> {
 /// The parts of the path of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
-    /// All of it, decoded.
+    /// All of it, with the escapes of Go.
     whole: String,
     /// The path of the proxy, decoded.
     below: String,
-    /// The path at the server, decoded and without detours. Empty without a slash after the proxy.
+    /// The path at the server, with such escapes and without detours. Empty without a slash after
+    /// the proxy.
     rest: String,
     /// The host that the client has asked.
     asked: String,
@@ -136,12 +135,13 @@ impl Place {
             target.name
         );
         let uri = &scope.parts.uri;
-        let whole = decoded(uri.path()).map(Cow::into_owned).unwrap_or_default();
-        let of_query = scope.query.first("path").unwrap_or_default();
+        // A path may have bytes that are not UTF-8.
+        let whole = encoded_path(&decoded_bytes(uri.path()).unwrap_or_default());
+        let segments = below.split('/').count();
         let host = scope.headers.get(HOST).and_then(|host| host.to_str().ok());
         let authority = uri.authority().map(http::uri::Authority::as_str);
         Place {
-            rest: rest(&target.path, of_query),
+            rest: after(&whole, segments),
             whole,
             below,
             asked: host.or(authority).unwrap_or_default().to_owned(),
@@ -152,7 +152,7 @@ impl Place {
     fn path(&self) -> String {
         match &*self.rest {
             "" => "/".to_owned(),
-            rest => encoded_path(rest.as_bytes()),
+            rest => rest.to_owned(),
         }
     }
 
@@ -160,15 +160,14 @@ impl Place {
     /// written with detours, as in kube-apiserver (CN-73).
     fn forwarded_uri(&self) -> String {
         let before = self.whole.strip_suffix(&self.rest);
-        let before = encoded_path(before.unwrap_or(&self.whole).as_bytes());
-        cleaned_path(&format!("{before}{}", encoded_path(self.rest.as_bytes())))
+        let before = before.unwrap_or(&self.whole);
+        cleaned_path(&format!("{before}{}", self.rest))
     }
 
     /// Redirects to the path with a slash at its end, so that relative links lead to the server.
     fn redirect(&self, query: Option<&str>) -> Answered {
         let query = query.map(|query| format!("?{query}"));
-        let path = encoded_path(self.whole.as_bytes());
-        let to = format!("{path}/{}", query.unwrap_or_default());
+        let to = format!("{}/{}", self.whole, query.unwrap_or_default());
         let to = HeaderValue::try_from(to);
         let to = to.map_err(|_| Status::bad_request("the query has invalid characters"))?;
         let mut answer = Response::new(ResponseBody::Empty);
@@ -178,12 +177,11 @@ impl Place {
     }
 }
 
-/// Returns the path at the server, of that after the proxy or that in the query.
-fn rest(after: &str, of_query: &str) -> String {
-    match (after, of_query) {
-        ("", "") => String::new(),
-        ("", of_query) => cleaned_path(of_query),
-        (after, _) => cleaned_path(after),
+/// Returns the path after this many segments, without detours.
+fn after(path: &str, segments: usize) -> String {
+    match path.splitn(segments + 1, '/').nth(segments) {
+        Some(rest) => cleaned_path(rest),
+        None => String::new(),
     }
 }
 
@@ -193,16 +191,10 @@ mod tests {
 
     const BELOW: &str = "/api/v1/namespaces/n/pods/p/proxy";
 
-    fn place(after: &str, query: &str) -> Place {
-        let whole = format!("{BELOW}{after}");
-        let after = after.strip_prefix('/').unwrap_or_default();
-        let after = if whole.ends_with("proxy/") {
-            "/"
-        } else {
-            after
-        };
+    fn place(below: &str) -> Place {
+        let whole = encoded_path(&decoded_bytes(&format!("{BELOW}{below}")).unwrap());
         Place {
-            rest: rest(after, query),
+            rest: after(&whole, BELOW.split('/').count()),
             whole,
             below: BELOW.to_owned(),
             asked: String::new(),
@@ -211,24 +203,27 @@ mod tests {
 
     #[test]
     fn paths_at_the_server_are_clean_cn_73() {
-        for (after, query, path, forwarded) in [
-            ("", "", "/", ""),
-            ("/", "", "/", "/"),
-            ("/a/b", "", "/a/b", "/a/b"),
-            ("/a/b/", "ignored", "/a/b/", "/a/b/"),
-            ("/a b/é", "", "/a%20b/%C3%A9", "/a%20b/%C3%A9"),
-            ("/a//b", "", "/a/b", "/a/b/a/b"),
-            ("", "x/y", "/x/y", "/x/y"),
+        for (below, path, forwarded) in [
+            ("", "/", ""),
+            ("/", "/", "/"),
+            ("//", "/", "/"),
+            ("/a/b", "/a/b", "/a/b"),
+            ("/a/b/", "/a/b/", "/a/b/"),
+            ("/a%20b/é", "/a%20b/%C3%A9", "/a%20b/%C3%A9"),
+            ("/%ff%FE/%e4", "/%FF%FE/%E4", "/%FF%FE/%E4"),
+            ("/a%2fb", "/a/b", "/a/b"),
+            ("/a//b", "/a/b", "/a/b/a/b"),
         ] {
-            let place = place(after, query);
-            assert_eq!(place.path(), path, "{after}");
+            let place = place(below);
+            assert_eq!(place.path(), path, "{below}");
             assert_eq!(
                 place.forwarded_uri(),
                 format!("{BELOW}{forwarded}"),
-                "{after}"
+                "{below}"
             );
         }
         // It cannot leave the server.
-        assert_eq!(place("/a/../../../b", "").path(), "/b");
+        assert_eq!(place("/a/../../../b").path(), "/b");
+        assert_eq!(place("/%2e%2e/%2E%2E%2fb").path(), "/b");
     }
 }
