@@ -26,6 +26,12 @@ pub trait Streams {
 struct Connection {
     stream: TlsStream<TcpStream>,
     headers: Decompress,
+    /// The kinds of streams in the order in which a client of Go opens them. It compresses their
+    /// headers with the dictionary of SPDY, which this side does not have.
+    in_order: Vec<&'static str>,
+    is_of_go: bool,
+    /// All answers are one stream of zlib.
+    replies: ZlibEncoder<Vec<u8>>,
     /// Streams by their kinds.
     by_kind: BTreeMap<String, u32>,
 }
@@ -38,32 +44,10 @@ pub struct Data {
 }
 
 impl Streams for Connection {
-    /// Answers everything else.
     async fn next(&mut self) -> Result<Data> {
         loop {
-            let mut head = [0; 8];
-            self.stream.read_exact(&mut head).await?;
-            let [a, b, c, d, flags, e, f, g] = head;
-            let mut content = vec![0; u32::from_be_bytes([0, e, f, g]) as usize];
-            self.stream.read_exact(&mut content).await?;
-            if a & 0x80 == 0 {
-                let number = u32::from_be_bytes([a, b, c, d]);
-                let known = self.by_kind.iter().find(|(_, of)| **of == number);
-                let (kind, _) = known.expect("the stream is open");
-                return Ok(Data {
-                    kind: kind.clone(),
-                    bytes: content,
-                    is_last: flags & 1 != 0,
-                });
-            }
-            assert_eq!([a, b], [0x80, 3], "SPDY/3");
-            match u16::from_be_bytes([c, d]) {
-                1 => self.opened(&content).await?,
-                6 => {
-                    self.stream.write_all(&head).await?;
-                    self.stream.write_all(&content).await?;
-                }
-                other => panic!("frame of type {other}"),
+            if let Some(data) = self.frame().await? {
+                return Ok(data);
             }
         }
     }
@@ -80,12 +64,62 @@ impl Streams for Connection {
 }
 
 impl Connection {
+    /// Reads a frame: bytes of a stream, or something else, which is answered.
+    async fn frame(&mut self) -> Result<Option<Data>> {
+        let mut head = [0; 8];
+        self.stream.read_exact(&mut head).await?;
+        let [a, b, c, d, flags, e, f, g] = head;
+        let mut content = vec![0; u32::from_be_bytes([0, e, f, g]) as usize];
+        self.stream.read_exact(&mut content).await?;
+        if a & 0x80 == 0 {
+            let number = u32::from_be_bytes([a, b, c, d]);
+            let known = self.by_kind.iter().find(|(_, of)| **of == number);
+            let (kind, _) = known.expect("the stream is open");
+            return Ok(Some(Data {
+                kind: kind.clone(),
+                bytes: content,
+                is_last: flags & 1 != 0,
+            }));
+        }
+        assert_eq!([a, b], [0x80, 3], "SPDY/3");
+        match u16::from_be_bytes([c, d]) {
+            1 => self.opened(&content).await?,
+            6 => {
+                self.stream.write_all(&head).await?;
+                self.stream.write_all(&content).await?;
+            }
+            // A client that goes resets its streams, and says so.
+            3 | 7 if self.is_of_go => {}
+            other => panic!("frame of type {other}"),
+        }
+        Ok(None)
+    }
+
     /// Reads the kind of a new stream, and accepts it.
     async fn opened(&mut self, content: &[u8]) -> Result<()> {
         let number = u32::from_be_bytes(content[..4].try_into().unwrap());
+        // The header of zlib says whether there is a dictionary.
+        self.is_of_go |= self.by_kind.is_empty() && content[11] & 0x20 != 0;
+        let kind = match self.is_of_go {
+            true => self.in_order[self.by_kind.len()].to_owned(),
+            false => self.kind(&content[10..])?,
+        };
+        self.by_kind.insert(kind, number);
+        self.replies.write_all(&0_u32.to_be_bytes())?;
+        self.replies.flush()?;
+        let block = std::mem::take(self.replies.get_mut());
+        let mut reply = vec![0x80, 3, 0, 2];
+        reply.extend((4 + block.len() as u32).to_be_bytes());
+        reply.extend(number.to_be_bytes());
+        reply.extend(block);
+        self.stream.write_all(&reply).await
+    }
+
+    /// Reads the kind of a stream from its headers.
+    fn kind(&mut self, block: &[u8]) -> Result<String> {
         let mut pairs = Vec::with_capacity(4096);
         self.headers
-            .decompress_vec(&content[10..], &mut pairs, FlushDecompress::Sync)
+            .decompress_vec(block, &mut pairs, FlushDecompress::Sync)
             .map_err(Error::other)?;
         let mut texts = Vec::new();
         let mut rest = &pairs[4..];
@@ -95,42 +129,50 @@ impl Connection {
             rest = &tail[length..];
         }
         assert_eq!(texts[0], "streamtype");
-        self.by_kind.insert(texts[1].clone(), number);
-        let mut block = ZlibEncoder::new(Vec::new(), Compression::default());
-        block.write_all(&0_u32.to_be_bytes())?;
-        block.flush()?;
-        let block = block.get_ref().clone();
-        let mut reply = vec![0x80, 3, 0, 2];
-        reply.extend((4 + block.len() as u32).to_be_bytes());
-        reply.extend(number.to_be_bytes());
-        reply.extend(block);
-        self.stream.write_all(&reply).await
+        Ok(texts.remove(1))
     }
 }
 
-/// Answers an upgrade, and runs a [`command`].
+/// Answers an upgrade, and runs a [`command`] when the client has opened all streams.
 pub async fn run(mut stream: TlsStream<TcpStream>, head: &str, wanted: &str) -> Result<()> {
     let offered = header(head, "x-stream-protocol-version").unwrap_or_default();
-    assert_eq!(offered, "v5.channel.k8s.io");
     assert!(head.starts_with("POST "), "{head}");
     let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
                   Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n";
     stream.write_all(answer.as_bytes()).await?;
     let query = wanted.split_once('?').map_or("", |(_, query)| query);
-    let streams = ["input=1", "output=1", "error=1", "tty=1"].into_iter();
-    let expected = 1 + streams.filter(|one| query.contains(one)).count();
+    let mut in_order = vec!["error"];
+    for (asked, kind) in [
+        ("input=1", "stdin"),
+        ("output=1", "stdout"),
+        ("error=1", "stderr"),
+        ("tty=1", "resize"),
+    ] {
+        in_order.extend(query.contains(asked).then_some(kind));
+    }
+    let expected = in_order.len();
     let mut connection = Connection {
         stream,
         headers: Decompress::new(true),
+        in_order,
+        is_of_go: false,
+        replies: ZlibEncoder::new(Vec::new(), Compression::default()),
         by_kind: BTreeMap::new(),
     };
-    // The daemon ends its half of the stream of errors first.
-    let first = connection.next().await?;
-    assert_eq!(
-        (&*first.kind, first.bytes.len(), first.is_last),
-        ("error", 0, true)
-    );
-    assert_eq!(connection.by_kind.len(), expected);
+    while connection.by_kind.len() < expected {
+        let early = connection.frame().await?;
+        assert!(early.is_none(), "bytes before all streams are open");
+    }
+    if !connection.is_of_go {
+        assert_eq!(offered, "v5.channel.k8s.io");
+        // The daemon ends its half of the stream of errors first.
+        let first = connection.next().await?;
+        assert_eq!(
+            (&*first.kind, first.bytes.len(), first.is_last),
+            ("error", 0, true)
+        );
+        assert_eq!(connection.by_kind.len(), expected);
+    }
     if query.contains("command=streams") {
         let kinds: Vec<&str> = connection.by_kind.keys().map(String::as_str).collect();
         let line = kinds.join(" ");
@@ -139,7 +181,7 @@ pub async fn run(mut stream: TlsStream<TcpStream>, head: &str, wanted: &str) -> 
     if !command(&mut connection, query).await? {
         return connection.stream.shutdown().await;
     }
-    // The daemon closes the connection.
+    // The client closes the connection.
     while connection.next().await.is_ok() {}
     Ok(())
 }
@@ -151,7 +193,10 @@ pub async fn run(mut stream: TlsStream<TcpStream>, head: &str, wanted: &str) -> 
 /// - `exit N` fails with that code, and `vanish` closes the connection.
 /// - `much N` writes so many MiB, and `swallow` reads to the end of its input.
 /// - `streams` has written the kinds of streams.
-/// - Without a command it is attached to one that says so, and then writes its input.
+/// - `sizes` writes all changes of its terminal's size, and `keys` each byte of its input as two
+///   digits; a `q` ends either, and the end of the input the second one.
+/// - Without a command it is attached to one that says so, and then writes its input. In a terminal
+///   Ctrl-D ends it.
 pub async fn command(streams: &mut impl Streams, query: &str) -> Result<bool> {
     let words = query
         .split('&')
@@ -168,11 +213,11 @@ pub async fn command(streams: &mut impl Streams, query: &str) -> Result<bool> {
             streams.send("stderr", b"err", false).await?;
         }
         ["streams"] => {}
-        ["cat"] => copied(streams).await?,
+        ["cat"] => copied(streams, false).await?,
         [] => {
             streams.send("stdout", b"attached\n", false).await?;
             if query.contains("input=1") {
-                copied(streams).await?;
+                copied(streams, query.contains("tty=1")).await?;
             }
         }
         ["size"] => {
@@ -180,6 +225,15 @@ pub async fn command(streams: &mut impl Streams, query: &str) -> Result<bool> {
             assert_eq!(data.kind, "resize");
             streams.send("stdout", &data.bytes, false).await?;
         }
+        ["sizes"] => loop {
+            let data = streams.next().await?;
+            if data.kind == "resize" {
+                streams.send("stdout", &data.bytes, false).await?;
+            } else if data.bytes.contains(&b'q') {
+                break;
+            }
+        },
+        ["keys"] => keys(streams).await?,
         ["exit", code] => {
             outcome = format!(
                 r#"{{"status":"Failure","reason":"NonZeroExitCode","details":{{"causes":[{{"reason":"ExitCode","message":"{code}"}}]}}}}"#
@@ -203,12 +257,44 @@ pub async fn command(streams: &mut impl Streams, query: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Writes the input to the output, until its end.
-async fn copied(streams: &mut impl Streams) -> Result<()> {
+/// Writes the input to the output, until its end. That of a terminal is a Ctrl-D, and its size is
+/// ignored.
+async fn copied(streams: &mut impl Streams, is_terminal: bool) -> Result<()> {
+    loop {
+        let mut data = streams.next().await?;
+        if data.kind == "resize" && is_terminal {
+            continue;
+        }
+        assert_eq!(data.kind, "stdin");
+        if let Some(end) = data.bytes.iter().position(|byte| *byte == 4)
+            && is_terminal
+        {
+            data.bytes.truncate(end);
+            data.is_last = true;
+        }
+        streams.send("stdout", &data.bytes, false).await?;
+        if data.is_last {
+            return Ok(());
+        }
+    }
+}
+
+/// Says that it is ready, and then writes each byte of the input as two digits, until a `q`.
+async fn keys(streams: &mut impl Streams) -> Result<()> {
+    streams.send("stdout", b"ready\n", false).await?;
     loop {
         let data = streams.next().await?;
+        if data.kind == "resize" {
+            continue;
+        }
         assert_eq!(data.kind, "stdin");
-        streams.send("stdout", &data.bytes, false).await?;
+        for byte in data.bytes {
+            let digits = format!("{byte:02x} ");
+            streams.send("stdout", digits.as_bytes(), false).await?;
+            if byte == b'q' {
+                return Ok(());
+            }
+        }
         if data.is_last {
             return Ok(());
         }

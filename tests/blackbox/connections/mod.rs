@@ -10,6 +10,7 @@ mod python;
 mod settings;
 mod sockets;
 mod streams;
+mod terminal;
 mod translated;
 mod web_server;
 

@@ -10,6 +10,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use super::daemon::Daemon;
 use super::not_run::not_run;
+use super::terminal::Terminal;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -20,6 +21,7 @@ pub struct Kubectl {
     kubeconfig: PathBuf,
     home: TempDir,
     editor: String,
+    is_over_spdy: bool,
 }
 
 /// What a command printed and how it ended.
@@ -65,6 +67,7 @@ impl Kubectl {
             kubeconfig,
             home: tempfile::tempdir().unwrap(),
             editor: String::new(),
+            is_over_spdy: false,
         })
     }
 
@@ -82,6 +85,12 @@ impl Kubectl {
     /// The same kubectl with a command as its editor, to which it adds the name of a file.
     pub fn with_editor(mut self, command: &str) -> Kubectl {
         command.clone_into(&mut self.editor);
+        self
+    }
+
+    /// The same kubectl, which speaks SPDY in commands, as all did before 1.29.
+    pub fn over_spdy(mut self) -> Kubectl {
+        self.is_over_spdy = true;
         self
     }
 
@@ -158,22 +167,39 @@ impl Kubectl {
         }
     }
 
+    /// Starts a command in a terminal of its own, with a number of columns and rows.
+    pub fn in_terminal(&self, arguments: &[&str], columns: u16, rows: u16) -> Terminal {
+        // It makes the terminal the one that controls the command.
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait"]).arg(&self.binary);
+        self.at_home(command.args(arguments));
+        Terminal::start(command, columns, rows)
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
+        self.at_home(command.args(arguments));
         command
-            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Gives a command nothing of the environment of the tests.
+    fn at_home(&self, command: &mut Command) {
+        command
             .env_clear()
             .env("HOME", self.home.path())
             .env("KUBECONFIG", &self.kubeconfig)
             .env("KUBE_EDITOR", &self.editor)
             // It allows `--applyset`, and changes nothing without that.
             .env("KUBECTL_APPLYSET", "true")
-            .env("KUBECTL_EXTERNAL_DIFF", "/usr/bin/diff -u -N")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        command
+            .env("KUBECTL_EXTERNAL_DIFF", "/usr/bin/diff -u -N");
+        if self.is_over_spdy {
+            command.env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "false");
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The harness of the black-box tests.
 //!
 //! It has a real daemon, a client that can send anything, HTTP/2 frames and streams, and real
-//! kubectls. Tests pass it flags and requests, and get responses and events. It does not know the
-//! daemon's code or any single test.
+//! kubectls, also in a terminal. Tests pass it flags and requests, and get responses and events. It
+//! does not know the daemon's code or any single test.
 
 pub mod client;
 pub mod daemon;
@@ -17,6 +17,7 @@ pub mod kubelet;
 pub mod not_run;
 pub mod own_network;
 pub mod streams;
+pub mod terminal;
 pub mod upgrades;
 pub mod webhook;
 
