@@ -112,6 +112,11 @@ fn a_server_gets_the_request_without_credentials_cn_70_to_cn_73() {
                 assert_eq!([&echo["method"], &echo["body"]], ["POST", "not JSON"]);
             }
         }
+        // No port has an empty name.
+        let call = Call::get(&format!("{SERVICES}/s:/proxy/"));
+        let refused = client.call(call).await.refusal(503, "ServiceUnavailable");
+        let why = "no endpoints available for service \"s:\"";
+        assert_eq!(refused["message"], why);
         // A host cannot become a part of the path.
         for protocol in [Protocol::Http1, Protocol::Http2] {
             let client = daemon.target().client_over(protocol);

@@ -1,6 +1,5 @@
 //! The servers that the proxies of pods, services and nodes lead to (CN-70 to CN-77).
 
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -38,23 +37,14 @@ pub enum ProxiedServer {
 /// The name in the path of a proxy: `[scheme:]name[:port]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProxiedName<'n> {
+    /// All of it, as it was written.
+    whole: &'n str,
     /// Empty, `http` or `https`.
     scheme: &'n str,
     /// The name of the object. Only an empty path segment has an empty one.
     pub(super) name: &'n str,
     /// A name or a number.
     port: &'n str,
-}
-
-impl fmt::Display for ProxiedName<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ProxiedName { scheme, name, port } = self;
-        match (*scheme, *port) {
-            ("", "") => formatter.write_str(name),
-            ("", port) => write!(formatter, "{name}:{port}"),
-            (scheme, port) => write!(formatter, "{scheme}:{name}:{port}"),
-        }
-    }
 }
 
 impl<'n> ProxiedName<'n> {
@@ -79,12 +69,21 @@ impl<'n> ProxiedName<'n> {
             let why = format!("invalid {kind} request {}", go_quote(whole));
             return Err(Box::new(Status::bad_request(why)));
         }
-        Ok(ProxiedName { scheme, name, port })
+        Ok(ProxiedName {
+            whole,
+            scheme,
+            name,
+            port,
+        })
     }
 
     fn bare(name: &'n str) -> ProxiedName<'n> {
-        let (scheme, port) = ("", "");
-        ProxiedName { scheme, name, port }
+        ProxiedName {
+            whole: name,
+            scheme: "",
+            name,
+            port: "",
+        }
     }
 
     fn server(&self, host: &str, port: u16) -> ProxiedServer {
@@ -210,7 +209,7 @@ impl ServicePods {
         }
         let name = match endpoints.items(&["subsets"]).is_empty() {
             true => go_quote(asked.name),
-            false => go_quote(&asked.to_string()),
+            false => go_quote(asked.whole),
         };
         let why = format!("no endpoints available for service {name}");
         Err(unavailable(why))
@@ -336,7 +335,12 @@ mod tests {
             ("https:p:", "https", "p", ""),
             ("", "", "", ""),
         ] {
-            let expected = ProxiedName { scheme, name, port };
+            let expected = ProxiedName {
+                whole,
+                scheme,
+                name,
+                port,
+            };
             assert_eq!(parsed(whole), Ok(expected), "{whole}");
         }
         for whole in [":", ":80", "http::80", "ftp:p:80", "a:b:c:d"] {
