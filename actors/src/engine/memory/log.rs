@@ -176,14 +176,14 @@ impl EventLog {
         let prefix = request.prefix.as_bytes();
         let start = request.start.as_deref().unwrap_or(prefix).max(prefix);
         let (mut items, mut more, mut count, mut bytes) = (Vec::new(), false, 0, 0);
-        for (key, _) in self
+        for (key, revisions) in self
             .keys
             .range::<[u8], _>((Bound::Included(start), Bound::Unbounded))
         {
             if !request.prefix.covers(key) {
                 break;
             }
-            let Some(event) = self.value_at(key, at) else {
+            let Some(event) = self.value_of(revisions, at) else {
                 continue;
             };
             count += 1;
@@ -309,7 +309,11 @@ impl EventLog {
 
     /// The put that gave the key the value it has at this revision.
     pub(super) fn value_at(&self, key: &Key, at: Revision) -> Option<&Event> {
-        let revisions = self.keys.get(key)?;
+        self.value_of(self.keys.get(key)?, at)
+    }
+
+    /// The same, of the revisions of the key.
+    pub(super) fn value_of(&self, revisions: &[Revision], at: Revision) -> Option<&Event> {
         let upto = revisions.partition_point(|revision| *revision <= at);
         let revision = revisions.get(upto.checked_sub(1)?)?;
         self.events

@@ -42,11 +42,24 @@ impl MemorySnapshot {
     }
 }
 
+impl Row {
+    fn of(event: &Event) -> Row {
+        Row {
+            key: event.key.clone(),
+            value: event.value.clone(),
+            prepared: event.prepared.clone(),
+            created: event.create_revision,
+            lease: event.lease,
+        }
+    }
+}
+
 impl EventLog {
     /// The content now.
     pub(super) fn snapshot(&mut self, now: SystemTime) -> MemorySnapshot {
         let time = self.lease_time(now);
-        let rows = self.rows();
+        let mut rows: Vec<Row> = self.current().map(Row::of).collect();
+        rows.sort_by_key(|row| row.created);
         let leases = rows.iter().filter_map(|row| {
             let deadline = self.leases.deadline(row.lease)?;
             Some((row.lease, deadline.since(time)))
@@ -57,20 +70,10 @@ impl EventLog {
         }
     }
 
-    fn rows(&self) -> Vec<Row> {
-        let current = self.keys.keys();
-        let current = current.filter_map(|key| self.value_at(key, self.revision));
-        let mut rows: Vec<Row> = current
-            .map(|event| Row {
-                key: event.key.clone(),
-                value: event.value.clone(),
-                prepared: event.prepared.clone(),
-                created: event.create_revision,
-                lease: event.lease,
-            })
-            .collect();
-        rows.sort_by_key(|row| row.created);
-        rows
+    /// The puts that gave keys their values.
+    fn current(&self) -> impl Iterator<Item = &Event> {
+        let revisions = self.keys.values();
+        revisions.filter_map(|revisions| self.value_of(revisions, self.revision))
     }
 
     /// Makes a snapshot the content, by events after all others, and compacts everything before.
@@ -88,11 +91,13 @@ impl EventLog {
         now: SystemTime,
     ) -> Result<Vec<Event>, EngineError> {
         let kept: HashSet<&Key> = snapshot.rows.iter().map(|row| &row.key).collect();
-        let mut gone = self.rows();
-        gone.retain(|row| !kept.contains(&row.key));
+        let gone = self.current().filter(|event| !kept.contains(&event.key));
+        let gone = gone.map(|event| (event.create_revision, event.key.clone()));
+        let mut gone: Vec<(Revision, Key)> = gone.collect();
+        gone.sort_unstable();
         let mut events = Vec::with_capacity(gone.len() + snapshot.len());
-        for row in gone.into_iter().rev() {
-            let deletion = mutation(row.key, Change::Delete, Prepared::default());
+        for (_, key) in gone.into_iter().rev() {
+            let deletion = mutation(key, Change::Delete, Prepared::default());
             events.push(self.append(deletion, LeaseId::default(), now));
         }
         let leases = snapshot.leases.iter();
