@@ -20,7 +20,7 @@
 //! Read the modules in this order: [`engine`] (the interface of a store), [`object`] and [`watch`]
 //! (the types), [`ring`] and [`snapshot`] (what threads share), [`cacher`], `reflector`,
 //! [`dispatcher`], [`writer`], [`compactor`], [`lessor`], [`supervisor`]. Below them are
-//! [`actor_ref`], [`exit`], [`mailbox`], [`watchdog`], `failure` and [`backoff`].
+//! [`actor_ref`], [`exit`], [`mailbox`], [`watchdog`], [`tasks`], `failure` and [`backoff`].
 //!
 //! | actor | owns | who sends to it | mailbox | when it ends |
 //! |---|---|---|---|---|

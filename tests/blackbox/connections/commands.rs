@@ -64,6 +64,17 @@ impl Streams for Connection {
 }
 
 impl Connection {
+    fn new(stream: TlsStream<TcpStream>, in_order: Vec<&'static str>) -> Connection {
+        Connection {
+            stream,
+            headers: Decompress::new(true),
+            in_order,
+            is_of_go: false,
+            replies: ZlibEncoder::new(Vec::new(), Compression::default()),
+            by_kind: BTreeMap::new(),
+        }
+    }
+
     /// Reads a frame: bytes of a stream, or something else, which is answered.
     async fn frame(&mut self) -> Result<Option<Data>> {
         let mut head = [0; 8];
@@ -151,14 +162,7 @@ pub async fn run(mut stream: TlsStream<TcpStream>, head: &str, wanted: &str) -> 
         in_order.extend(query.contains(asked).then_some(kind));
     }
     let expected = in_order.len();
-    let mut connection = Connection {
-        stream,
-        headers: Decompress::new(true),
-        in_order,
-        is_of_go: false,
-        replies: ZlibEncoder::new(Vec::new(), Compression::default()),
-        by_kind: BTreeMap::new(),
-    };
+    let mut connection = Connection::new(stream, in_order);
     while connection.by_kind.len() < expected {
         let early = connection.frame().await?;
         assert!(early.is_none(), "bytes before all streams are open");
@@ -195,6 +199,8 @@ pub async fn run(mut stream: TlsStream<TcpStream>, head: &str, wanted: &str) -> 
 /// - `streams` has written the kinds of streams.
 /// - `sizes` writes all changes of its terminal's size, and `keys` each byte of its input as two
 ///   digits; a `q` ends either, and the end of the input the second one.
+/// - `tar cf - PATH` packs a file with that path, `test` fails, and `tar -xmf -` writes the names and
+///   contents of what it unpacks.
 /// - Without a command it is attached to one that says so, and then writes its input. In a terminal
 ///   Ctrl-D ends it.
 pub async fn command(streams: &mut impl Streams, query: &str) -> Result<bool> {
@@ -234,10 +240,18 @@ pub async fn command(streams: &mut impl Streams, query: &str) -> Result<bool> {
             }
         },
         ["keys"] => keys(streams).await?,
+        // kubectl 1.20 asks whether the destination is a folder.
+        ["test", ..] => outcome = failure("1"),
+        ["tar", "cf", "-", path] => {
+            let path = path.replace("%2F", "/");
+            streams.send("stdout", &packed(&path)?, false).await?;
+        }
+        ["tar", "-xmf", "-", ..] => {
+            let listed = listed(&input(streams).await?)?;
+            streams.send("stdout", listed.as_bytes(), false).await?;
+        }
         ["exit", code] => {
-            outcome = format!(
-                r#"{{"status":"Failure","reason":"NonZeroExitCode","details":{{"causes":[{{"reason":"ExitCode","message":"{code}"}}]}}}}"#
-            );
+            outcome = failure(code);
         }
         ["much", count] => {
             let count: usize = count.parse().unwrap();
@@ -255,6 +269,71 @@ pub async fn command(streams: &mut impl Streams, query: &str) -> Result<bool> {
     }
     streams.send("error", outcome.as_bytes(), true).await?;
     Ok(true)
+}
+
+fn failure(code: &str) -> String {
+    format!(
+        r#"{{"status":"Failure","reason":"NonZeroExitCode","details":{{"causes":[{{"reason":"ExitCode","message":"{code}"}}]}}}}"#
+    )
+}
+
+/// An archive with one file, whose content is its path.
+fn packed(path: &str) -> Result<Vec<u8>> {
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(path.len() as u64);
+    header.set_mode(0o644);
+    let name = path.trim_start_matches('/');
+    archive.append_data(&mut header, name, path.as_bytes())?;
+    archive.into_inner()
+}
+
+/// A line for each file of an archive, with its name and content.
+fn listed(archive: &[u8]) -> Result<String> {
+    let mut listed = String::new();
+    for entry in tar::Archive::new(archive).entries()? {
+        let mut entry = entry?;
+        let name = entry.path()?.display().to_string();
+        let content = std::io::read_to_string(&mut entry)?;
+        listed += &format!("{name} {content}\n");
+    }
+    Ok(listed)
+}
+
+/// Reads the input to its end.
+async fn input(streams: &mut impl Streams) -> Result<Vec<u8>> {
+    let mut all = Vec::new();
+    loop {
+        let data = streams.next().await?;
+        assert_eq!(data.kind, "stdin");
+        all.extend(data.bytes);
+        if data.is_last {
+            return Ok(all);
+        }
+    }
+}
+
+/// Answers an upgrade to SPDY, and sends the bytes of one forwarded connection back in capital
+/// letters.
+pub async fn forward(mut stream: TlsStream<TcpStream>) -> Result<()> {
+    let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\
+                  Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: portforward.k8s.io\r\n\r\n";
+    stream.write_all(answer.as_bytes()).await?;
+    let mut connection = Connection::new(stream, vec!["error", "data"]);
+    loop {
+        let data = connection.next().await?;
+        // kubectl has nothing to say in the stream of errors.
+        if data.kind == "data" {
+            let bytes = data.bytes.to_ascii_uppercase();
+            connection.send("data", &bytes, data.is_last).await?;
+            if data.is_last {
+                break;
+            }
+        }
+    }
+    connection.send("error", b"", true).await?;
+    while connection.next().await.is_ok() {}
+    Ok(())
 }
 
 /// Writes the input to the output, until its end. That of a terminal is a Ctrl-D, and its size is

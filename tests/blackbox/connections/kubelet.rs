@@ -10,7 +10,7 @@
 //! - `bytes-N` answers a log with that many bytes, and so an upgrade; then it reads as many.
 //! - `paced-N` answers a log without an end, of that many bytes a second.
 //! - `command` runs a command over SPDY or a WebSocket, see [`super::commands`]. A pod `forward`
-//!   forwards ports over a WebSocket, see [`super::sockets`].
+//!   forwards ports over either, see there and [`super::sockets`].
 //! - Others answer a log with its query, and an upgrade with 101: a WebSocket with v4 gets a
 //!   message, and everybody the bytes that they send.
 
@@ -270,6 +270,9 @@ async fn serve(mut stream: TlsStream<TcpStream>, state: &State) -> std::io::Resu
             (_, "plain", Some(_)) => answer(&mut stream, "200 OK", "text/plain", "no").await?,
             (_, "command", Some(upgrade)) if upgrade.eq_ignore_ascii_case("websocket") => {
                 return sockets::command(stream, &head, &target).await;
+            }
+            (_, "forward", Some(upgrade)) if upgrade.eq_ignore_ascii_case("spdy/3.1") => {
+                return commands::forward(stream).await;
             }
             (_, "forward", Some(_)) => return sockets::forward(stream, &head, &target).await,
             (_, "command", Some(_)) => return commands::run(stream, &head, &target).await,

@@ -2,6 +2,7 @@
 
 mod commands;
 mod kube_rs;
+mod kubectl;
 mod kubectl_proxy;
 mod kubelet;
 mod logs;
