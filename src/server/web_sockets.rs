@@ -30,7 +30,7 @@ pub fn is_asked_for(parts: &Parts) -> bool {
 }
 
 /// Returns the protocols that a client offers, in its order.
-fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+pub fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let lines = headers.get_all(SEC_WEBSOCKET_PROTOCOL).into_iter();
     let lines = lines.filter_map(|line| line.to_str().ok());
     let all = lines.flat_map(|line| line.split(',')).map(str::trim);

@@ -2,14 +2,13 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::buffers::{give_back, lend};
-use super::relay::TURN_BYTES;
+use super::relay::{LAST_BYTES_WITHIN, TURN_BYTES};
 use super::websocket::{self, CloseCode, Event, MessageKind, Reader};
 
 /// Messages are collected up to this many bytes before they are written.
@@ -21,9 +20,6 @@ const LONG_BYTES: usize = 16 << 10;
 
 /// The longest message that a client may send. It is not kept.
 const RECEIVED_BYTES_MAX: usize = 32 << 20;
-
-/// How long the last bytes may take.
-const LAST_BYTES_WITHIN: Duration = Duration::from_secs(10);
 
 /// A message to a client.
 #[derive(Debug)]

@@ -18,6 +18,9 @@ use super::buffers::{give_back, lend};
 /// their turn.
 pub(super) const TURN_BYTES: usize = 256 << 10;
 
+/// How long the last bytes of a session may take.
+pub(super) const LAST_BYTES_WITHIN: Duration = Duration::from_secs(10);
+
 /// How long the rest may stay silent after one side has ended.
 const HALF_OPEN: Duration = Duration::from_secs(30);
 

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::buffers::{BUFFER_BYTES, give_back, lend};
-use super::relay::{Relayed, TURN_BYTES};
+use super::relay::{LAST_BYTES_WITHIN, Relayed, TURN_BYTES};
 
 /// A peer is not read while so many bytes wait for the other one.
 const WAITING_BYTES: usize = 64 << 10;
@@ -23,9 +23,6 @@ const READ_BYTES: usize = BUFFER_BYTES - 1024;
 
 /// How often a translation is asked whether it has something to say.
 const TICK: Duration = Duration::from_secs(5);
-
-/// How long the last bytes may take.
-const LAST_BYTES_WITHIN: Duration = Duration::from_secs(10);
 
 /// Whether a connection goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -55,9 +55,7 @@ pub(super) enum Newer {
 impl Newer {
     /// Returns the protocol that a WebSocket asks for, if it is a newer one.
     pub(super) fn of(headers: &HeaderMap, subresource: &str) -> Option<Newer> {
-        let lines = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
-        let lines = lines.filter_map(|line| line.to_str().ok());
-        let mut asked = lines.flat_map(|line| line.split(',')).map(str::trim);
+        let mut asked = web_sockets::offered(headers);
         if subresource != "portforward" {
             // linear: a client names a few.
             return asked.any(|one| one == COMMANDS).then_some(Newer::Command);
