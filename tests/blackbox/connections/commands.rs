@@ -199,8 +199,8 @@ pub async fn run(mut stream: TlsStream<TcpStream>, head: &str, wanted: &str) -> 
 /// - `streams` has written the kinds of streams.
 /// - `sizes` writes all changes of its terminal's size, and `keys` each byte of its input as two
 ///   digits; a `q` ends either, and the end of the input the second one.
-/// - `tar cf - PATH` packs a file with that path, `test` fails, and `tar -xmf -` writes the names and
-///   contents of what it unpacks.
+/// - `tar cf - PATH` packs a file with that path, `test` fails, and `tar -xmf -` writes the names
+///   and contents of what it unpacks.
 /// - Without a command it is attached to one that says so, and then writes its input. In a terminal
 ///   Ctrl-D ends it.
 pub async fn command(streams: &mut impl Streams, query: &str) -> Result<bool> {

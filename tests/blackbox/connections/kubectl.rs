@@ -1,5 +1,6 @@
-//! Real kubectls against a stand-in for a kubelet: `logs -f`, `cp` and `port-forward`. The oldest one
-//! speaks SPDY, which is copied (CN-50), and the newer ones WebSocket, which is translated (CN-52).
+//! Real kubectls against a stand-in for a kubelet: `logs -f`, `cp` and `port-forward`. The oldest
+//! one speaks SPDY, which is copied (CN-50), and the newer ones WebSocket, which is translated
+//! (CN-52).
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

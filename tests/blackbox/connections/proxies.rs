@@ -582,8 +582,8 @@ fn sessions_end_with_their_client_its_access_and_the_daemon_cn_73_cn_75() {
     });
 }
 
-/// The options that admission sees have the path of the request, with its slash. A parameter of this
-/// name is one of the other server, as in kube-apiserver.
+/// The options that admission sees have the path of the request, with its slash. A parameter of
+/// this name is one of the other server, as in kube-apiserver.
 #[test]
 fn admission_sees_the_path_at_the_server_cn_70() {
     let name = "connections::proxies::admission_sees_the_path_at_the_server_cn_70";
