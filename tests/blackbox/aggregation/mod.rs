@@ -10,6 +10,7 @@ mod objects;
 mod openapi;
 mod passed_on;
 mod raw_server;
+mod revocation;
 mod upgrades;
 
 use std::time::Duration;

@@ -7,6 +7,7 @@ mod kubelet;
 mod logs;
 mod proxies;
 mod python;
+mod revocation;
 mod settings;
 mod sockets;
 mod streams;
