@@ -4,6 +4,7 @@ mod availability;
 mod client_go;
 mod discovery;
 pub mod extension;
+mod front_proxy;
 mod hostile_extensions;
 mod local;
 mod objects;
