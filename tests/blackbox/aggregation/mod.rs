@@ -12,6 +12,7 @@ mod openapi;
 mod passed_on;
 mod raw_server;
 mod revocation;
+mod several_daemons;
 mod upgrades;
 
 use std::time::Duration;
