@@ -9,6 +9,7 @@ mod hostile_extensions;
 mod local;
 mod objects;
 mod openapi;
+mod own_service;
 mod passed_on;
 mod raw_server;
 mod revocation;
