@@ -1,10 +1,10 @@
 //! Requests and answers that are passed on between clients and other servers.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use futures_util::future::{FutureExt, LocalBoxFuture};
+use futures_util::future::{Either, FutureExt, LocalBoxFuture, select};
 use futures_util::{Stream, StreamExt, stream};
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -15,7 +15,7 @@ use super::leaving::Leaving;
 use super::links::PassedBody;
 use super::respond::{Answer, PassedOn, ResponseBody, UNCACHED};
 use crate::api::status::Status;
-use crate::auth::{Access, WatchAccess};
+use crate::auth::{Access, Authenticators, WatchAccess};
 use crate::egress::ForwardBody;
 use crate::transport::{Pieces, RequestBody};
 
@@ -46,6 +46,22 @@ impl<G: Unpin> Stream for Passing<G> {
                 frame => return Poll::Ready(frame),
             }
         }
+    }
+}
+
+/// Waits for the answer of another server to a request of the user with this access.
+///
+/// # Errors
+/// 401 if the user loses access first.
+pub async fn awaited<T>(
+    asking: impl Future<Output = T>,
+    access: &Access,
+    authenticators: &Authenticators,
+) -> Result<T, Box<Status>> {
+    let revoked = authenticators.revoked(access.clone());
+    match select(pin!(asking), pin!(revoked)).await {
+        Either::Left((answer, _)) => Ok(answer),
+        Either::Right(_) => Err(Box::new(Status::unauthorized())),
     }
 }
 

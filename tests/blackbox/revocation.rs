@@ -21,7 +21,7 @@ const REVOKED: &str = "taffrail_watches_revoked_total";
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Puts a file that its owner alone may read in the place of another.
-fn replace(path: &Path, text: &str) {
+pub fn replace(path: &Path, text: &str) {
     let beside = path.with_extension("next");
     let mut file = std::fs::OpenOptions::new();
     let file = file.write(true).create(true).truncate(true).mode(0o600);
@@ -30,7 +30,7 @@ fn replace(path: &Path, text: &str) {
 }
 
 /// Asks for a reload and answers what is logged of it.
-async fn reload(daemon: &Daemon) -> String {
+pub async fn reload(daemon: &Daemon) -> String {
     let before = daemon.stderr().len();
     daemon.signal(Signal::HUP);
     let start = Instant::now();

@@ -16,6 +16,7 @@ use crate::aggregation::{ApiService, RemoteServers};
 use crate::api::percent;
 use crate::api::request_info::RequestInfo;
 use crate::api::status::Status;
+use crate::auth::Access;
 use crate::egress::headers::{add_upgrade, is_upgrade, of_answer};
 use crate::egress::{EgressError, Failure, ForwardRequest, Target, UpgradeAnswer, UpgradeRequest};
 use crate::server::filters::deadline::Allowed;
@@ -24,7 +25,7 @@ use crate::server::filters::seats::Seat;
 use crate::server::leaving::Leaving;
 use crate::server::links::LinkRules;
 use crate::server::metrics::Running;
-use crate::server::passed_on::{answered, lasting, timed, upload, whole};
+use crate::server::passed_on::{answered, awaited, lasting, timed, upload, whole};
 use crate::server::request_record::RequestRecord;
 use crate::server::respond::{self, Answer, PassedOn, ResponseBody};
 use crate::server::sessions::relayed;
@@ -151,7 +152,8 @@ impl Service {
             deadline: Some(upstream.deadline.unwrap_or(Instant::now() + UPGRADE_TIME)),
         };
         let asking = upstream.servers.client.upgrade(&upstream.target, asked);
-        let Some(answer) = self.unless_stopping(asking, upstream.deadline).await else {
+        let asked = self.awaited(asking, &passing.requester.access, upstream.deadline);
+        let Some(answer) = asked.await? else {
             return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, STOPPING));
         };
         let place = (&self.thread.leaving, &*upstream.address);
@@ -174,7 +176,8 @@ impl Service {
             deadline: upstream.deadline,
         };
         let asking = upstream.servers.client.forward(&upstream.target, request);
-        let answer = match self.unless_stopping(asking, upstream.deadline).await {
+        let asked = self.awaited(asking, &passing.requester.access, upstream.deadline);
+        let answer = match asked.await? {
             Some(Ok(answer)) => answer,
             Some(Err(error)) => return Ok(failed(&error.failure, passing)),
             None => return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, STOPPING)),
@@ -198,15 +201,21 @@ impl Service {
     }
 
     /// Waits for an answer. If it may take any time, the stop of the daemon ends the wait.
-    async fn unless_stopping<T>(
+    ///
+    /// # Errors
+    /// 401 if the user loses access first.
+    async fn awaited<T>(
         &self,
         asking: impl Future<Output = T>,
+        access: &Access,
         deadline: Option<Instant>,
-    ) -> Option<T> {
-        match deadline {
-            Some(_) => Some(asking.await),
-            None => self.thread.leaving.unless(asking).await,
-        }
+    ) -> Result<Option<T>, Refused> {
+        let answer = awaited(asking, access, &self.thread.server.authenticator);
+        let answer = match deadline {
+            Some(_) => Some(answer.await),
+            None => self.thread.leaving.unless(answer).await,
+        };
+        Ok(answer.transpose()?)
     }
 }
 

@@ -6,6 +6,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
 
 use super::extension::{APISERVICES, Extension};
 use super::{GROUP, until_reason};
@@ -18,27 +19,35 @@ const NAME: &str = "v1.a.example";
 
 /// Listens on another address, too, and passes connections on to 127.0.0.1.
 async fn also_at(address: &str, port: u16) {
+    way_from(address, port).await.detach_all();
+}
+
+/// The same, until this is dropped or shut down.
+pub async fn way_from(address: &str, port: u16) -> JoinSet<()> {
     let listener = TcpListener::bind((address, port)).await.unwrap();
-    tokio::spawn(async move {
+    let mut way = JoinSet::new();
+    way.spawn(async move {
+        let mut connections = JoinSet::new();
         loop {
             let (mut near, _) = listener.accept().await.unwrap();
-            tokio::spawn(async move {
+            connections.spawn(async move {
                 let mut far = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
                 // Either side may close at any time.
                 let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
             });
         }
     });
+    way
 }
 
-async fn patch(client: &Client, path: &str, body: Value) -> Value {
+pub async fn patch(client: &Client, path: &str, body: Value) -> Value {
     client
         .call(Call::merge_patch(path, &body))
         .await
         .expect(200)
 }
 
-fn slice(name: &str, addresses: &[&str], port: u16) -> Value {
+pub fn slice(name: &str, addresses: &[&str], port: u16) -> Value {
     let endpoints = addresses.iter().map(|one| json!({"addresses": [one]}));
     json!({
         "metadata": {"name": name, "labels": {"kubernetes.io/service-name": "extension"}},

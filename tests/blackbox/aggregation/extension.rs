@@ -116,7 +116,8 @@ struct State {
     events: Vec<([String; 4], Value)>,
 }
 
-fn authority(name: &str) -> (String, Issuer<'static, KeyPair>) {
+/// An authority: its certificate in PEM, and what signs with its key.
+pub fn authority(name: &str) -> (String, Issuer<'static, KeyPair>) {
     let mut parameters = CertificateParams::new(Vec::new()).unwrap();
     parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let subject = &mut parameters.distinguished_name;

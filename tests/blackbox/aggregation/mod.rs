@@ -4,12 +4,16 @@ mod availability;
 mod client_go;
 mod discovery;
 pub mod extension;
+mod front_proxy;
 mod hostile_extensions;
 mod local;
 mod objects;
 mod openapi;
+mod own_service;
 mod passed_on;
 mod raw_server;
+mod revocation;
+mod several_daemons;
 mod upgrades;
 
 use std::time::Duration;

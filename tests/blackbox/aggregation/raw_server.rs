@@ -1,5 +1,5 @@
 //! An extension that speaks HTTP/1.1 by hand: it is available, echoes upgraded connections, counts
-//! the bytes that it gets, and sends as many as its test wants.
+//! the bytes that it gets, and sends as many as its test wants, or nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -61,7 +61,7 @@ impl RawServer {
         self.counts.sent.load(Ordering::Relaxed)
     }
 
-    /// The requests below `/endless` and `/echo` that have not ended.
+    /// The requests below `/endless`, `/silent` and `/echo` that have not ended.
     pub fn open(&self) -> usize {
         self.counts.open.load(Ordering::Relaxed)
     }
@@ -100,6 +100,13 @@ async fn serve(socket: TcpStream, tls: TlsAcceptor, counts: &Counts) -> std::io:
         if target.contains("/echo") {
             let _open = Open::new(&counts.open);
             return echo(stream, &head).await;
+        }
+        if target.contains("/silent") {
+            let _open = Open::new(&counts.open);
+            // The daemon breaks the request off.
+            return tokio::io::copy(&mut stream, &mut tokio::io::sink())
+                .await
+                .map(drop);
         }
         if target.contains("/endless") {
             let _open = Open::new(&counts.open);

@@ -8,6 +8,7 @@ mod kubelet;
 mod logs;
 mod proxies;
 mod python;
+mod revocation;
 mod settings;
 mod sockets;
 mod streams;

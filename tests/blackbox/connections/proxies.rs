@@ -35,8 +35,13 @@ pub async fn make(client: &Client, calls: impl IntoIterator<Item = Call>) {
 
 /// A daemon, and a web server in the pod `p`.
 pub async fn with_pod() -> (Daemon, WebServer) {
+    with_pod_and(&[]).await
+}
+
+/// The same, with more flags of the daemon.
+pub async fn with_pod_and(flags: &[&str]) -> (Daemon, WebServer) {
     addressed();
-    let daemon = Daemon::start().await;
+    let daemon = Daemon::with(flags).await;
     let web = WebServer::start(ADDRESS.parse().unwrap()).await;
     make(&daemon.client(), pod_at("p", ADDRESS, web.port)).await;
     (daemon, web)

@@ -3,7 +3,7 @@
 //! - `/echo…` answers with the request, `/status/N` with a status and headers.
 //! - `/page` is HTML, as `?type=` says and packed as `?coding=` says. `/redirect` has the
 //!   `Location` of `?to=`.
-//! - `/chunks` has trailers, and `/open` does not end.
+//! - `/chunks` has trailers, `/open` does not end, and `/silent` does not begin.
 //! - `/socket` sends the bytes back after an upgrade to any protocol.
 
 use std::io::Write as _;
@@ -85,7 +85,7 @@ impl WebServer {
         server
     }
 
-    /// The number of requests below `/open` and `/socket` that have not ended.
+    /// The number of requests below `/open`, `/silent` and `/socket` that have not ended.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::SeqCst)
     }
@@ -194,6 +194,10 @@ async fn answer(
                 frame
             });
             *answer.body_mut() = streamed(first.chain(never));
+        }
+        "silent" => {
+            let _held = Open::new(&open);
+            std::future::pending::<()>().await;
         }
         "socket" => {
             if let Some(protocol) = request.headers().get(UPGRADE).cloned() {

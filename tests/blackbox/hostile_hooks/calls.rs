@@ -132,9 +132,29 @@ async fn a_webhook_behind_the_daemon_itself_is_refused_by_it_hk_43() {
     let client = daemon.client();
     let pem = std::fs::read(daemon.data().join("pki/ca.crt")).unwrap();
     let bundle = base64::Engine::encode(&base64::prelude::BASE64_STANDARD, pem);
-    for path in ["/api/v1/namespaces/default/configmaps", "/healthz", "/none"] {
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let refused = "User \"system:anonymous\" cannot";
+    let unnamed = format!(
+        "configmaps is forbidden: {refused} create resource \"configmaps\" in API group \"\" in \
+         the namespace \"default\""
+    );
+    let port = "no service port 444 found for service \"kubernetes\"";
+    for (path, at, why) in [
+        (maps, 443, &*unnamed),
+        (
+            "/healthz",
+            443,
+            &format!("forbidden: {refused} post path \"/healthz\""),
+        ),
+        (
+            "/none",
+            443,
+            &format!("forbidden: {refused} post path \"/none\""),
+        ),
+        (maps, 444, port),
+    ] {
         let config = json!({"caBundle": bundle, "service": {
-            "namespace": "default", "name": "kubernetes", "path": path}});
+            "namespace": "default", "name": "kubernetes", "path": path, "port": at}});
         install(
             &client,
             false,
@@ -151,10 +171,9 @@ async fn a_webhook_behind_the_daemon_itself_is_refused_by_it_hk_43() {
             let (code, status) = created.unwrap();
             assert_eq!(code, 500, "{status}");
             let begin = "Internal error occurred: failed calling webhook";
-            assert!(
-                status["message"].as_str().unwrap().starts_with(begin),
-                "{status}"
-            );
+            let message = status["message"].as_str().unwrap();
+            assert!(message.starts_with(begin), "{message}");
+            assert!(message.ends_with(why), "{message}");
         }
         remove(&client, false, "self").await;
     }

@@ -8,7 +8,7 @@ use http::header::{AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, HeaderName};
 use tokio::time::Instant;
 
 use super::super::Answered;
-use super::stopping;
+use super::answer_of;
 use crate::aggregation::proxy::names_user;
 use crate::api::status::Status;
 use crate::egress::headers::{append_client, end_to_end, of_answer};
@@ -91,8 +91,7 @@ pub(super) async fn upgraded(
         deadline: Some(Instant::now() + ANSWER_WITHIN),
     };
     let asking = asked.egress.upgrade(asked.server, request);
-    let asked = scope.leaving.unless(asking);
-    let answered = asked.await.ok_or_else(stopping)?;
+    let answered = answer_of(scope, asking).await?;
     match answered.map_err(|error| failed(&error))? {
         UpgradeAnswer::Switched(switched) => {
             relayed(switched, scope.leaving, scope.access.clone(), guards)

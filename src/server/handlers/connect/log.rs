@@ -11,7 +11,7 @@ use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{HeaderMap, Method, Response, StatusCode};
 
 use super::super::{Answered, watch};
-use super::stopping;
+use super::answer_of;
 use crate::api::status::{Status, StatusDetails, StatusReason};
 use crate::api::text::quoting::go_quote;
 use crate::egress::{ForwardAnswer, ForwardBody, ForwardRequest, ForwardedBody};
@@ -86,11 +86,7 @@ pub(super) async fn log(
         // The kubelet sends no head before the container has written something.
         deadline: None,
     };
-    let asked = scope
-        .leaving
-        .unless(kubelets.egress().forward(&kubelet, forward))
-        .await;
-    let answer = asked.ok_or_else(stopping)?;
+    let answer = answer_of(scope, kubelets.egress().forward(&kubelet, forward)).await?;
     let answer = answer.map_err(|error| Status::unknown(error.to_string()))?;
     if !(200..=206).contains(&answer.status.as_u16()) {
         return Err(refused(answer, &target.name).await);

@@ -13,6 +13,7 @@ use http::{Response, StatusCode};
 use super::{Answered, capability};
 use crate::api::status::Status;
 use crate::registry::rest::Connected;
+use crate::server::passed_on::awaited;
 use crate::server::request_scope::RequestScope;
 use crate::server::respond::ResponseBody;
 use crate::server::routes::Target;
@@ -44,6 +45,18 @@ pub(super) async fn connect(
         Connected::Stream(request) => stream::stream(scope, target, request, body).await,
         Connected::Proxy(server) => proxied::proxied(scope, target, server, body).await,
     }
+}
+
+/// Waits for the answer of a kubelet, or of a server that a proxy leads to.
+///
+/// # Errors
+/// 503 if the daemon stops first, 401 if the user loses access first.
+async fn answer_of<T>(
+    scope: &RequestScope<'_>,
+    asking: impl Future<Output = T>,
+) -> Result<T, Box<Status>> {
+    let answer = awaited(asking, &scope.access, &scope.server.authenticator);
+    scope.leaving.unless(answer).await.ok_or_else(stopping)?
 }
 
 /// Returns the refusal of a connection while the daemon stops.

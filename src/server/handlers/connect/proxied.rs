@@ -4,8 +4,8 @@ use http::header::{HOST, HeaderName, HeaderValue, LOCATION};
 use http::{Method, Response, StatusCode, Version};
 
 use super::super::{Answered, watch};
+use super::answer_of;
 use super::asked::{Asked, passed_on, upgraded, without_body};
-use super::stopping;
 use crate::api::percent::{cleaned_path, decoded_bytes, encoded_path};
 use crate::api::status::Status;
 use crate::egress::headers::{add_upgrade, is_upgrade, of_answer};
@@ -83,8 +83,7 @@ pub(super) async fn proxied(
         // The client decides how long it waits.
         deadline: None,
     };
-    let asking = egress.forward(&server, request);
-    let answer = scope.leaving.unless(asking).await.ok_or_else(stopping)?;
+    let answer = answer_of(scope, egress.forward(&server, request)).await?;
     let answer = answer.map_err(|error| unreachable(&error))?;
     let rules = LinkRules::of_proxy(place.below, address, asked);
     let mut headers = of_answer(&answer.headers);

@@ -12,9 +12,9 @@ use http::header::{
 use http::{HeaderMap, Method};
 
 use super::super::Answered;
+use super::answer_of;
 use super::asked::{ANSWER_WITHIN, Found, failed, refused};
 use super::command::{Command, Wanted};
-use super::stopping;
 use super::tunnel::Tunnel;
 use crate::api::status::Status;
 use crate::egress::{EgressError, Switched, UpgradeAnswer, UpgradeRequest};
@@ -127,10 +127,8 @@ pub(super) async fn tunnel(
         guards,
     } = found;
     let egress = scope.server.kubelets.egress();
-    let answered = scope
-        .leaving
-        .unless(egress.upgrade(&kubelet, asked(path, headers)));
-    let answered = answered.await.ok_or_else(stopping)?;
+    let asking = egress.upgrade(&kubelet, asked(path, headers));
+    let answered = answer_of(scope, asking).await?;
     let switched = match answered.map_err(|error| failed(&error))? {
         UpgradeAnswer::Switched(switched) => switched,
         UpgradeAnswer::Refused(answer) => return refused(answer),
