@@ -1,9 +1,8 @@
 //! Tasks of tokio that share their code.
 //!
 //! tokio compiles the code that runs a task for each type of future, and again for each of its
-//! schedulers: 3.5 kB each time, which is 0.8 MB for all tasks of the daemon. Here the type of the
-//! future is erased, so this code exists once for each type of result. A task costs one allocation
-//! more.
+//! schedulers: 3.5 kB each time (docs/packages.md). Here the type of the future is erased, so this
+//! code exists once for each type of result. A task costs one allocation more.
 
 mod pausable;
 
@@ -21,12 +20,14 @@ type AnyLocalFuture<T> = Pin<Box<dyn Future<Output = T>>>;
 ///
 /// # Panics
 /// The thread has no runtime.
+#[track_caller]
 pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
     let future: AnyFuture<T> = Box::pin(future);
     task::spawn(future)
 }
 
 /// Starts a task on another runtime.
+#[track_caller]
 pub fn spawn_on<T: Send + 'static>(
     runtime: &Handle,
     future: impl Future<Output = T> + Send + 'static,
@@ -38,7 +39,8 @@ pub fn spawn_on<T: Send + 'static>(
 /// Starts a task that stays on the calling thread, like `tokio::task::spawn_local`.
 ///
 /// # Panics
-/// The thread runs no actors.
+/// The caller is not in a `LocalSet`, as actors and their threads are.
+#[track_caller]
 pub fn spawn_local<T: 'static>(future: impl Future<Output = T> + 'static) -> JoinHandle<T> {
     let future: AnyLocalFuture<T> = Box::pin(future);
     task::spawn_local(future)
@@ -48,6 +50,7 @@ pub fn spawn_local<T: 'static>(future: impl Future<Output = T> + 'static) -> Joi
 ///
 /// # Panics
 /// The thread has no runtime.
+#[track_caller]
 pub fn spawn_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
