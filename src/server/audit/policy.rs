@@ -16,7 +16,7 @@ use crate::auth::documents::{KindAndVersion, Tree, types};
 use crate::schema::ObjectType;
 
 static TYPE: LazyLock<ObjectType> =
-    LazyLock::new(|| types(include_str!("types.txt")).object_type("audit.Policy"));
+    LazyLock::new(|| types(include_str!("types.txt")).object_type("audit.v1.Policy"));
 
 /// The level of detail at which a request is recorded.
 #[derive(
@@ -35,6 +35,9 @@ pub enum Level {
 }
 
 impl Level {
+    /// All names.
+    const NAMES: [&str; 4] = ["None", "Metadata", "Request", "RequestResponse"];
+
     /// Returns the name in metrics.
     pub fn name(self) -> &'static str {
         match self {
@@ -123,7 +126,10 @@ impl Policy {
     /// # Errors
     /// A description of the problem, in one line.
     pub fn parse(text: &str) -> Result<Policy, String> {
-        let unreadable = |why| format!("it is not a valid audit policy: {why}");
+        let unreadable = |why: String| {
+            let lines: Vec<&str> = why.lines().map(str::trim).collect();
+            format!("it is not a valid audit policy: {}", lines.join(" "))
+        };
         let tree = Tree::read(text.as_bytes()).map_err(unreadable)?;
         let KindAndVersion { kind, api_version } = tree.kind_and_version().map_err(unreadable)?;
         if (api_version.as_str(), kind.as_str()) != ("audit.k8s.io/v1", "Policy") {
@@ -166,6 +172,18 @@ impl Policy {
 
 impl Rule {
     fn parse(rule: Value) -> Result<Rule, String> {
+        let level = rule
+            .get("level")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        // linear: there are four levels.
+        if !Level::NAMES.contains(&level) {
+            let names = Level::NAMES.join(", ");
+            return Err(match level {
+                "" => format!("level: Required value: one of {names}"),
+                level => format!("level: Unsupported value: {level:?}: supported values: {names}"),
+            });
+        }
         let rule = Rule::deserialize(rule).map_err(|error| error.to_string())?;
         rule.check()?;
         Ok(rule)
@@ -358,7 +376,10 @@ rules:
         for (text, told) in [
             ("kind: Policy", "it has apiVersion \"\" and kind \"Policy\""),
             (&format!("{head}rules: []"), "it has no rules"),
-            (&format!("{head}rules: [{{level: Loud}}]"), "Loud"),
+            (
+                &format!("{head}rules: [{{level: Loud}}]"),
+                "rules[0]: level: Unsupported value: \"Loud\": supported values: None, ",
+            ),
             (&format!("{head}rules: [{{levle: None}}]"), "levle"),
             (
                 &format!("{head}rules: [{{level: None, nonResourceURLs: [a]}}]"),
@@ -393,9 +414,16 @@ rules:
             ),
             (
                 &format!("{head}rules: [{{users: [a]}}]"),
-                "rules[0]: missing field `level`",
+                "rules[0]: level: Required value: one of None, Metadata",
             ),
-            (&format!("{head}rules: {{}}"), "rules"),
+            (
+                &format!("{head}rules: {{}}"),
+                "Policy.rules of type []v1.PolicyRule",
+            ),
+            (
+                &format!("{head}rules: []\nrules: []"),
+                "key \"rules\" already set",
+            ),
         ] {
             let refusal = Policy::parse(text).unwrap_err();
             assert!(refusal.contains(told), "{text}: {refusal}");

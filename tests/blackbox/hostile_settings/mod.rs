@@ -316,11 +316,18 @@ const CONTENTS: &[(&str, &[(Bad, &str)])] = &[
             (Bad::Empty, "must have audit.k8s.io/v1 and Policy"),
             (Bad::Garbage, "it is not valid UTF-8"),
             (
+                Bad::Text(concat!(
+                    "apiVersion: audit.k8s.io/v1\nkind: Policy\n",
+                    "rules:\n- level: None\n  user: [a]\n"
+                )),
+                "unknown field \"rules[0].user\"",
+            ),
+            (
                 Bad::Text(
                     "- a
 ",
                 ),
-                "it is not a valid audit policy: line 1",
+                "it is not a valid audit policy: it is not an object",
             ),
         ],
     ),
