@@ -152,7 +152,8 @@ impl Service {
             deadline: Some(upstream.deadline.unwrap_or(Instant::now() + UPGRADE_TIME)),
         };
         let asking = upstream.servers.client.upgrade(&upstream.target, asked);
-        let asked = self.awaited(asking, &passing.requester.access, upstream.deadline);
+        let access = Some(&passing.requester.access);
+        let asked = self.awaited(asking, access, upstream.deadline);
         let Some(answer) = asked.await? else {
             return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, STOPPING));
         };
@@ -176,7 +177,10 @@ impl Service {
             deadline: upstream.deadline,
         };
         let asking = upstream.servers.client.forward(&upstream.target, request);
-        let asked = self.awaited(asking, &passing.requester.access, upstream.deadline);
+        // The user of a write learns its outcome, because it may have been carried out.
+        let is_read = passing.parts.method.is_safe();
+        let access = is_read.then_some(&passing.requester.access);
+        let asked = self.awaited(asking, access, upstream.deadline);
         let answer = match asked.await? {
             Some(Ok(answer)) => answer,
             Some(Err(error)) => return Ok(failed(&error.failure, passing)),
@@ -203,14 +207,20 @@ impl Service {
     /// Waits for an answer. If it may take any time, the stop of the daemon ends the wait.
     ///
     /// # Errors
-    /// 401 if the user loses access first.
+    /// 401 if the user with this access loses it first.
     async fn awaited<T>(
         &self,
         asking: impl Future<Output = T>,
-        access: &Access,
+        access: Option<&Access>,
         deadline: Option<Instant>,
     ) -> Result<Option<T>, Refused> {
-        let answer = awaited(asking, access, &self.thread.server.authenticator);
+        let authenticator = &self.thread.server.authenticator;
+        let answer = async {
+            match access {
+                Some(access) => awaited(asking, access, authenticator).await,
+                None => Ok(asking.await),
+            }
+        };
         let answer = match deadline {
             Some(_) => Some(answer.await),
             None => self.thread.leaving.unless(answer).await,

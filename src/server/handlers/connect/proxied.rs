@@ -6,6 +6,7 @@ use http::{Method, Response, StatusCode, Version};
 use super::super::{Answered, watch};
 use super::answer_of;
 use super::asked::{Asked, passed_on, upgraded, without_body};
+use super::stopping;
 use crate::api::percent::{cleaned_path, decoded_bytes, encoded_path};
 use crate::api::status::Status;
 use crate::egress::headers::{add_upgrade, is_upgrade, of_answer};
@@ -83,7 +84,12 @@ pub(super) async fn proxied(
         // The client decides how long it waits.
         deadline: None,
     };
-    let answer = answer_of(scope, egress.forward(&server, request)).await?;
+    let asking = egress.forward(&server, request);
+    let answer = match parts.method.is_safe() {
+        true => answer_of(scope, asking).await?,
+        // The user of a write learns its outcome, because it may have been carried out.
+        false => scope.leaving.unless(asking).await.ok_or_else(stopping)?,
+    };
     let answer = answer.map_err(|error| unreachable(&error))?;
     let rules = LinkRules::of_proxy(place.below, address, asked);
     let mut headers = of_answer(&answer.headers);
