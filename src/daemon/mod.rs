@@ -14,7 +14,6 @@ mod credentials;
 mod custom;
 mod encryption;
 mod factory;
-mod for_tests;
 mod hooks;
 mod metrics;
 mod opened;
@@ -27,6 +26,7 @@ mod service_network;
 mod sharing;
 mod start_error;
 mod stores;
+mod test_controls;
 mod token_issuers;
 mod webhooks;
 mod writers;
@@ -235,7 +235,7 @@ impl Daemon {
             registrar: writers.registrar().cloned(),
         };
         background.push(tasks::spawn_local(start.run()));
-        let test = for_tests::controls(opened.own_clock, &stores, &actor_system, &writers);
+        let test = test_controls::controls(opened.own_clock, &stores, &actor_system, &writers);
         let (test, resetting) = test.unzip();
         background.extend(resetting.flatten());
         let api_server = Arc::new(ApiServer::new(ApiServerConfig {

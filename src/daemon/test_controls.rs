@@ -11,6 +11,7 @@ use actix_rt::task::JoinHandle;
 use actors::cacher::Readiness;
 use actors::engine::{EngineError, MemoryEngine, MemorySnapshot, Revision};
 use actors::supervisor::ActorSystem;
+use actors::tasks;
 use tokio::sync::mpsc;
 
 use super::Daemon;
@@ -69,7 +70,7 @@ pub(super) fn controls(
     let snapshots = stores.memory.clone().map(|engine| {
         let (snapshots, requests) = Snapshots::new(engine.clone());
         let resetting = carry_out(requests, engine, actor_system.clone(), writers.clone());
-        (Arc::new(snapshots), actix_rt::spawn(resetting))
+        (Arc::new(snapshots), tasks::spawn_local(resetting))
     });
     let (snapshots, resetting) = snapshots.unzip();
     let controls = TestControls::new(clock, snapshots);

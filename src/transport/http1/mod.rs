@@ -48,7 +48,7 @@ use crate::transport::{
 use crate::upgraded::ReadAhead;
 
 /// How long the client of a session that has ended may take for its last bytes.
-const LAST_BYTES_WITHIN: Duration = Duration::from_secs(1);
+const CLOSES_WITHIN: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends.
 pub(in crate::transport) async fn serve<S, T>(
@@ -137,7 +137,7 @@ where
         run_session(session, client, &mut membership, is_over).await;
         // The last bytes may still be on their way. The client of a session that was cut may read
         // nothing.
-        let _ = tokio::time::timeout(LAST_BYTES_WITHIN, lingering.shutdown()).await;
+        let _ = tokio::time::timeout(CLOSES_WITHIN, lingering.shutdown()).await;
     }
     lingering_close(lingering).await;
     Ok(())

@@ -56,7 +56,13 @@ async fn condition(client: &Client, name: &str) -> Value {
     available(&object.expect(200))
 }
 
-/// Waits until the condition `Available` has this reason.
+/// Waits until an APIService has this message.
+async fn until_message(client: &Client, name: &str, message: &str) {
+    let has = |object: &Value| available(object)["message"] == message;
+    until_has(client, || Call::get(&api_service(name)), has).await;
+}
+
+/// Waits until the condition `Available` has this reason, and returns it.
 async fn until_reason(client: &Client, name: &str, reason: &str) -> Value {
     let has = |object: &Value| available(object)["reason"] == reason;
     let object = until_has(client, || Call::get(&api_service(name)), has).await;

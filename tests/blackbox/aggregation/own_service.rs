@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::availability::{patch, slice};
 use super::extension::{APISERVICES, authority};
-use super::{api_service, until, until_has, until_reason};
+use super::{api_service, until, until_has, until_message, until_reason};
 use crate::harness::{Call, Daemon};
 use crate::revocation::replace;
 
@@ -46,10 +46,9 @@ async fn default_kubernetes_at_443_is_the_daemon_itself_cn_17() {
         let made = client.call(Call::post(APISERVICES, &body)).await;
         assert_eq!(made.expect(201)["spec"]["service"]["port"], 443);
         // Its certificate names the Service. The front proxy is a stranger to it.
-        let condition = until_reason(&client, NAME, "FailedDiscoveryCheck").await;
         let url = format!("https://127.0.0.1:{}/apis/self.example/v1", daemon.port());
         let message = format!("failing or missing response from {url}: bad status from {url}: 401");
-        assert_eq!(condition["message"], message);
+        until_message(&client, NAME, &message).await;
         let answer = client.call(Call::get("/apis/self.example/v1/x")).await;
         let answer = (answer.status.as_u16(), answer.text());
         assert_eq!(answer, (503, "service unavailable\n".to_owned()));
@@ -107,10 +106,9 @@ async fn a_group_behind_the_daemon_itself_goes_round_and_harms_no_other_cn_17() 
         .await
         .expect(201);
     // The daemon asks itself whether it serves the group, and it says that nobody is available.
-    let condition = until_reason(&client, NAME, "FailedDiscoveryCheck").await;
     let url = format!("https://127.0.0.1:{}/apis/self.example/v1", daemon.port());
     let message = format!("failing or missing response from {url}: bad status from {url}: 503");
-    assert_eq!(condition["message"], message);
+    until_message(&client, NAME, &message).await;
 
     // Core is never asked, so that counts as available.
     let spec = &body["spec"];

@@ -137,6 +137,7 @@ impl Terminal {
     /// Waits for more that is shown. Returns false once nobody can show more.
     async fn read(&mut self) -> bool {
         match self.person.read_buf(&mut self.shown).await {
+            Ok(0) => false,
             Ok(_) => true,
             Err(error) => {
                 assert_eq!(Errno::from_io_error(&error), Some(Errno::IO));
