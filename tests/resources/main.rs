@@ -543,7 +543,7 @@ fn a_watch_that_waits_does_not_outlive_its_version() {
 }
 
 /// A thread that saw nothing of a removal, because no request came meanwhile, counts into the new
-/// series of a resource that was added again.
+/// series of a resource that was added again (ME-72).
 #[test]
 fn a_resource_that_is_added_again_is_measured_again() {
     let running = Running::start(&["--http-threads=1"]);

@@ -94,6 +94,7 @@ async fn a_share_of_the_answers_ends_their_connection() {
     driver.abort();
 }
 
+/// The flags of SF-20.
 #[tokio::test]
 async fn requests_and_watches_end_after_their_time() {
     let daemon = Daemon::with(&["--request-timeout=1s", "--min-request-timeout=1"]).await;
