@@ -48,6 +48,18 @@ impl Tree {
             true => BodyFormat::Json,
             false => BodyFormat::Yaml,
         };
+        Tree::in_format(text, format)
+    }
+
+    /// Reads YAML, of which JSON is a part.
+    ///
+    /// # Errors
+    /// The fault in the text.
+    pub fn read_yaml(text: &[u8]) -> Result<Tree, String> {
+        Tree::in_format(text, BodyFormat::Yaml)
+    }
+
+    fn in_format(text: &[u8], format: BodyFormat) -> Result<Tree, String> {
         let (value, repeated) = decode_answer(text, format)?;
         Ok(Tree { value, repeated })
     }

@@ -130,7 +130,7 @@ impl Policy {
             let lines: Vec<&str> = why.lines().map(str::trim).collect();
             format!("it is not a valid audit policy: {}", lines.join(" "))
         };
-        let tree = Tree::read(text.as_bytes()).map_err(unreadable)?;
+        let tree = Tree::read_yaml(text.as_bytes()).map_err(unreadable)?;
         let KindAndVersion { kind, api_version } = tree.kind_and_version().map_err(unreadable)?;
         if (api_version.as_str(), kind.as_str()) != ("audit.k8s.io/v1", "Policy") {
             return Err(format!(
@@ -368,6 +368,17 @@ rules:
         let policy = Policy::parse(POLICY).unwrap();
         let info = RequestInfo::parse(&Method::GET, "/api/v1/secrets", false, "").unwrap();
         assert_eq!(policy.decide(Option::None, &info).level, Level::Metadata);
+    }
+
+    #[test]
+    fn a_policy_is_yaml_of_any_style_or_json() {
+        for text in [
+            "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Request}]}",
+            r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Request"}]}"#,
+            "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n- level: Request\n  users: null\n",
+        ] {
+            assert_eq!(Policy::parse(text).unwrap().rules.len(), 1, "{text}");
+        }
     }
 
     #[test]
