@@ -30,6 +30,7 @@ pub(super) struct Description {
     pub heading: &'static str,
     /// Its explanation, as lines that begin with a space.
     pub lines: &'static [&'static str],
+    /// How its flag is given.
     pub form: Form,
     /// Makes the parser of its values.
     pub parser: fn() -> ValueParser,

@@ -39,7 +39,7 @@ pub fn spawn_on<T: Send + 'static>(
 /// Starts a task that stays on the calling thread, like `tokio::task::spawn_local`.
 ///
 /// # Panics
-/// The caller is not in a `LocalSet`, as actors and their threads are.
+/// The calling thread has no `LocalSet`. The threads of actors have one.
 #[track_caller]
 pub fn spawn_local<T: 'static>(future: impl Future<Output = T> + 'static) -> JoinHandle<T> {
     let future: AnyLocalFuture<T> = Box::pin(future);

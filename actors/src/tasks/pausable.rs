@@ -10,7 +10,8 @@ pub struct Running {
     task: JoinHandle<()>,
 }
 
-/// A place for a running task, which is empty once the task has been stopped.
+/// A task that can be stopped, and stopped for a while. It holds nothing before the task has begun
+/// and after it has been stopped.
 pub struct Pausable {
     /// The name in the log.
     name: &'static str,
@@ -34,13 +35,13 @@ impl Running {
 }
 
 impl Pausable {
-    /// An empty place for a task with this name in the log.
+    /// Creates one without a task. The log calls the task by this name.
     pub fn new(name: &'static str) -> Pausable {
         let running = Mutex::new(None);
         Pausable { name, running }
     }
 
-    /// Puts a task into a place that nobody has used yet.
+    /// Takes the first task, before anybody else uses this.
     pub fn begin(&self, running: Running) {
         if let Ok(mut place) = self.running.try_lock() {
             *place = Some(running);

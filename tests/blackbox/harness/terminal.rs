@@ -21,12 +21,12 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A terminal with a program that is killed when this is dropped.
 pub struct Terminal {
-    /// The side of the person. It is no pipe, but is waited for in the same way.
+    /// The side of the person, which tokio reads like a pipe.
     person: Receiver,
     /// The side of the program. It keeps the settings when the program has ended.
     program: Option<OwnedFd>,
     child: Child,
-    /// What was shown and not yet waited for.
+    /// The output that no test has waited for yet.
     shown: Vec<u8>,
     /// The settings before the program started.
     before: String,
@@ -37,7 +37,7 @@ pub struct Terminal {
 pub struct Ended {
     /// The exit code; `None` after a signal.
     pub code: Option<i32>,
-    /// What was shown and not yet waited for.
+    /// The output that no test has waited for yet.
     pub rest: String,
 }
 
