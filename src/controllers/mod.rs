@@ -149,8 +149,8 @@ impl Setup {
 impl Controllers {
     /// Starts the tasks on the calling thread's runtime.
     pub fn start(setup: Setup, sharing: Sharing) -> Controllers {
-        let running = Pausable::new("the task of the controllers");
-        running.begin(run(setup.clone(), sharing.clone()));
+        let first = run(setup.clone(), sharing.clone());
+        let running = Pausable::new("the task of the controllers", first);
         Controllers {
             setup,
             sharing,

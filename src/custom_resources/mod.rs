@@ -127,10 +127,8 @@ impl CustomResources {
         let store = setup.registry.current().find(group, version, plural)?;
         let gate = Arc::new(Gate::new(Arc::clone(&store), setup.definitions.clone()));
         let controllers = supervised(setup, store, Arc::clone(&gate));
-        let running = Pausable::new("the task of the loops over definitions");
-        running.begin(Running::start(|stopped| {
-            tasks::spawn(until_stopped(stopped, controllers))
-        }));
+        let first = Running::start(|stopped| tasks::spawn(until_stopped(stopped, controllers)));
+        let running = Pausable::new("the task of the loops over definitions", first);
         Some(CustomResources { gate, running })
     }
 

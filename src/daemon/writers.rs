@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use actors::tasks::Pausable;
+
 use super::custom;
 use super::readiness;
 use super::resources::Resources;
@@ -18,8 +20,8 @@ pub(super) struct Writers {
     /// `None` if definitions are not served.
     custom_resources: Option<CustomResources>,
     deletions: DeletionPause,
-    /// `None` if APIServices are not served.
-    registrar: Option<Arc<Registrar>>,
+    /// The registrar of local APIServices and its task. `None` if APIServices are not served.
+    registrar: Option<(Arc<Registrar>, Pausable)>,
 }
 
 impl Writers {
@@ -35,14 +37,18 @@ impl Writers {
         let defined: Arc<DefinedVersions> = Arc::default();
         let custom_resources = custom::start(resources, health, deletions.clone(), &defined);
         let registrar = services.and_then(|services| {
-            Registrar::start(local::Setup {
+            let registrar = Registrar::new(local::Setup {
                 registry: setup.registry.clone(),
                 services: Arc::clone(services),
                 defined,
                 completeness: custom::gate(custom_resources.as_ref()),
-            })
+            });
+            let registrar = Arc::new(registrar?);
+            let running = Pausable::new("the registrar of local APIServices", registrar.run());
+            Some((registrar, running))
         });
-        readiness::wait_for_registrar(health, registrar.clone());
+        let waited = registrar.as_ref().map(|(registrar, _)| registrar);
+        readiness::wait_for_registrar(health, waited.cloned());
         Arc::new(Writers {
             custom_resources,
             controllers: Controllers::start(setup, sharing),
@@ -53,7 +59,7 @@ impl Writers {
 
     /// Returns the registrar of local APIServices.
     pub(super) fn registrar(&self) -> Option<&Arc<Registrar>> {
-        self.registrar.as_ref()
+        self.registrar.as_ref().map(|(registrar, _)| registrar)
     }
 
     /// Returns the gate at which requests to unknown paths wait.
@@ -66,7 +72,7 @@ impl Writers {
         let work = self.deletions.during(work);
         let work = async {
             match &self.registrar {
-                Some(registrar) => registrar.pause(work).await,
+                Some((registrar, running)) => running.pause(work, || registrar.run()).await,
                 None => work.await,
             }
         };
@@ -78,8 +84,8 @@ impl Writers {
         if let Some(custom_resources) = &self.custom_resources {
             custom_resources.stop().await;
         }
-        if let Some(registrar) = &self.registrar {
-            registrar.stop().await;
+        if let Some((_, running)) = &self.registrar {
+            running.stop().await;
         }
         self.controllers.stop().await;
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::future::{Either, FutureExt, LocalBoxFuture, select};
 use futures_util::{Stream, StreamExt, stream};
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderValue};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use http_body::Frame;
 use tokio::time::{Instant, sleep_until};
 
@@ -49,15 +49,24 @@ impl<G: Unpin> Stream for Passing<G> {
     }
 }
 
-/// Waits for the answer of another server to a request of the user with this access.
+/// Returns the access whose loss ends the wait for the answer to a request. `None` for a write: its
+/// user learns the outcome, because the other server may have carried it out.
+pub fn access_of_wait<'a>(method: &Method, access: &'a Access) -> Option<&'a Access> {
+    method.is_safe().then_some(access)
+}
+
+/// Waits for the answer of another server to a request.
 ///
 /// # Errors
-/// 401 if the user loses access first.
+/// 401 if the user loses this access first.
 pub async fn awaited<T>(
     asking: impl Future<Output = T>,
-    access: &Access,
+    access: Option<&Access>,
     authenticators: &Authenticators,
 ) -> Result<T, Box<Status>> {
+    let Some(access) = access else {
+        return Ok(asking.await);
+    };
     let revoked = authenticators.revoked(access.clone());
     match select(pin!(asking), pin!(revoked)).await {
         Either::Left((answer, _)) => Ok(answer),

@@ -10,8 +10,7 @@ pub struct Running {
     task: JoinHandle<()>,
 }
 
-/// A task that can be stopped, and stopped for a while. It holds nothing before the task has begun
-/// and after it has been stopped.
+/// A task that can be stopped, and stopped for a while. It holds nothing after it has been stopped.
 pub struct Pausable {
     /// The name in the log.
     name: &'static str,
@@ -35,17 +34,10 @@ impl Running {
 }
 
 impl Pausable {
-    /// Creates one without a task. The log calls the task by this name.
-    pub fn new(name: &'static str) -> Pausable {
-        let running = Mutex::new(None);
+    /// Takes a task that runs. The log calls it by this name.
+    pub fn new(name: &'static str, running: Running) -> Pausable {
+        let running = Mutex::new(Some(running));
         Pausable { name, running }
-    }
-
-    /// Takes the first task, before anybody else uses this.
-    pub fn begin(&self, running: Running) {
-        if let Ok(mut place) = self.running.try_lock() {
-            *place = Some(running);
-        }
     }
 
     /// Stops the task after its current step.
@@ -141,9 +133,7 @@ mod tests {
     }
 
     fn begun(counts: &Counts) -> Arc<Pausable> {
-        let place = Pausable::new("a task");
-        place.begin(counts.start());
-        Arc::new(place)
+        Arc::new(Pausable::new("a task", counts.start()))
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::cacher::{CacheFollower, CacheNews};
-use actors::tasks::{self, Pausable, Running, until_stopped};
+use actors::tasks::{self, Running, until_stopped};
 use futures_util::future::try_join_all;
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
@@ -55,7 +55,6 @@ pub struct Registrar {
     registered: Milestone,
     /// Whether the first attempt to write those of a start has ended.
     has_tried: watch::Sender<bool>,
-    running: Pausable,
 }
 
 struct OwnVersion {
@@ -65,20 +64,23 @@ struct OwnVersion {
 }
 
 impl Registrar {
-    /// Starts the task on the calling thread's runtime. It begins when those of a start have been
-    /// written ([`Registrar::register_own`]). `None` if APIServices are not served.
-    pub fn start(setup: Setup) -> Option<Arc<Registrar>> {
+    /// Returns `None` if APIServices are not served.
+    pub fn new(setup: Setup) -> Option<Registrar> {
         let catalog = setup.registry.current();
         catalog.named(APISERVICES)?;
-        let registrar = Arc::new(Registrar {
+        Some(Registrar {
             own: own_versions(&catalog),
             setup,
             registered: Milestone::default(),
             has_tried: watch::Sender::new(false),
-            running: Pausable::new("the registrar of local APIServices"),
-        });
-        registrar.running.begin(registrar.run());
-        Some(registrar)
+        })
+    }
+
+    /// Starts the task on the calling thread's runtime. It begins to work when the APIServices of a
+    /// start have been written ([`Registrar::register_own`]).
+    pub fn run(self: &Arc<Self>) -> Running {
+        let keeping = Arc::clone(self).keep();
+        Running::start(|stopped| tasks::spawn(until_stopped(stopped, keeping)))
     }
 
     /// Whether the APIServices of built-in groups were written since the start. Before that, lists
@@ -151,22 +153,6 @@ impl Registrar {
         try_join_all(writes).await?;
         self.registered.reach();
         Ok(())
-    }
-
-    /// Does work while it writes nothing. It begins again from the caches afterwards, unless it has
-    /// been stopped.
-    pub async fn pause<T>(self: &Arc<Self>, work: impl Future<Output = T>) -> T {
-        self.running.pause(work, || self.run()).await
-    }
-
-    /// Stops the task after its current step.
-    pub async fn stop(&self) {
-        self.running.stop().await;
-    }
-
-    fn run(self: &Arc<Self>) -> Running {
-        let keeping = Arc::clone(self).keep();
-        Running::start(|stopped| tasks::spawn(until_stopped(stopped, keeping)))
     }
 
     fn store(&self) -> Option<Arc<RegistryStore>> {

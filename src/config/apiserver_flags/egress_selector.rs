@@ -24,39 +24,48 @@ pub(super) fn check(path: &Path) -> Result<(), String> {
 }
 
 fn check_text(text: &str) -> Result<(), String> {
-    let wrong = || format!("it is not a file of the kind {KIND} of {GROUP}v1beta1");
-    let configuration: Value = serde_saphyr::from_str(text).map_err(|_| wrong())?;
+    let configuration: Value = serde_saphyr::from_str(text).map_err(|error| {
+        let error = error.to_string();
+        let lines: Vec<&str> = error.lines().map(str::trim).collect();
+        format!("it is not valid YAML: {}", lines.join(" "))
+    })?;
     let (kind, version) = (
         text_of(&configuration, "kind"),
         text_of(&configuration, "apiVersion"),
     );
     if kind != Some(KIND) || !version.is_some_and(|version| version.starts_with(GROUP)) {
-        return Err(wrong());
+        return Err(format!(
+            "it is not a file of the kind {KIND} of {GROUP}v1beta1"
+        ));
     }
     let selections = match configuration.get("egressSelections") {
         None | Some(Value::Null) => &[],
         Some(Value::Array(selections)) => &**selections,
-        Some(_) => return Err(wrong()),
+        Some(_) => return Err("egressSelections is not a list".to_owned()),
     };
-    for selection in selections {
-        let connection = selection.get("connection");
-        let protocol = connection.and_then(|one| text_of(one, "proxyProtocol"));
-        let (Some(name), Some(protocol)) = (text_of(selection, "name"), protocol) else {
-            return Err(wrong());
-        };
-        if !matches!(name, "cluster" | "controlplane" | "etcd" | "master") {
-            return Err(format!(
-                "{name:?} is not one of controlplane, etcd, cluster"
-            ));
-        }
-        if protocol != "Direct" {
-            return Err(format!(
-                "connections of {name:?} would go through a proxy ({protocol}), which is not built; \
-                 use Direct, or leave the flag out if this machine reaches the cluster"
-            ));
-        }
+    for (number, selection) in selections.iter().enumerate() {
+        check_selection(selection)
+            .map_err(|problem| format!("egressSelections[{number}]: {problem}"))?;
     }
     Ok(())
+}
+
+fn check_selection(selection: &Value) -> Result<(), String> {
+    let name = text_of(selection, "name").ok_or("it has no name")?;
+    if !matches!(name, "cluster" | "controlplane" | "etcd" | "master") {
+        return Err(format!(
+            "{name:?} is not one of controlplane, etcd, cluster"
+        ));
+    }
+    let connection = selection.get("connection");
+    match connection.and_then(|connection| text_of(connection, "proxyProtocol")) {
+        Some("Direct") => Ok(()),
+        Some(protocol) => Err(format!(
+            "connections of {name:?} would go through a proxy ({protocol}), which is not built; use \
+             Direct, or leave the flag out if this machine reaches the cluster"
+        )),
+        None => Err("it has no connection.proxyProtocol".to_owned()),
+    }
 }
 
 fn text_of<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
@@ -82,13 +91,20 @@ mod tests {
         let proxy = "[{name: cluster, connection: {proxyProtocol: HTTPConnect, transport: {}}}]";
         assert!(checked(proxy).contains("(HTTPConnect), which is not built"));
         let unknown = "[{name: moon, connection: {proxyProtocol: Direct}}]";
-        assert!(checked(unknown).starts_with("\"moon\" is not one of"));
-        for other in ["{kind: Pod, apiVersion: v1}", "[", "text"] {
-            assert!(
-                check_text(other)
-                    .unwrap_err()
-                    .starts_with("it is not a file")
-            );
+        assert!(checked(unknown).starts_with("egressSelections[0]: \"moon\" is not one of"));
+        let second = "[{name: etcd, connection: {proxyProtocol: Direct}}, {name: cluster}]";
+        assert_eq!(
+            checked(second),
+            "egressSelections[1]: it has no connection.proxyProtocol"
+        );
+        assert_eq!(checked("[1]"), "egressSelections[0]: it has no name");
+        assert_eq!(checked("{}"), "egressSelections is not a list");
+        for other in ["{kind: Pod, apiVersion: v1}", "text"] {
+            let error = check_text(other).unwrap_err();
+            assert!(error.starts_with("it is not a file of the kind"), "{error}");
         }
+        let error = check_text("[").unwrap_err();
+        assert!(error.starts_with("it is not valid YAML: "), "{error}");
+        assert!(!error.contains('\n'), "{error}");
     }
 }

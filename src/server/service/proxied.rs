@@ -25,7 +25,7 @@ use crate::server::filters::seats::Seat;
 use crate::server::leaving::Leaving;
 use crate::server::links::LinkRules;
 use crate::server::metrics::Running;
-use crate::server::passed_on::{answered, awaited, lasting, timed, upload, whole};
+use crate::server::passed_on::{access_of_wait, answered, awaited, lasting, timed, upload, whole};
 use crate::server::request_record::RequestRecord;
 use crate::server::respond::{self, Answer, PassedOn, ResponseBody};
 use crate::server::sessions::relayed;
@@ -177,9 +177,7 @@ impl Service {
             deadline: upstream.deadline,
         };
         let asking = upstream.servers.client.forward(&upstream.target, request);
-        // The user of a write learns its outcome, because it may have been carried out.
-        let is_read = passing.parts.method.is_safe();
-        let access = is_read.then_some(&passing.requester.access);
+        let access = access_of_wait(&passing.parts.method, &passing.requester.access);
         let asked = self.awaited(asking, access, upstream.deadline);
         let answer = match asked.await? {
             Some(Ok(answer)) => answer,
@@ -207,7 +205,7 @@ impl Service {
     /// Waits for an answer. If it may take any time, the stop of the daemon ends the wait.
     ///
     /// # Errors
-    /// 401 if the user with this access loses it first.
+    /// 401 if the user loses this access first.
     async fn awaited<T>(
         &self,
         asking: impl Future<Output = T>,
@@ -215,12 +213,7 @@ impl Service {
         deadline: Option<Instant>,
     ) -> Result<Option<T>, Refused> {
         let authenticator = &self.thread.server.authenticator;
-        let answer = async {
-            match access {
-                Some(access) => awaited(asking, access, authenticator).await,
-                None => Ok(asking.await),
-            }
-        };
+        let answer = awaited(asking, access, authenticator);
         let answer = match deadline {
             Some(_) => Some(answer.await),
             None => self.thread.leaving.unless(answer).await,

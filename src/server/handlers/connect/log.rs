@@ -86,7 +86,8 @@ pub(super) async fn log(
         // The kubelet sends no head before the container has written something.
         deadline: None,
     };
-    let answer = answer_of(scope, kubelets.egress().forward(&kubelet, forward)).await?;
+    let asking = kubelets.egress().forward(&kubelet, forward);
+    let answer = answer_of(scope, Some(&scope.access), asking).await?;
     let answer = answer.map_err(|error| Status::unknown(error.to_string()))?;
     if !(200..=206).contains(&answer.status.as_u16()) {
         return Err(refused(answer, &target.name).await);

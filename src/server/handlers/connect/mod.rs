@@ -12,6 +12,7 @@ use http::{Response, StatusCode};
 
 use super::{Answered, capability};
 use crate::api::status::Status;
+use crate::auth::Access;
 use crate::registry::rest::Connected;
 use crate::server::passed_on::awaited;
 use crate::server::request_scope::RequestScope;
@@ -50,12 +51,13 @@ pub(super) async fn connect(
 /// Waits for the answer of a kubelet, or of a server that a proxy leads to.
 ///
 /// # Errors
-/// 503 if the daemon stops first, 401 if the user loses access first.
+/// 503 if the daemon stops first, 401 if the user loses this access first.
 async fn answer_of<T>(
     scope: &RequestScope<'_>,
+    access: Option<&Access>,
     asking: impl Future<Output = T>,
 ) -> Result<T, Box<Status>> {
-    let answer = awaited(asking, &scope.access, &scope.server.authenticator);
+    let answer = awaited(asking, access, &scope.server.authenticator);
     scope.leaving.unless(answer).await.ok_or_else(stopping)?
 }
 

@@ -6,7 +6,6 @@ use http::{Method, Response, StatusCode, Version};
 use super::super::{Answered, watch};
 use super::answer_of;
 use super::asked::{Asked, passed_on, upgraded, without_body};
-use super::stopping;
 use crate::api::percent::{cleaned_path, decoded_bytes, encoded_path};
 use crate::api::status::Status;
 use crate::egress::headers::{add_upgrade, is_upgrade, of_answer};
@@ -15,7 +14,7 @@ use crate::kubelet::unverified;
 use crate::registry::rest::ProxiedServer;
 use crate::server::links::LinkRules;
 use crate::server::metrics::LongRunning;
-use crate::server::passed_on::{answered, lasting, upload};
+use crate::server::passed_on::{access_of_wait, answered, lasting, upload};
 use crate::server::request_scope::RequestScope;
 use crate::server::respond::ResponseBody;
 use crate::server::routes::Target;
@@ -85,11 +84,8 @@ pub(super) async fn proxied(
         deadline: None,
     };
     let asking = egress.forward(&server, request);
-    let answer = match parts.method.is_safe() {
-        true => answer_of(scope, asking).await?,
-        // The user of a write learns its outcome, because it may have been carried out.
-        false => scope.leaving.unless(asking).await.ok_or_else(stopping)?,
-    };
+    let access = access_of_wait(&parts.method, &scope.access);
+    let answer = answer_of(scope, access, asking).await?;
     let answer = answer.map_err(|error| unreachable(&error))?;
     let rules = LinkRules::of_proxy(place.below, address, asked);
     let mut headers = of_answer(&answer.headers);

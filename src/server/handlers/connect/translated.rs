@@ -128,7 +128,7 @@ pub(super) async fn tunnel(
     } = found;
     let egress = scope.server.kubelets.egress();
     let asking = egress.upgrade(&kubelet, asked(path, headers));
-    let answered = answer_of(scope, asking).await?;
+    let answered = answer_of(scope, Some(&scope.access), asking).await?;
     let switched = match answered.map_err(|error| failed(&error))? {
         UpgradeAnswer::Switched(switched) => switched,
         UpgradeAnswer::Refused(answer) => return refused(answer),
