@@ -171,7 +171,7 @@ impl Kubelet {
             .await
             .expect(201);
         let status = json!({"status": {
-            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+            "addresses": [{"type": "InternalIP", "address": self.address.ip().to_string()}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": self.address.port()}},
         }});
         let patch = Call::merge_patch(&format!("/api/v1/nodes/{node}/status"), &status);

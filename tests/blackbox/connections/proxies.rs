@@ -22,7 +22,7 @@ const SERVICES: &str = "/api/v1/namespaces/default/services";
 const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints";
 
 /// Gives the network an address other than that of loopback.
-fn addressed() {
+pub fn addressed() {
     ip(&["addr", "add", "198.51.100.7/32", "dev", "lo"]);
 }
 

@@ -2,10 +2,11 @@
 //! CN-51, CN-68, CN-75).
 
 use serde_json::json;
+use tokio::io::AsyncReadExt;
 use tokio::task::JoinSet;
 
 use super::kubelet::Kubelet;
-use super::proxies::{make, of_pod, service, with_pod_and};
+use super::proxies::{ADDRESS, addressed, make, of_pod, service, with_pod_and};
 use super::{PODS, until};
 use crate::harness::own_network::in_own_network;
 use crate::harness::upgrades::{Asked, TUNNEL};
@@ -97,41 +98,56 @@ fn a_user_who_loses_access_waits_for_no_pod_and_no_service_cn_75() {
     });
 }
 
-#[tokio::test]
-async fn a_user_who_loses_access_waits_for_no_kubelet_cn_43_cn_51_cn_68() {
-    let folder = tempfile::tempdir().unwrap();
-    let users = folder.path().join("tokens.csv");
-    replace(&users, &format!("{ADA}{BOB}"));
-    let kubelet = Kubelet::start().await;
-    let mut flags = kubelet.flags();
-    flags.push(format!("--token-auth-file={}", users.display()));
-    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let daemon = Daemon::with(&flags).await;
-    // A port is forwarded to the kubelet at the path of the pod, so that has the name, too.
-    let client = daemon.client();
-    kubelet.join(&client, "n", "never", &["never"]).await;
-    let of = |user: &str| daemon.target().with_token(user);
+#[test]
+fn a_user_who_loses_access_waits_for_no_kubelet_cn_43_cn_51_cn_68_cn_76() {
+    let name = "connections::revocation::\
+                a_user_who_loses_access_waits_for_no_kubelet_cn_43_cn_51_cn_68_cn_76";
+    in_own_network(name, async {
+        addressed();
+        let folder = tempfile::tempdir().unwrap();
+        let users = folder.path().join("tokens.csv");
+        replace(&users, &format!("{ADA}{BOB}"));
+        let kubelet = Kubelet::start_at(ADDRESS.parse().unwrap()).await;
+        let mut flags = kubelet.flags();
+        flags.push(format!("--token-auth-file={}", users.display()));
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let daemon = Daemon::with(&flags).await;
+        // A port is forwarded to the kubelet at the path of the pod, so that has the name, too.
+        let client = daemon.client();
+        kubelet.join(&client, "n", "never", &["never"]).await;
+        let of = |user: &str| daemon.target().with_token(user);
 
-    let log = format!("{PODS}/never/log?follow=true");
-    let (kept, call) = (of("t-bob").client(), Call::get(&log));
-    let kept = tokio::spawn(async move { kept.attempt(call).await });
-    until(async || kubelet.heads().len() == 1).await;
-    let mut requests = Requests::of(of("t-ada"));
-    for protocol in [Protocol::Http1, Protocol::Http2] {
-        requests.call(Call::get(&log), protocol);
-    }
-    let exec = format!("{PODS}/never/exec?command=x&stdout=1");
-    requests.upgrade(Asked::new("POST", &exec, "SPDY/3.1"));
-    let forward = format!("{PODS}/never/portforward");
-    requests.upgrade(Asked::new("POST", &forward, "SPDY/3.1"));
-    requests.upgrade(Asked::web_socket(&forward).protocols(TUNNEL));
-    until(async || kubelet.heads().len() == 6).await;
+        let log = format!("{PODS}/never/log?follow=true");
+        let (kept, call) = (of("t-bob").client(), Call::get(&log));
+        let kept = tokio::spawn(async move { kept.attempt(call).await });
+        until(async || kubelet.heads().len() == 1).await;
+        let mut requests = Requests::of(of("t-ada"));
+        let proxied = "/api/v1/nodes/n/proxy/containerLogs/default/never/never";
+        for protocol in [Protocol::Http1, Protocol::Http2] {
+            requests.call(Call::get(&log), protocol);
+            requests.call(Call::get(proxied), protocol);
+        }
+        let exec = format!("{PODS}/never/exec?command=x&stdout=1");
+        requests.upgrade(Asked::new("POST", &exec, "SPDY/3.1"));
+        let forward = format!("{PODS}/never/portforward");
+        requests.upgrade(Asked::new("POST", &forward, "SPDY/3.1"));
+        requests.upgrade(Asked::web_socket(&forward).protocols(TUNNEL));
+        // The daemon answers this handshake before the kubelet does.
+        let begun = Asked::web_socket(&exec).protocols("v5.channel.k8s.io");
+        let mut begun = begun.send(&of("t-ada")).await.unwrap();
+        // Its output is announced by an empty message.
+        assert_eq!(begun.read(3).await, [0x82, 1, 1]);
+        until(async || kubelet.heads().len() == 9).await;
 
-    replace(&users, BOB);
-    reload(&daemon).await;
-    requests.all_refused().await;
-    until(async || kubelet.open() == 1).await;
-    assert!(!kept.is_finished());
-    kept.abort();
-    until(async || kubelet.open() == 0).await;
+        replace(&users, BOB);
+        reload(&daemon).await;
+        requests.all_refused().await;
+        let mut rest = Vec::new();
+        let _ = begun.stream.read_to_end(&mut rest).await;
+        assert_eq!(rest, b"");
+        until(async || kubelet.open() == 1).await;
+        assert!(!kept.is_finished());
+        kept.abort();
+        until(async || kubelet.open() == 0).await;
+    });
 }
