@@ -20,8 +20,8 @@ const WHO: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 
 /// An issuer with a key on P-256.
-struct Issuer {
-    url: String,
+pub struct Issuer {
+    pub url: String,
     pem: String,
     key: KeyPair,
 }
@@ -48,7 +48,7 @@ pub fn plain(signature: &[u8]) -> Vec<u8> {
 }
 
 impl Issuer {
-    async fn start() -> Issuer {
+    pub async fn start() -> Issuer {
         let certified = KeyPair::generate().unwrap();
         let mut parameters = CertificateParams::default();
         let address = std::net::IpAddr::from([127, 0, 0, 1]);
@@ -82,7 +82,8 @@ impl Issuer {
         }
     }
 
-    fn token(&self, further: &Value) -> String {
+    /// A token of `ada` for the audience `cluster` that lives for 600 s, with further claims.
+    pub fn token(&self, further: &Value) -> String {
         let now = std::time::SystemTime::now();
         let now = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
         let mut claims = json!({
@@ -102,7 +103,7 @@ impl Issuer {
         format!("{signed}.{}", encoded(&signature))
     }
 
-    fn pem_file(&self) -> tempfile::NamedTempFile {
+    pub fn pem_file(&self) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &self.pem).unwrap();
         file

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::Server;
 use crate::harness::{CONFIGMAPS, Call, Client, body, configmap, pod_spec, version};
+use crate::token_issuers::Issuer;
 
 const CLOCK: &str = "/taffrail/v1/test/clock";
 const EVENTS: &str = "/api/v1/namespaces/default/events";
@@ -182,6 +183,37 @@ async fn tokens_expire_by_the_clock() {
     // The admin's token has no end.
     advance(&client, "87600h").await;
     client.call(Call::get(CONFIGMAPS)).await.expect(200);
+    server.stop();
+}
+
+#[tokio::test]
+async fn tokens_of_issuers_expire_by_the_clock() {
+    let issuer = Issuer::start().await;
+    let ca = issuer.pem_file();
+    let server = Server::start(&[
+        &format!("--oidc-issuer-url={}", issuer.url),
+        "--oidc-client-id=cluster",
+        "--oidc-signing-algs=ES256",
+        &format!("--oidc-ca-file={}", ca.path().display()),
+    ]);
+    let token = issuer.token(&json!({}));
+    let caller = server.target().with_token(&token).client();
+    let reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let asks = async || {
+        let call = Call::post(reviews, &json!({}));
+        caller.call(call).await.status.as_u16()
+    };
+    let mut attempts = 0;
+    // The issuer's keys are read in the background.
+    while asks().await != 201 {
+        attempts += 1;
+        assert!(attempts < 2000, "the issuer is not used");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    advance(&server.client(), "9m").await;
+    assert_eq!(asks().await, 201);
+    advance(&server.client(), "2m").await;
+    assert_eq!(asks().await, 401);
     server.stop();
 }
 
