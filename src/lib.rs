@@ -36,6 +36,7 @@
 //! - [`etcd_shim`] and [`kube_apiserver`] are the programs of these names, in whose places this
 //!   binary can be started, and [`test_server`] is `taffrail test`, a throwaway server for tests.
 //! - [`parent`] watches the process that started this one, for programs that end with it.
+//! - [`documents`] reads files of the operator and answers of other servers by their types.
 //! - [`files`] opens files by name, [`clock`] reads the time, [`addresses`] finds the machine's
 //!   addresses, [`build_info`] describes the build, and `coalescing_writer` combines small writes
 //!   to a socket. They must not know other parts.
@@ -60,6 +61,7 @@ pub mod config;
 pub mod controllers;
 pub mod custom_resources;
 pub mod daemon;
+pub mod documents;
 pub mod egress;
 mod etcd_shim;
 pub mod files;

@@ -22,7 +22,6 @@ mod bootstrap_tokens;
 mod client_certificates;
 mod compact_token;
 mod digests;
-pub mod documents;
 mod fixed;
 mod followed_file;
 mod front_proxy;

@@ -77,10 +77,11 @@ macro_rules! form {
 macro_rules! setting_name {
     ($field:ident) => {{
         const NAME: [u8; stringify!($field).len()] = with_dashes(stringify!($field).as_bytes());
-        match std::str::from_utf8(&NAME) {
+        const TEXT: &str = match std::str::from_utf8(&NAME) {
             Ok(name) => name,
-            Err(_) => stringify!($field),
-        }
+            Err(_) => unreachable!(),
+        };
+        TEXT
     }};
     ($field:ident $name:literal) => {
         $name

@@ -577,11 +577,3 @@ fn no_length_of_time_is_without_end() {
     }
     assert_eq!(periods, 20);
 }
-
-#[test]
-fn names_have_dashes() {
-    for entry in Config::default().entries() {
-        let is_plain = |byte: u8| byte.is_ascii_lowercase() || b"-.0123456789".contains(&byte);
-        assert!(entry.name.bytes().all(is_plain), "{}", entry.name);
-    }
-}

@@ -2,6 +2,7 @@
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{Either, FutureExt, LocalBoxFuture, select};
@@ -18,6 +19,9 @@ use crate::api::status::Status;
 use crate::auth::{Access, Authenticators, WatchAccess};
 use crate::egress::ForwardBody;
 use crate::transport::{Pieces, RequestBody};
+
+/// How long the answer to a write may take when its user has lost access meanwhile.
+const OUTCOME_WITHIN: Duration = Duration::from_secs(10);
 
 /// The body of another server's answer, until something breaks it off.
 struct Passing<G> {
@@ -49,13 +53,14 @@ impl<G: Unpin> Stream for Passing<G> {
     }
 }
 
-/// Returns the access whose loss ends the wait for the answer to a request. `None` for a write: its
-/// user learns the outcome, because the other server may have carried it out.
+/// Returns the access whose loss ends the wait for an answer: that of a read. `None` for a write,
+/// because the other server may have carried it out, and its user learns the outcome.
 pub fn access_of_wait<'a>(method: &Method, access: &'a Access) -> Option<&'a Access> {
     method.is_safe().then_some(access)
 }
 
-/// Waits for the answer of another server to a request.
+/// Waits for the answer of another server to a request. Without an access no loss of it ends the
+/// wait.
 ///
 /// # Errors
 /// 401 if the user loses this access first.
@@ -102,6 +107,24 @@ pub fn lasting<G: Unpin + 'static>(
     };
     let pieces = Pieces::passed_on(frames, held);
     Ok(pieces.lasting(move || access.access().is_revoked()))
+}
+
+/// Returns the same for the response to a request of any method. The outcome of a write reaches also
+/// a user who has lost access meanwhile, if it is complete within [`OUTCOME_WITHIN`].
+///
+/// # Errors
+/// 401 if the user has lost access before the answer to a read.
+pub fn of_request<G: Unpin + 'static>(
+    method: &Method,
+    body: impl Into<PassedBody>,
+    leaving: &Leaving,
+    access: Access,
+    guards: G,
+) -> Result<Pieces, Box<Status>> {
+    match access_of_wait(method, &access) {
+        None if access.is_revoked() => Ok(timed(body, Instant::now() + OUTCOME_WITHIN, guards)),
+        _ => lasting(body, true, leaving, access, guards),
+    }
 }
 
 /// Returns the same for a response that may not last. It breaks off at the deadline.

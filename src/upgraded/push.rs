@@ -1,4 +1,4 @@
-//! Sends messages over a WebSocket to a client that only receives (API-129, CN-80).
+//! Sends messages over a WebSocket to a client that only receives (API-129, CN-120).
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -165,7 +165,19 @@ const DAEMON: Table = &[
         ],
     ),
     // Values of flags are in the notations of Go and Kubernetes.
-    ("config", &["files", "api::quantity", "api::text"]),
+    (
+        "config",
+        &[
+            "files",
+            "api::quantity",
+            "api::text",
+            "api::field_error",
+            "api::field_validation",
+            "documents",
+            "schema",
+        ],
+    ),
+    ("documents", &["api", "schema"]),
     // It makes settings of a command line.
     (
         "kube_apiserver",
@@ -235,6 +247,7 @@ const DAEMON: Table = &[
             "addresses",
             "api",
             "schema",
+            "documents",
             "files",
             "clock",
             "x509",
@@ -246,6 +259,7 @@ const DAEMON: Table = &[
         &[
             "api",
             "schema",
+            "documents",
             "kinds::resource_names",
             "kinds::validation",
             "auth",
@@ -326,7 +340,7 @@ const DAEMON: Table = &[
             "STORAGE",
             // Conversion webhooks are asked by the client of admission webhooks, with its texts.
             "admission::hooks::client",
-            "auth::documents",
+            "documents",
             "telemetry::expressions",
         ],
     ),
@@ -336,6 +350,7 @@ const DAEMON: Table = &[
             "addresses",
             "aggregation",
             "api",
+            "documents",
             "kinds",
             "registry",
             "auth",

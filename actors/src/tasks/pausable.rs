@@ -4,7 +4,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio::task::JoinHandle;
 
-/// A running task.
+/// A task that runs until it is stopped, or until this is dropped.
 pub struct Running {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
@@ -18,7 +18,8 @@ pub struct Pausable {
 }
 
 impl Running {
-    /// Starts a task, which gets the signal to stop.
+    /// Starts a task. `start` gets the signal to stop: the task must end soon after it is true, or
+    /// its sender is gone.
     pub fn start(start: impl FnOnce(watch::Receiver<bool>) -> JoinHandle<()>) -> Running {
         let (stop, stopped) = watch::channel(false);
         let task = start(stopped);
@@ -49,22 +50,24 @@ impl Pausable {
         *place = None;
     }
 
-    /// Does work while the task does not run. Then another one is started, also if the work panics
-    /// or is cancelled, unless the task had been stopped before.
+    /// Does work while the task does not run. Then another one is started, also if the work panics,
+    /// or the caller is cancelled, unless the task had been stopped before.
     pub async fn pause<T>(
         &self,
         work: impl Future<Output = T>,
         start: impl FnOnce() -> Running,
     ) -> T {
-        let mut place = self.running.lock().await;
-        let Some(running) = &mut *place else {
+        let place = self.running.lock().await;
+        if place.is_none() {
             return work.await;
-        };
-        running.stop(self.name).await;
-        let _next = Next {
+        }
+        let mut next = Next {
             place,
             start: Some(start),
         };
+        if let Some(running) = &mut *next.place {
+            running.stop(self.name).await;
+        }
         work.await
     }
 }
@@ -87,7 +90,7 @@ impl<F: FnOnce() -> Running> Drop for Next<'_, F> {
     }
 }
 
-/// Works until it is stopped. The work may be cancelled at any point.
+/// Works until the signal is true or its sender is gone. The work may be cancelled at any await.
 pub async fn until_stopped(mut stopped: watch::Receiver<bool>, work: impl Future<Output = ()>) {
     tokio::select! {
         biased;
@@ -100,6 +103,8 @@ pub async fn until_stopped(mut stopped: watch::Receiver<bool>, work: impl Future
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::FutureExt;
 
     use super::*;
     use crate::tasks;
@@ -177,6 +182,20 @@ mod tests {
         };
         assert!(tokio::spawn(panics).await.unwrap_err().is_panic());
         assert_eq!(counts.now(), (1, 3));
+    }
+
+    #[tokio::test]
+    async fn another_task_follows_a_pause_that_is_cancelled_during_the_last_step() {
+        let counts = Counts::default();
+        let place = begun(&counts);
+        tokio::task::yield_now().await;
+        // The first poll asks the task to stop, whose last step takes a turn.
+        let pause = place.pause(async {}, || counts.start());
+        assert!(pause.now_or_never().is_none());
+        assert_eq!(counts.now(), (2, 2));
+        while counts.now().0 != 1 {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::api::field_validation::strict_decoding_error;
 use crate::api::text::quoting::go_quote;
-use crate::auth::documents::{KindAndVersion, Tree, types};
+use crate::documents::{KindAndVersion, Tree, types};
 use crate::schema::{ObjectType, SharedSchema};
 
 static TYPES: LazyLock<SharedSchema> = LazyLock::new(|| types(include_str!("types.txt")));
@@ -82,7 +82,7 @@ impl DocumentKind {
     /// # Errors
     /// The fault.
     pub(super) fn read(&self, text: &[u8]) -> Result<Value, String> {
-        let tree = Tree::read(text);
+        let tree = Tree::of_file(text);
         self.typed(tree.map_err(|why| format!("it is neither YAML nor JSON: {why}"))?)
     }
 

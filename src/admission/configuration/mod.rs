@@ -17,8 +17,8 @@ use serde_json::Value;
 use super::{LimitedResource, PodSecuritySettings};
 use crate::admission::TolerationSeconds;
 use crate::api::field_error::{FieldError, FieldErrorKind, joined};
-use crate::auth::documents::Tree;
 use crate::auth::kubeconfigs::UsersByServer;
+use crate::documents::Tree;
 use crate::files::given;
 use document::{
     ADMISSION, DocumentKind, MUTATING_POLICIES, POD_SECURITY, RESOURCE_QUOTA, VALIDATING_POLICIES,

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::super::Attributes;
-use super::super::documents::{KindAndVersion, Tree, types};
 use crate::api::user_info::AUTHENTICATED;
+use crate::documents::{KindAndVersion, Tree, types};
 use crate::schema::ObjectType;
 
 const VERSION: &str = "abac.authorization.kubernetes.io/v1beta1";

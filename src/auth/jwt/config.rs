@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::documents::{KindAndVersion, Tree, types};
 use crate::api::field_validation::strict_decoding_error;
+use crate::documents::{KindAndVersion, Tree, types};
 use crate::schema::ObjectType;
 
 const GROUP: &str = "apiserver.config.k8s.io";
@@ -159,7 +159,7 @@ impl AuthenticationConfiguration {
         if text.is_empty() {
             return Err("empty config data".to_owned());
         }
-        let tree = Tree::read(text)?;
+        let tree = Tree::of_file(text)?;
         let KindAndVersion { kind, api_version } = tree.kind_and_version()?;
         if kind.is_empty() || api_version.is_empty() {
             return Err("Object 'Kind' or 'apiVersion' is missing".to_owned());

@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::documents::{Tree, types};
+use crate::documents::{Tree, types};
 use crate::files::{Followed, Source, Stamp, given};
 use crate::schema::ObjectType;
 pub use by_server::{Presented, UsersByServer};
@@ -54,7 +54,7 @@ impl Kubeconfig {
         given.check_writers().map_err(|error| error.to_string())?;
         // Errors of syntax may quote the text, which has secrets.
         let tree =
-            Tree::read(&given.bytes).map_err(|_| "it is neither YAML nor JSON".to_owned())?;
+            Tree::of_file(&given.bytes).map_err(|_| "it is neither YAML nor JSON".to_owned())?;
         let of = tree.kind_and_version()?;
         if !matches!(&*of.kind, "" | "Config") || !matches!(&*of.api_version, "" | "v1") {
             return Err("it is not of kind Config and apiVersion v1".to_owned());

@@ -7,10 +7,10 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-use super::super::documents::{KindAndVersion, Tree, types};
 use super::review_version::{ReviewVersion, unregistered};
 use crate::api::text::quoting::go_quote;
 use crate::api::text::truncation::truncated;
+use crate::documents::{KindAndVersion, Tree, types};
 use crate::schema::ObjectType;
 
 /// The most bytes of an error that a webhook has written itself.

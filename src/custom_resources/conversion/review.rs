@@ -12,7 +12,7 @@ use crate::api::field_error::FieldError;
 use crate::api::names;
 use crate::api::object::Object;
 use crate::api::text::json_type;
-use crate::auth::documents::types;
+use crate::documents::types;
 use crate::kinds::validation::apiextensions::aggregated;
 use crate::schema::ObjectType;
 

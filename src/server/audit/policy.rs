@@ -6,22 +6,20 @@
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use crate::api::field_error::FieldError;
 use crate::api::field_validation::strict_decoding_error;
 use crate::api::names::dns_subdomain;
 use crate::api::request_info::{RequestInfo, covers};
 use crate::api::user_info::UserInfo;
-use crate::auth::documents::{KindAndVersion, Tree, types};
+use crate::documents::{KindAndVersion, Tree, types};
 use crate::schema::ObjectType;
 
 static TYPE: LazyLock<ObjectType> =
     LazyLock::new(|| types(include_str!("types.txt")).object_type("audit.v1.Policy"));
 
 /// The level of detail at which a request is recorded.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Level {
     /// The request is not recorded.
     #[default]
@@ -35,10 +33,14 @@ pub enum Level {
 }
 
 impl Level {
-    /// All names.
-    const NAMES: [&str; 4] = ["None", "Metadata", "Request", "RequestResponse"];
+    const ALL: [Level; 4] = [
+        Level::None,
+        Level::Metadata,
+        Level::Request,
+        Level::RequestResponse,
+    ];
 
-    /// Returns the name in metrics.
+    /// Returns the name in policies and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Level::None => "None",
@@ -50,7 +52,7 @@ impl Level {
 }
 
 /// The stage of a request at which an event is recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Stage {
     /// The request was authenticated, and no handler has it yet.
     RequestReceived,
@@ -60,6 +62,24 @@ pub enum Stage {
     ResponseComplete,
     /// The handler panicked.
     Panic,
+}
+
+impl Stage {
+    const ALL: [Stage; 4] = [
+        Stage::RequestReceived,
+        Stage::ResponseStarted,
+        Stage::ResponseComplete,
+        Stage::Panic,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Stage::RequestReceived => "RequestReceived",
+            Stage::ResponseStarted => "ResponseStarted",
+            Stage::ResponseComplete => "ResponseComplete",
+            Stage::Panic => "Panic",
+        }
+    }
 }
 
 /// The decision of a policy about a request.
@@ -81,35 +101,44 @@ pub struct Policy {
     omit_managed_fields: bool,
 }
 
-/// A policy, whose rules are not read yet.
+/// A policy as it is written.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Document {
-    rules: Vec<Value>,
-    omit_stages: Vec<Stage>,
+struct Written {
+    rules: Vec<WrittenRule>,
+    omit_stages: Vec<String>,
     omit_managed_fields: bool,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WrittenRule {
+    level: String,
+    omit_stages: Vec<String>,
+    omit_managed_fields: Option<bool>,
+    #[serde(flatten)]
+    requests: Requests,
+}
+
+#[derive(Clone, Debug)]
 struct Rule {
     level: Level,
-    #[serde(default)]
-    users: Vec<String>,
-    #[serde(default)]
-    user_groups: Vec<String>,
-    #[serde(default)]
-    verbs: Vec<String>,
-    #[serde(default)]
-    resources: Vec<GroupResources>,
-    #[serde(default)]
-    namespaces: Vec<String>,
-    #[serde(default, rename = "nonResourceURLs")]
-    non_resource_urls: Vec<String>,
-    #[serde(default)]
     omit_stages: Vec<Stage>,
-    #[serde(default)]
     omit_managed_fields: Option<bool>,
+    requests: Requests,
+}
+
+/// The requests that a rule is about.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Requests {
+    users: Vec<String>,
+    user_groups: Vec<String>,
+    verbs: Vec<String>,
+    resources: Vec<GroupResources>,
+    namespaces: Vec<String>,
+    #[serde(rename = "nonResourceURLs")]
+    non_resource_urls: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -126,11 +155,8 @@ impl Policy {
     /// # Errors
     /// A description of the problem, in one line.
     pub fn parse(text: &str) -> Result<Policy, String> {
-        let unreadable = |why: String| {
-            let lines: Vec<&str> = why.lines().map(str::trim).collect();
-            format!("it is not a valid audit policy: {}", lines.join(" "))
-        };
-        let tree = Tree::read_yaml(text.as_bytes()).map_err(unreadable)?;
+        let unreadable = |why: String| format!("it is not a valid audit policy: {why}");
+        let tree = Tree::of_file(text.as_bytes()).map_err(unreadable)?;
         let KindAndVersion { kind, api_version } = tree.kind_and_version().map_err(unreadable)?;
         if (api_version.as_str(), kind.as_str()) != ("audit.k8s.io/v1", "Policy") {
             return Err(format!(
@@ -141,25 +167,24 @@ impl Policy {
         if !document.faults.is_empty() {
             return Err(unreadable(strict_decoding_error(&document.faults)));
         }
-        let policy = Document::deserialize(document.value);
+        let policy = Written::deserialize(document.value);
         let policy = policy.map_err(|error| unreadable(error.to_string()))?;
         if policy.rules.is_empty() {
             return Err("it has no rules, so nothing would be recorded".to_owned());
         }
         let rules = policy.rules.into_iter().enumerate();
-        let rules = rules.map(|(number, rule)| {
-            Rule::parse(rule).map_err(|problem| format!("rules[{number}]: {problem}"))
-        });
+        let rules = rules.map(|(number, rule)| Rule::parse(rule, &format!("rules[{number}]")));
         Ok(Policy {
             rules: rules.collect::<Result<_, _>>()?,
-            omit_stages: policy.omit_stages,
+            omit_stages: stages(&policy.omit_stages, "omitStages")?,
             omit_managed_fields: policy.omit_managed_fields,
         })
     }
 
     /// Decides what to record of a request. `user` is its sender, if known.
     pub fn decide(&self, user: Option<&UserInfo>, info: &RequestInfo) -> Decided {
-        let Some(rule) = self.rules.iter().find(|rule| rule.matches(user, info)) else {
+        let mut rules = self.rules.iter();
+        let Some(rule) = rules.find(|rule| rule.requests.include(user, info)) else {
             return Decided::default();
         };
         Decided {
@@ -171,24 +196,44 @@ impl Policy {
 }
 
 impl Rule {
-    fn parse(rule: Value) -> Result<Rule, String> {
-        let level = rule
-            .get("level")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        // linear: there are four levels.
-        if !Level::NAMES.contains(&level) {
-            let names = Level::NAMES.join(", ");
-            return Err(match level {
-                "" => format!("level: Required value: one of {names}"),
-                level => format!("level: Unsupported value: {level:?}: supported values: {names}"),
-            });
+    fn parse(rule: WrittenRule, path: &str) -> Result<Rule, String> {
+        let at = format!("{path}.level");
+        let names = Level::ALL.map(Level::name);
+        if rule.level.is_empty() {
+            let detail = format!("one of {}", names.join(", "));
+            return Err(FieldError::required(at, detail).to_string());
         }
-        let rule = Rule::deserialize(rule).map_err(|error| error.to_string())?;
-        rule.check()?;
-        Ok(rule)
+        let level = Level::ALL
+            .into_iter()
+            .find(|level| level.name() == rule.level)
+            .ok_or_else(|| FieldError::not_supported(at, &*rule.level, &names).to_string())?;
+        let requests = rule.requests;
+        requests
+            .check()
+            .map_err(|problem| format!("{path}: {problem}"))?;
+        Ok(Rule {
+            level,
+            omit_stages: stages(&rule.omit_stages, &format!("{path}.omitStages"))?,
+            omit_managed_fields: rule.omit_managed_fields,
+            requests,
+        })
     }
+}
 
+/// Returns the stages with these names, which are at this path.
+fn stages(names: &[String], path: &str) -> Result<Vec<Stage>, String> {
+    let stages = names.iter().enumerate().map(|(number, name)| {
+        let mut all = Stage::ALL.into_iter();
+        // linear: there are four stages.
+        all.find(|stage| stage.name() == name).ok_or_else(|| {
+            let at = format!("{path}[{number}]");
+            FieldError::not_supported(at, &**name, &Stage::ALL.map(Stage::name)).to_string()
+        })
+    });
+    stages.collect()
+}
+
+impl Requests {
     fn check(&self) -> Result<(), String> {
         let (urls, resources) = (&self.non_resource_urls, &self.resources);
         let is_of_resources = !resources.is_empty() || !self.namespaces.is_empty();
@@ -222,7 +267,7 @@ impl Rule {
         }
     }
 
-    fn matches(&self, user: Option<&UserInfo>, info: &RequestInfo) -> bool {
+    fn include(&self, user: Option<&UserInfo>, info: &RequestInfo) -> bool {
         let holds = |list: &[String], is_in: &dyn Fn(&String) -> bool| {
             list.is_empty() || list.iter().any(is_in)
         };
@@ -384,14 +429,21 @@ rules:
     #[test]
     fn a_policy_that_can_not_be_meant_is_refused_in_one_line() {
         let head = "apiVersion: audit.k8s.io/v1\nkind: Policy\n";
-        for (text, told) in [
+        for (text, part) in [
             ("kind: Policy", "it has apiVersion \"\" and kind \"Policy\""),
             (&format!("{head}rules: []"), "it has no rules"),
             (
                 &format!("{head}rules: [{{level: Loud}}]"),
-                "rules[0]: level: Unsupported value: \"Loud\": supported values: None, ",
+                "rules[0].level: Unsupported value: \"Loud\": supported values: \"None\", ",
             ),
-            (&format!("{head}rules: [{{levle: None}}]"), "levle"),
+            (
+                &format!("{head}rules: [{{level: None, omitStages: [Panic, Foo]}}]"),
+                "rules[0].omitStages[1]: Unsupported value: \"Foo\": supported values: \"Req",
+            ),
+            (
+                &format!("{head}omitStages: [Foo]\nrules: [{{level: None}}]"),
+                "omitStages[0]: Unsupported value: \"Foo\"",
+            ),
             (
                 &format!("{head}rules: [{{level: None, nonResourceURLs: [a]}}]"),
                 "rules[0]: nonResourceURLs: \"a\" must begin",
@@ -425,7 +477,7 @@ rules:
             ),
             (
                 &format!("{head}rules: [{{users: [a]}}]"),
-                "rules[0]: level: Required value: one of None, Metadata",
+                "rules[0].level: Required value: one of None, Metadata",
             ),
             (
                 &format!("{head}rules: {{}}"),
@@ -437,7 +489,7 @@ rules:
             ),
         ] {
             let refusal = Policy::parse(text).unwrap_err();
-            assert!(refusal.contains(told), "{text}: {refusal}");
+            assert!(refusal.contains(part), "{text}: {refusal}");
             assert!(!refusal.contains('\n'), "{refusal}");
         }
     }

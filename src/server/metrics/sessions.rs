@@ -1,5 +1,6 @@
 //! Metrics of what lasts and is not a watch: logs, commands, port forwarding.
 
+use http::Method;
 use metrics::{Gauge, counter, describe_counter, gauge};
 
 use crate::api::resource::ResourceDefinition;
@@ -12,23 +13,19 @@ const BYTES: &str = "taffrail_session_bytes_total";
 pub struct LongRunning(Gauge);
 
 impl LongRunning {
-    /// Counts a request of this method for a subresource.
+    /// Counts a request of this method for a subresource of an object.
     pub fn begin(
-        method: &http::Method,
+        method: &Method,
         definition: &ResourceDefinition,
         subresource: &str,
     ) -> LongRunning {
-        // Only GET and POST can have begun.
-        let verb = match *method {
-            http::Method::POST => "POST",
-            _ => "GET",
-        };
         let running = gauge!(
             "apiserver_longrunning_requests",
-            "verb" => verb, "group" => definition.group.clone(),
+            "verb" => verb_of(method), "group" => definition.group.clone(),
             "version" => definition.version.clone(),
             "resource" => definition.plural.clone(),
-            "subresource" => subresource.to_owned(), "component" => "apiserver",
+            "subresource" => subresource.to_owned(), "scope" => "resource",
+            "component" => "apiserver",
         );
         running.increment(1.0);
         LongRunning(running)
@@ -38,6 +35,18 @@ impl LongRunning {
 impl Drop for LongRunning {
     fn drop(&mut self) {
         self.0.decrement(1.0);
+    }
+}
+
+/// Returns the verb in metrics. kube-apiserver knows no verb of OPTIONS.
+fn verb_of(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" | "HEAD" => "GET",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        _ => "other",
     }
 }
 

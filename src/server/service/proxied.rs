@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, Version};
 use tokio::time::Instant;
 
 use super::refusals::Refused;
@@ -25,7 +25,9 @@ use crate::server::filters::seats::Seat;
 use crate::server::leaving::Leaving;
 use crate::server::links::LinkRules;
 use crate::server::metrics::Running;
-use crate::server::passed_on::{access_of_wait, answered, awaited, lasting, timed, upload, whole};
+use crate::server::passed_on::{
+    access_of_wait, answered, awaited, of_request, timed, upload, whole,
+};
 use crate::server::request_record::RequestRecord;
 use crate::server::respond::{self, Answer, PassedOn, ResponseBody};
 use crate::server::sessions::relayed;
@@ -53,10 +55,12 @@ pub(super) struct Passing<'p> {
     pub(super) counted: Option<Arc<Counted>>,
 }
 
-/// The seats of a response until its end.
-struct Held {
-    _counted: Option<Arc<Counted>>,
-    _seat: Option<Seat>,
+/// The seat of a request until the end of its response.
+enum Held {
+    /// That of a watch, or of a connection of another protocol.
+    OfWatches(#[expect(dead_code, reason = "it is held")] Seat),
+    /// That of another request. `None` for an exempt one.
+    InFlight(#[expect(dead_code, reason = "it is held")] Option<Arc<Counted>>),
 }
 
 impl Service {
@@ -102,16 +106,13 @@ impl Service {
             Ok(target) => target,
             Err(why) => return Ok(ended(StatusCode::INTERNAL_SERVER_ERROR, &why)),
         };
-        let seat = match passing.info.is_long_running() {
+        let upgrades = passing.asks_for_upgrade();
+        let held = match upgrades || passing.info.is_long_running() {
             true => {
                 let seat = server.watch_seats.take(&passing.requester.user.name);
-                Some(seat.ok_or_else(super::refusals::too_many)?)
+                Held::OfWatches(seat.ok_or_else(super::refusals::too_many)?)
             }
-            false => None,
-        };
-        let held = Held {
-            _counted: passing.counted.clone(),
-            _seat: seat,
+            false => Held::InFlight(passing.counted.clone()),
         };
         let outgoing = match Outgoing::of(&passing, &address) {
             Ok(outgoing) => outgoing,
@@ -125,8 +126,7 @@ impl Service {
             held,
             deadline: passing.deadline(),
         };
-        let (method, client) = (&passing.parts.method, &passing.parts.headers);
-        match is_upgrade(method, client) && !is_http2(passing.parts) {
+        match upgrades {
             true => self.upgrade(&passing, upstream, &body).await,
             false => self.forward(&passing, upstream, body).await,
         }
@@ -195,7 +195,7 @@ impl Service {
             Some(deadline) => timed(body, deadline, upstream.held),
             None => {
                 let access = passing.requester.access.clone();
-                lasting(body, true, &self.thread.leaving, access, upstream.held)?
+                of_request(method, body, &self.thread.leaving, access, upstream.held)?
             }
         };
         let body = ResponseBody::Chunks(pieces);
@@ -258,6 +258,11 @@ fn head(
 }
 
 impl Passing<'_> {
+    fn asks_for_upgrade(&self) -> bool {
+        let parts = self.parts;
+        parts.version == Version::HTTP_11 && is_upgrade(&parts.method, &parts.headers)
+    }
+
     fn deadline(&self) -> Option<Instant> {
         let allowed = self.allowed?.elsewhere().within;
         let is_discovery = !self.info.is_resource;
@@ -359,9 +364,4 @@ fn failed(failure: &Failure, passing: &Passing<'_>) -> Answer {
         }
         failure => respond::unreachable(&failure.to_string()),
     }
-}
-
-fn is_http2(parts: &Parts) -> bool {
-    let facts = parts.extensions.get::<ConnectionFacts>();
-    facts.is_some_and(|facts| facts.http2)
 }

@@ -47,7 +47,7 @@ use crate::transport::{
 };
 use crate::upgraded::ReadAhead;
 
-/// How long the client of a session that has ended may take for its last bytes.
+/// How long the shutdown of a connection may take whose session has ended.
 const CLOSES_WITHIN: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends.

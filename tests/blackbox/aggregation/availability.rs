@@ -19,11 +19,12 @@ const NAME: &str = "v1.a.example";
 
 /// Listens on another address, too, and passes connections on to 127.0.0.1.
 async fn also_at(address: &str, port: u16) {
-    way_from(address, port).await.detach_all();
+    forwarded_from(address, port).await.detach_all();
 }
 
-/// The same, until this is dropped or shut down.
-pub async fn way_from(address: &str, port: u16) -> JoinSet<()> {
+/// Listens on another address and forwards connections to 127.0.0.1, until this is dropped or shut
+/// down.
+pub async fn forwarded_from(address: &str, port: u16) -> JoinSet<()> {
     let listener = TcpListener::bind((address, port)).await.unwrap();
     let mut way = JoinSet::new();
     way.spawn(async move {

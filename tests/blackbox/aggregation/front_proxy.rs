@@ -39,7 +39,7 @@ impl Pair {
         }
     }
 
-    /// As an extension says which certificate it has seen.
+    /// The certificate as an extension records it: DER in base64.
     fn seen(&self) -> Option<String> {
         let der = CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap();
         Some(BASE64_STANDARD.encode(der))

@@ -14,7 +14,7 @@ use crate::revocation::replace;
 const NAME: &str = "v1.self.example";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
 
-/// An APIService behind `default/kubernetes`, which trusts the daemon.
+/// An APIService whose Service is `default/kubernetes`, and which trusts the daemon.
 fn behind_itself(daemon: &Daemon) -> Value {
     let authority = std::fs::read(daemon.data().join("pki/ca.crt")).unwrap();
     json!({
@@ -45,7 +45,8 @@ async fn default_kubernetes_at_443_is_the_daemon_itself_cn_17() {
         let body = behind_itself(&daemon);
         let made = client.call(Call::post(APISERVICES, &body)).await;
         assert_eq!(made.expect(201)["spec"]["service"]["port"], 443);
-        // Its certificate names the Service. The front proxy is a stranger to it.
+        // Its certificate names the Service. The daemon does not trust the authority of the front
+        // proxy, so it answers 401.
         let url = format!("https://127.0.0.1:{}/apis/self.example/v1", daemon.port());
         let message = format!("failing or missing response from {url}: bad status from {url}: 401");
         until_message(&client, NAME, &message).await;
@@ -105,12 +106,12 @@ async fn a_group_behind_the_daemon_itself_goes_round_and_harms_no_other_cn_17() 
         .call(Call::post(APISERVICES, &body))
         .await
         .expect(201);
-    // The daemon asks itself whether it serves the group, and it says that nobody is available.
+    // The daemon asks itself whether it serves the group, and answers 503.
     let url = format!("https://127.0.0.1:{}/apis/self.example/v1", daemon.port());
     let message = format!("failing or missing response from {url}: bad status from {url}: 503");
     until_message(&client, NAME, &message).await;
 
-    // Core is never asked, so that counts as available.
+    // The core group is not checked, so its APIService counts as available.
     let spec = &body["spec"];
     let core = json!({"spec": {"caBundle": spec["caBundle"], "service": spec["service"]}});
     patch(&client, &api_service("v1."), core).await;

@@ -6,6 +6,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::raw_server::RawServer;
 use super::{GROUP, PATIENCE, install_at};
+use crate::harness::upgrades::Asked;
 use crate::harness::{Call, Daemon};
 
 const WITHIN: &str = "/apis/a.example/v1/namespaces/default";
@@ -102,4 +103,25 @@ async fn refused_upgrades_are_ordinary_answers_cn_35() {
         .call(Call::get(&format!("{WITHIN}/plain")))
         .await
         .expect(200);
+}
+
+/// They last, so they have seats of watches, and leave those of requests to others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn upgraded_connections_take_no_seats_of_requests_cn_35() {
+    let flags = [
+        "--max-requests-inflight=8",
+        "--authorization-mode=AlwaysAllow",
+    ];
+    let daemon = Daemon::with_users("t-ada,ada,1\n", &flags).await;
+    let server = RawServer::start().await;
+    install_at(&daemon.client(), GROUP, server.port).await;
+    let ada = daemon.target().with_token("t-ada");
+    let mut sessions = Vec::new();
+    for _ in 0..9 {
+        let asked = Asked::new("GET", &format!("{WITHIN}/echo"), "echo/1");
+        sessions.push(asked.send(&ada).await.unwrap());
+    }
+    assert_eq!(server.open(), 9);
+    let maps = Call::get("/api/v1/namespaces/default/configmaps");
+    ada.client().call(maps).await.expect(200);
 }

@@ -99,7 +99,7 @@ impl Connection {
                 self.stream.write_all(&head).await?;
                 self.stream.write_all(&content).await?;
             }
-            // A client that goes resets its streams, and says so.
+            // A client that leaves sends RST_STREAM and GOAWAY.
             3 | 7 if self.is_of_go => {}
             other => panic!("frame of type {other}"),
         }

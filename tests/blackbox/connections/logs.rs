@@ -1,4 +1,4 @@
-//! Logs of containers, as a stand-in of their kubelet sends them (CN-37 to CN-46, CN-80).
+//! Logs of containers, as a stand-in of their kubelet sends them (CN-37 to CN-46, CN-120).
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -324,7 +324,7 @@ async fn over_web_socket(daemon: &Daemon, path: &str, protocols: &str) -> Result
 }
 
 #[tokio::test]
-async fn a_log_is_sent_in_messages_of_the_first_protocol_that_is_known_cn_80() {
+async fn a_log_is_sent_in_messages_of_the_first_protocol_that_is_known_cn_120() {
     let kubelet = Kubelet::start().await;
     let daemon = daemon(&kubelet, &kubelet.flags()).await;
     let (binary, base64) = ("binary.k8s.io", "base64.binary.k8s.io");
@@ -381,7 +381,7 @@ async fn a_log_is_sent_in_messages_of_the_first_protocol_that_is_known_cn_80() {
 }
 
 #[tokio::test]
-async fn a_log_over_websocket_grows_and_ends_with_each_side_cn_80() {
+async fn a_log_over_websocket_grows_and_ends_with_each_side_cn_120() {
     let kubelet = Kubelet::start().await;
     let mut daemon = daemon(&kubelet, &kubelet.flags()).await;
     let running = async || daemon.count("apiserver_longrunning_requests").await;

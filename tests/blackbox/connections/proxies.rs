@@ -8,6 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio_rustls::client::TlsStream;
 
 use super::kubelet::Kubelet;
@@ -587,8 +588,45 @@ fn sessions_end_with_their_client_its_access_and_the_daemon_cn_73_cn_75() {
     });
 }
 
-/// The options that admission sees have the path of the request, with its slash. A parameter of
-/// this name is one of the other server, as in kube-apiserver.
+#[test]
+fn running_requests_are_counted_by_their_verbs_cn_73() {
+    let name = "connections::proxies::running_requests_are_counted_by_their_verbs_cn_73";
+    in_own_network(name, async {
+        let (daemon, web) = with_pod().await;
+        let path = format!("{PODS}/p/proxy/silent");
+        let verbs = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+        let mut asking = JoinSet::new();
+        for method in verbs.into_iter().chain(["HEAD", "OPTIONS"]) {
+            let (client, call) = (daemon.client(), Call::new(method, &path));
+            asking.spawn(async move { client.call(call).await.status.as_u16() });
+        }
+        until(async || web.open() == 7).await;
+        let running = async |verb: &str| {
+            let labels = format!(
+                "apiserver_longrunning_requests{{verb=\"{verb}\",group=\"\",version=\"v1\",\
+                 resource=\"pods\",subresource=\"proxy\",scope=\"resource\","
+            );
+            let page = daemon.client().call(Call::get("/metrics")).await.text();
+            let line = page.lines().find(|line| line.starts_with(&labels));
+            line.map(|line| line.rsplit(' ').next().unwrap().to_owned())
+        };
+        for verb in verbs.into_iter().chain(["other"]) {
+            // A HEAD counts as a GET.
+            let count = if verb == "GET" { "2" } else { "1" };
+            assert_eq!(running(verb).await.as_deref(), Some(count), "{verb}");
+        }
+        web.release();
+        while let Some(code) = asking.join_next().await {
+            assert_eq!(code.unwrap(), 200);
+        }
+        for verb in verbs {
+            until(async || running(verb).await.as_deref() == Some("0")).await;
+        }
+    });
+}
+
+/// The options that admission sees have the path of the request, with its slash. A query parameter
+/// `path` belongs to the other server, as in kube-apiserver.
 #[test]
 fn admission_sees_the_path_at_the_server_cn_70() {
     let name = "connections::proxies::admission_sees_the_path_at_the_server_cn_70";

@@ -76,7 +76,10 @@ fn a_user_who_loses_access_waits_for_no_pod_and_no_service_cn_75() {
             ("t-ada", Call::post(&pod, &json!({"a": 1}))),
         ] {
             let client = of(user).client();
-            kept.spawn(async move { client.attempt(call).await.map(drop) });
+            kept.spawn(async move {
+                let answer = client.call(call).await;
+                assert_eq!((answer.status.as_u16(), &*answer.text()), (200, "web\n"));
+            });
         }
         until(async || web.open() == 2).await;
         let mut requests = Requests::of(of("t-ada"));
@@ -93,8 +96,12 @@ fn a_user_who_loses_access_waits_for_no_pod_and_no_service_cn_75() {
         requests.all_refused().await;
         until(async || web.open() == 2).await;
         assert!(kept.try_join_next().is_none());
-        kept.shutdown().await;
-        until(async || web.open() == 0).await;
+        // The user of the write learns its outcome.
+        web.release();
+        while let Some(answered) = kept.join_next().await {
+            answered.unwrap();
+        }
+        assert_eq!(web.open(), 0);
     });
 }
 

@@ -3,7 +3,7 @@
 //! - `/echo…` answers with the request, `/status/N` with a status and headers.
 //! - `/page` is HTML, as `?type=` says and packed as `?coding=` says. `/redirect` has the
 //!   `Location` of `?to=`.
-//! - `/chunks` has trailers, `/open` does not end, and `/silent` does not begin.
+//! - `/chunks` has trailers, `/open` does not end, and `/silent` begins when it is released.
 //! - `/socket` sends the bytes back after an upgrade to any protocol.
 
 use std::io::Write as _;
@@ -27,6 +27,7 @@ use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::harness::Call;
 use crate::harness::webhook::acceptor;
@@ -45,7 +46,13 @@ pub struct WebServer {
     pub port: u16,
     /// The port with TLS.
     pub tls_port: u16,
-    open: Arc<AtomicUsize>,
+    state: Arc<State>,
+}
+
+struct State {
+    open: AtomicUsize,
+    /// Whether `/silent` answers.
+    released: watch::Sender<bool>,
 }
 
 impl WebServer {
@@ -58,13 +65,16 @@ impl WebServer {
         let tls = acceptor(certificate.der(), &key);
         let plain = TcpListener::bind((address, 0)).await.unwrap();
         let secure = TcpListener::bind((address, 0)).await.unwrap();
-        let open = Arc::new(AtomicUsize::new(0));
+        let state = Arc::new(State {
+            open: AtomicUsize::new(0),
+            released: watch::Sender::new(false),
+        });
         let server = WebServer {
             port: plain.local_addr().unwrap().port(),
             tls_port: secure.local_addr().unwrap().port(),
-            open: Arc::clone(&open),
+            state: Arc::clone(&state),
         };
-        let of_plain = Arc::clone(&open);
+        let of_plain = Arc::clone(&state);
         tokio::spawn(async move {
             loop {
                 let (socket, _) = plain.accept().await.unwrap();
@@ -74,10 +84,10 @@ impl WebServer {
         tokio::spawn(async move {
             loop {
                 let (socket, _) = secure.accept().await.unwrap();
-                let (tls, open) = (tls.clone(), Arc::clone(&open));
+                let (tls, state) = (tls.clone(), Arc::clone(&state));
                 tokio::spawn(async move {
                     if let Ok(stream) = tls.accept(socket).await {
-                        serve(stream, open).await;
+                        serve(stream, state).await;
                     }
                 });
             }
@@ -87,31 +97,33 @@ impl WebServer {
 
     /// The number of requests below `/open`, `/silent` and `/socket` that have not ended.
     pub fn open(&self) -> usize {
-        self.open.load(Ordering::SeqCst)
+        self.state.open.load(Ordering::SeqCst)
+    }
+
+    /// Lets all requests below `/silent` have an answer.
+    pub fn release(&self) {
+        self.state.released.send_replace(true);
     }
 }
 
 /// A request that has not ended.
-struct Open(Arc<AtomicUsize>);
+struct Open(Arc<State>);
 
 impl Open {
-    fn new(count: &Arc<AtomicUsize>) -> Open {
-        count.fetch_add(1, Ordering::SeqCst);
-        Open(Arc::clone(count))
+    fn new(state: &Arc<State>) -> Open {
+        state.open.fetch_add(1, Ordering::SeqCst);
+        Open(Arc::clone(state))
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.0.open.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-async fn serve(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    open: Arc<AtomicUsize>,
-) {
-    let service = service_fn(move |request| answer(request, Arc::clone(&open)));
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, state: Arc<State>) {
+    let service = service_fn(move |request| answer(request, Arc::clone(&state)));
     let connection = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
@@ -132,7 +144,7 @@ fn streamed(
 
 async fn answer(
     mut request: Request<Incoming>,
-    open: Arc<AtomicUsize>,
+    state: Arc<State>,
 ) -> Result<Response<Body>, hyper::Error> {
     let path = request.uri().path().to_owned();
     let query = request.uri().query().unwrap_or_default().to_owned();
@@ -187,7 +199,7 @@ async fn answer(
             *answer.body_mut() = streamed(stream::iter(frames.map(Ok)));
         }
         "open" => {
-            let guard = Open::new(&open);
+            let guard = Open::new(&state);
             let first = stream::iter([Ok(Frame::data(Bytes::from_static(b"one\n")))]);
             let never = stream::pending().map(move |frame| {
                 let _held = &guard;
@@ -196,13 +208,14 @@ async fn answer(
             *answer.body_mut() = streamed(first.chain(never));
         }
         "silent" => {
-            let _held = Open::new(&open);
-            std::future::pending::<()>().await;
+            let _held = Open::new(&state);
+            let mut released = state.released.subscribe();
+            released.wait_for(|released| *released).await.unwrap();
         }
         "socket" => {
             if let Some(protocol) = request.headers().get(UPGRADE).cloned() {
                 let upgraded = hyper::upgrade::on(&mut request);
-                tokio::spawn(echoed(upgraded, Open::new(&open)));
+                tokio::spawn(echoed(upgraded, Open::new(&state)));
                 *answer.status_mut() = http::StatusCode::SWITCHING_PROTOCOLS;
                 let headers = answer.headers_mut();
                 headers.insert(CONNECTION, "Upgrade".parse().unwrap());

@@ -169,7 +169,7 @@ impl Kubectl {
 
     /// Starts a command in a terminal of its own, with a number of columns and rows.
     pub fn in_terminal(&self, arguments: &[&str], columns: u16, rows: u16) -> Terminal {
-        // It makes the terminal the one that controls the command.
+        // `--ctty` makes it the controlling terminal of the command.
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait"]).arg(&self.binary);
         self.at_home(command.args(arguments));

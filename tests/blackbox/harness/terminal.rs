@@ -115,7 +115,7 @@ impl Terminal {
         };
         let program = self.program.take().unwrap();
         assert_eq!(settings(&program), self.before);
-        // Nobody has that side open any more, so what was shown has an end.
+        // No process has the side of the program open, so reading comes to an end.
         drop(program);
         while self.read().await {}
         Ended {

@@ -4,8 +4,8 @@
 use serde_json::Value as Json;
 
 use crate::api::text::quoting::go_quote;
-use crate::auth::documents::{KindAndVersion, Tree};
 use crate::auth::webhook::{ReviewVersion, unregistered};
+use crate::documents::{KindAndVersion, Tree};
 use crate::schema::ObjectType;
 
 /// A kind of review in a version.

@@ -10,7 +10,7 @@ use crate::admission::hooks::client::{ReviewForm, ReviewVersion};
 use crate::api::status::{Status, StatusCause, StatusDetails, StatusReason};
 use crate::api::text::quoting::go_quote;
 use crate::api::text::truncation::truncated;
-use crate::auth::documents::types;
+use crate::documents::types;
 use crate::schema::ObjectType;
 
 /// Returns the form of admission reviews in a version.

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::documents::{KindAndVersion, Tree, types};
 use super::super::webhook::{FailurePolicy, MatchConditions, ReviewVersion, WebhookSettings};
 use crate::api::error_list::ErrorList;
 use crate::api::field_error::{FieldError, FieldErrorKind, joined};
@@ -16,6 +15,7 @@ use crate::api::field_validation::strict_decoding_error;
 use crate::api::names::dns_subdomain;
 use crate::api::text::go_duration;
 use crate::api::text::quoting::go_quote;
+use crate::documents::{KindAndVersion, Tree, types};
 use crate::schema::ObjectType;
 
 const GROUP: &str = "apiserver.config.k8s.io/";
@@ -151,7 +151,7 @@ fn decoded(text: &[u8]) -> Result<Value, String> {
         return Ok(Value::Null);
     }
     let unknown = |why: String| format!("couldn't get version/kind; json parse error: {why}");
-    let tree = Tree::read(text).map_err(unknown)?;
+    let tree = Tree::of_file(text).map_err(unknown)?;
     let KindAndVersion { kind, api_version } = tree.kind_and_version().map_err(unknown)?;
     let version = api_version.strip_prefix(GROUP);
     match (

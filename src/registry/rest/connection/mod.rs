@@ -129,7 +129,7 @@ impl ConnectionStore {
             return Err(Box::new(status));
         }
         let mut options = options::of(&self.options, query)?;
-        // The path is that after the proxy. A parameter `path` is one of the other server.
+        // The path is that after the proxy. A query parameter `path` belongs to the other server.
         if self.takes_paths() {
             options.0.remove("path");
             if !path.is_empty() {

@@ -1,4 +1,4 @@
-//! The log of a container, as its kubelet sends it (CN-39 to CN-46, CN-80).
+//! The log of a container, as its kubelet sends it (CN-39 to CN-46, CN-120).
 
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -108,7 +108,7 @@ pub(super) async fn log(
     Ok(answer)
 }
 
-/// Answers with a WebSocket. Like kube-apiserver, the daemon looks at the handshake last (CN-80).
+/// Answers with a WebSocket. Like kube-apiserver, the daemon looks at the handshake last (CN-120).
 fn over_web_socket(scope: &RequestScope<'_>, body: &RequestBody, pieces: Pieces) -> Answer {
     let (headers, protocol) = match web_sockets::accepted_of(scope.parts, body, &PROTOCOLS) {
         Ok(accepted) => accepted,

@@ -14,7 +14,7 @@ use crate::kubelet::unverified;
 use crate::registry::rest::ProxiedServer;
 use crate::server::links::LinkRules;
 use crate::server::metrics::LongRunning;
-use crate::server::passed_on::{access_of_wait, answered, lasting, upload};
+use crate::server::passed_on::{access_of_wait, answered, of_request, upload};
 use crate::server::request_scope::RequestScope;
 use crate::server::respond::ResponseBody;
 use crate::server::routes::Target;
@@ -92,7 +92,8 @@ pub(super) async fn proxied(
     rules.relocate(&mut headers).map_err(unparsable)?;
     let body = rules.body(&parts.method, answer.status, &mut headers, answer.body);
     let access = scope.access.clone();
-    let pieces = lasting(body, true, scope.leaving, access, (seat, running))?;
+    let guards = (seat, running);
+    let pieces = of_request(&parts.method, body, scope.leaving, access, guards)?;
     let body = ResponseBody::Chunks(pieces);
     Ok(answered(answer.status, headers, body))
 }

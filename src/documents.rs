@@ -1,5 +1,5 @@
-//! Reads documents that an operator writes, by the type of their object, with the errors of
-//! Kubernetes' decoders.
+//! Reads documents by the type of their object, with the errors of Kubernetes' decoders: files of
+//! the operator, and answers of other servers.
 
 use serde_json::Value;
 
@@ -39,24 +39,33 @@ impl Tree {
         }
     }
 
-    /// Reads JSON, or else YAML.
+    /// Reads a text as Kubernetes' decoders do: JSON if it begins with a brace, or else YAML.
     ///
     /// # Errors
     /// The fault in the text.
     pub fn read(text: &[u8]) -> Result<Tree, String> {
-        let format = match text.trim_ascii_start().starts_with(b"{") {
+        let format = match begins_with_brace(text) {
             true => BodyFormat::Json,
             false => BodyFormat::Yaml,
         };
         Tree::in_format(text, format)
     }
 
-    /// Reads YAML, of which JSON is a part.
+    /// Reads a file of the operator: JSON, or YAML, which may begin with a brace, too.
     ///
     /// # Errors
-    /// The fault in the text.
-    pub fn read_yaml(text: &[u8]) -> Result<Tree, String> {
-        Tree::in_format(text, BodyFormat::Yaml)
+    /// The fault in the text, in one line.
+    pub fn of_file(text: &[u8]) -> Result<Tree, String> {
+        // YAML has no tabs before members, JSON may.
+        if begins_with_brace(text)
+            && let Ok(tree) = Tree::in_format(text, BodyFormat::Json)
+        {
+            return Ok(tree);
+        }
+        Tree::in_format(text, BodyFormat::Yaml).map_err(|why| {
+            let lines: Vec<&str> = why.lines().map(str::trim).collect();
+            lines.join(" ")
+        })
     }
 
     fn in_format(text: &[u8], format: BodyFormat) -> Result<Tree, String> {
@@ -115,6 +124,10 @@ impl Tree {
             faults: self.repeated,
         })
     }
+}
+
+fn begins_with_brace(text: &[u8]) -> bool {
+    text.trim_ascii_start().starts_with(b"{")
 }
 
 /// Returns the types of a text in the notation of [`crate::schema`].
