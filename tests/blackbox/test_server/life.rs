@@ -1,6 +1,7 @@
 //! Start, ready line, end and leftovers.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use k8s_openapi::api::core::v1::Namespace;
@@ -92,13 +93,37 @@ async fn a_later_run_removes_what_a_killed_one_has_left() {
     assert!(killed_by(killed.ended(), Signal::KILL));
     let left = names(killed.temporary.path());
     assert_eq!(left.len(), 1);
+    // Folders of somebody else, whose names begin likewise.
+    let others = ["results", "0123456789abcdef0123456789abcdef"];
+    let others = others.map(|name| format!("taffrail-test-{name}"));
+    for name in &others {
+        std::fs::create_dir(killed.temporary.path().join(name)).unwrap();
+        std::fs::write(killed.temporary.path().join(name).join("report.xml"), "x").unwrap();
+    }
     let mut next = super::command(killed.temporary.path(), &["--", "sleep", "1000"])
         .spawn()
         .unwrap();
     until(|| !killed.temporary.path().join(&left[0]).exists());
     rustix::process::kill_process(super::pid(&next), Signal::TERM).unwrap();
     end_of(&mut next);
+    for name in &others {
+        let folder = killed.temporary.path().join(name);
+        assert!(folder.join("report.xml").is_file(), "{name}");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
     killed.left_nothing();
+}
+
+#[test]
+fn a_folder_that_can_not_be_made_is_named() {
+    let output = super::output(Path::new("/none/such"), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(line.lines().count(), 1, "{line}");
+    assert!(
+        line.contains("/none/such") && line.contains("TMPDIR"),
+        "{line}"
+    );
 }
 
 /// `TAFFRAIL_CYCLES` sets their number.
