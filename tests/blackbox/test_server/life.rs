@@ -189,7 +189,7 @@ fn bad_values_are_refused_in_one_line() {
         (&["--nodes=x"], "--nodes"),
         (&["--load"], "--load"),
         (&["--pods-run=maybe"], "--pods-run"),
-        (&["--workloads=1"], "--workloads"),
+        (&["--workloads=2"], "--workloads"),
         (&["--with-parent=x"], "--with-parent"),
         (&["--secure-port=x"], "secure-port"),
         (&["--data-dir=/tmp/x"], "--data-dir"),
@@ -198,13 +198,53 @@ fn bad_values_are_refused_in_one_line() {
             &["--storage-backend=etcd3", "--etcd-servers=http://[::1]:1"],
             "--etcd-servers",
         ),
-        (&["--nodse=1"], "--nodse"),
-        (&["stray"], "stray"),
+        (&["--etcd-servers=http://127.0.0.1:1"], "--etcd-servers"),
+        (
+            &["--etcd-servers-overrides=/events#http://127.0.0.1:1"],
+            "--etcd-servers-overrides",
+        ),
+        (&["--data-dir=./taffrail-data"], "--data-dir"),
+        (
+            &["--nodse=1"],
+            "--nodse is unknown; see taffrail test --help",
+        ),
+        (&["--xyzzy"], "--xyzzy is unknown; see taffrail test --help"),
+        (&["go", "test"], "taffrail test -- go"),
+        (&["--"], "no command follows --"),
+        (&["--nodes=1", "--"], "no command follows --"),
     ] {
         let (code, line) = refused(arguments);
         assert_eq!(code, 2, "{line}");
         assert!(line.contains(part), "{arguments:?}: {line}");
     }
+}
+
+#[test]
+fn other_stores_are_refused_in_files_of_settings_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("settings.yaml");
+    let file = path.to_str().unwrap();
+    for (setting, name) in [
+        ("data-dir: /tmp/x", "data-dir"),
+        ("data-dir: ./taffrail-data", "data-dir"),
+        ("storage-backend: embedded", "storage-backend"),
+        ("etcd-servers: http://127.0.0.1:1", "etcd-servers"),
+    ] {
+        std::fs::write(&path, setting).unwrap();
+        let (code, line) = refused(&["--config", file]);
+        assert_eq!(code, 2, "{line}");
+        assert!(line.contains(&format!("{name} in the file")), "{line}");
+    }
+}
+
+/// Switches take a value, as those of the daemon do, and the store may be named.
+#[test]
+fn values_that_change_nothing_are_accepted() {
+    let temporary = tempfile::tempdir().unwrap();
+    let switches = ["--pods-run=true", "--workloads=false", "--with-parent"];
+    let store = ["--storage-backend=memory", "--", "true"];
+    let output = super::output(temporary.path(), &[&switches[..], &store].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
 #[test]
