@@ -262,6 +262,7 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
             };
         }
     };
+    let ends_in_dashes = arguments.last().is_some_and(|last| last == "--");
     let mut before = command_line.arguments;
     before.settings.apiserver_flags = given;
     let (arguments, command): (Arguments, fn(Box<Config>) -> Action) = match command_line.command {
@@ -276,7 +277,7 @@ fn parse_from(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Action
             command: None,
             arguments,
             options,
-        }) => return test_server::action(arguments.over(before), options),
+        }) => return test_server::action(arguments.over(before), options, ends_in_dashes),
         Some(Command::Compact(arguments)) => {
             let arguments = arguments.over(before);
             let retention = compact::retention(&arguments.settings);

@@ -7,16 +7,21 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::{Action, Arguments, EXIT_REFUSED, complain, refuse};
-use crate::config::{Config, ConfigError, StorageBackend, TEST_SERVER_DEFAULTS};
+use crate::config::{Config, ConfigError, StorageBackend, Switch, TEST_SERVER_DEFAULTS};
+use crate::controllers::Simulation;
 use crate::files::given;
 use crate::server::test_controls::FaultPlan;
+
+/// The command, as messages name it.
+pub const NAME: &str = "taffrail test";
 
 /// The options of the command.
 #[derive(Args, Clone, Debug)]
 pub struct TestOptions {
     /// End when the process that started this one has ended, however it ended.
-    #[arg(long)]
-    pub with_parent: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_value_t = Switch(false), default_missing_value = "true")]
+    pub with_parent: Switch,
     /// Manifests to load before the server is ready: a file of YAML documents or JSON, or a folder
     /// with such files, however deep. CustomResourceDefinitions come first, then namespaces. May be
     /// given several times.
@@ -24,16 +29,18 @@ pub struct TestOptions {
     pub load: Vec<PathBuf>,
     /// Number of simulated nodes, which are Ready and stay so; at most 1000.
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
-    #[arg(value_parser = clap::value_parser!(u32).range(0..=1000))]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=i64::from(Simulation::NODES_MAX)))]
     pub nodes: u32,
     /// Bind pods to nodes and report them Running and Ready, those of Jobs Succeeded. Without any
     /// node one is made.
-    #[arg(long)]
-    pub pods_run: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_value_t = Switch(false), default_missing_value = "true")]
+    pub pods_run: Switch,
     /// Run small controllers for Deployments, ReplicaSets, StatefulSets, DaemonSets and Jobs, while
     /// no kube-controller-manager holds its lease.
-    #[arg(long)]
-    pub workloads: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true)]
+    #[arg(default_value_t = Switch(false), default_missing_value = "true")]
+    pub workloads: Switch,
     /// Faults that requests meet once the server is ready and loaded: a file in JSON or YAML, or
     /// the JSON itself. It is the document of /taffrail/v1/test/faults, which can replace them.
     #[arg(long, value_name = "FILE|JSON", value_parser = fault_plan)]
@@ -60,28 +67,49 @@ fn fault_plan(value: &str) -> Result<FaultPlan, String> {
     FaultPlan::read(&read.bytes)
 }
 
-/// The action for these arguments, if they can be understood.
-pub(super) fn action(arguments: Arguments, options: TestOptions) -> Action {
-    if options.fault_seed.is_some() && options.faults.is_none() {
-        let why = "--fault-seed needs --faults, whose decisions it repeats";
-        complain("taffrail test", &why);
-        return Action::Done(ExitCode::from(EXIT_REFUSED));
+/// The action for these arguments, if they can be understood. `ends_in_dashes` says that the last
+/// of them is `--`.
+pub(super) fn action(arguments: Arguments, options: TestOptions, ends_in_dashes: bool) -> Action {
+    if options.command.is_empty() && ends_in_dashes {
+        return refused("no command follows --; leave the dashes out to serve without one");
     }
-    let keeps = arguments.settings.data_dir.is_some();
-    match configured(arguments) {
-        Ok(config) if keeps || config.backend() != StorageBackend::Memory => {
-            let why = "the server keeps its objects in memory and its files in a folder of its \
-                       own; leave --data-dir, --storage-backend and --etcd-servers out, or use \
-                       taffrail serve";
-            complain("taffrail test", &why);
-            Action::Done(ExitCode::from(EXIT_REFUSED))
-        }
-        Ok(config) => Action::Test(Box::new(config), options),
-        Err(refusal) => refuse(&refusal),
+    if options.fault_seed.is_some() && options.faults.is_none() {
+        return refused("--fault-seed needs --faults, whose decisions it repeats");
+    }
+    let config = match configured(arguments) {
+        Ok(config) => config,
+        Err(refusal) => return refuse(&refusal),
+    };
+    match of_other_stores(&config) {
+        Some(name) => refused(&format!(
+            "--{name} (or {name} in the file of --config): the server keeps its objects in memory \
+             and its files in a folder of its own; leave the setting out, or use taffrail serve"
+        )),
+        None => Action::Test(Box::new(config), options),
+    }
+}
+
+fn refused(why: &str) -> Action {
+    complain(NAME, &why);
+    Action::Done(ExitCode::from(EXIT_REFUSED))
+}
+
+/// A setting that asks for another store, or for another folder.
+fn of_other_stores(config: &Config) -> Option<&'static str> {
+    let has_servers = !config.etcd_servers.0.is_empty();
+    let has_overrides = !config.etcd_servers_overrides.0.is_empty();
+    match config.backend() {
+        _ if config.data_dir.is_set() => Some("data-dir"),
+        _ if has_servers => Some("etcd-servers"),
+        _ if has_overrides => Some("etcd-servers-overrides"),
+        StorageBackend::Memory => None,
+        _ => Some("storage-backend"),
     }
 }
 
 fn configured(arguments: Arguments) -> Result<Config, ConfigError> {
-    let defaults = TEST_SERVER_DEFAULTS.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    // Without a default of its own, a directory that is given would look like the default.
+    let defaults = TEST_SERVER_DEFAULTS.into_iter().chain([("data-dir", "")]);
+    let defaults = defaults.map(|(name, value)| (name.to_owned(), value.to_owned()));
     Config::load_with(arguments.settings, arguments.config.as_deref(), defaults)
 }

@@ -136,16 +136,25 @@ impl ConfigError {
         if !is_of_flags {
             return Some(ConfigError::of_settings(message(error)));
         }
-        let program = definition.get_name();
         let faults = unknown::faults(arguments, definition);
-        let mut lines: Vec<String> = faults.iter().map(|fault| line(fault, program)).collect();
+        let (program, takes_command) = unknown::program(arguments, definition);
+        let mut lines: Vec<String> = faults.iter().map(|fault| line(fault, &program)).collect();
         let begins = |line: &String| {
             line.strip_prefix(flag)
                 .is_some_and(|rest| !rest.starts_with('-'))
         };
         // linear: a few faults of a command line.
         if !lines.iter().any(begins) {
-            lines.insert(0, line_of(error, program));
+            let is_word = error.kind() == ErrorKind::UnknownArgument && !flag.starts_with('-');
+            lines.insert(
+                0,
+                match is_word && takes_command {
+                    true => {
+                        format!("{flag} is unknown; a command goes after --: {program} -- {flag}")
+                    }
+                    false => line_of(error, &program),
+                },
+            );
         }
         Some(ConfigError::of_settings(lines.join("\n")))
     }

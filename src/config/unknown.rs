@@ -70,6 +70,18 @@ pub(super) fn faults(arguments: &[OsString], definition: &Command) -> Vec<Fault>
     found
 }
 
+/// The name of the program with that of its command, and whether that runs a command after `--`.
+pub(super) fn program(arguments: &[OsString], definition: &Command) -> (String, bool) {
+    let (mut command, mut name) = (definition, definition.get_name().to_owned());
+    for argument in arguments.iter().take_while(|one| *one != "--") {
+        if let Some(found) = command.find_subcommand(argument) {
+            command = found;
+            name = format!("{name} {}", command.get_name());
+        }
+    }
+    (name, command.get_positionals().any(Arg::is_last_set))
+}
+
 fn argument_name(name: &str) -> String {
     format!("--{name}")
 }
@@ -198,6 +210,19 @@ mod tests {
         ] {
             assert_eq!(told(given), wanted, "{given}");
         }
+    }
+
+    #[test]
+    fn the_program_is_named_with_its_command() {
+        let run = Command::new("run").arg(Arg::new("words").last(true));
+        let definition = Command::new("t").subcommand(run);
+        let of = |text: &str| {
+            let arguments: Vec<OsString> = text.split(' ').map(OsString::from).collect();
+            program(&arguments, &definition)
+        };
+        assert_eq!(of("t --no"), ("t".to_owned(), false));
+        assert_eq!(of("t run --no -- run"), ("t run".to_owned(), true));
+        assert_eq!(of("t -- run"), ("t".to_owned(), false));
     }
 
     #[test]

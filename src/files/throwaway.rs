@@ -1,7 +1,8 @@
 //! Folders for one run of a program, which are removed at its end.
 //!
-//! A folder is locked while its program lives. So a later run recognises those that a killed one
-//! has left, and removes them.
+//! A folder has a marker file, and is locked while its program lives. So a later run recognises
+//! those that a killed one has left, and removes them. It never removes a folder without the
+//! marker, which may be of somebody who chose a similar name.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -16,8 +17,12 @@ use super::{open, this_user};
 /// The parent of folders where the environment names none: it is in memory, so syncs of its files
 /// cost nothing.
 const IN_MEMORY: &str = "/dev/shm";
-/// Folders that are made before a folder can't be had.
-const ATTEMPTS: u32 = 10;
+/// The file in each folder that allows a later run to remove it.
+const MARKER: &str = ".taffrail-throwaway";
+/// The content of that file, for people who find it.
+const MARKER_TEXT: &str = "taffrail removes this folder once the process that made it has ended\n";
+/// The length of the random part of a name, which consists of hexadecimal digits.
+const RANDOM_DIGITS: usize = 32;
 
 /// A locked folder of mode 0700. It is removed when this is dropped.
 #[derive(Debug)]
@@ -30,31 +35,42 @@ pub struct ThrowawayFolder {
 
 impl ThrowawayFolder {
     /// Makes a folder whose name begins so: in `$TMPDIR` if that is set, else in memory where the
-    /// system has a place for that, else in the folder of temporary files.
+    /// system has a writable place for that, else in the folder of temporary files.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Those of the file system, with the folder.
     pub fn make(prefix: &str) -> io::Result<ThrowawayFolder> {
-        ThrowawayFolder::make_in(&parent(), prefix)
+        ThrowawayFolder::make_in_first(&parents(), prefix)
+    }
+
+    /// Makes a folder in the first of these where that works.
+    fn make_in_first(parents: &[PathBuf], prefix: &str) -> io::Result<ThrowawayFolder> {
+        let mut fault = io::Error::from(io::ErrorKind::NotFound);
+        for parent in parents {
+            match ThrowawayFolder::make_in(parent, prefix) {
+                Ok(folder) => return Ok(folder),
+                Err(error) => {
+                    let parent = parent.display();
+                    let text = format!("{parent}: {error}; set TMPDIR to a writable folder");
+                    fault = io::Error::new(error.kind(), text);
+                }
+            }
+        }
+        Err(fault)
     }
 
     fn make_in(parent: &Path, prefix: &str) -> io::Result<ThrowawayFolder> {
-        for _ in 0..ATTEMPTS {
-            let path = parent.join(format!("{prefix}{}", Uuid::new_v4().simple()));
-            DirBuilder::new().mode(0o700).create(&path)?;
-            // Another process may have taken the new folder for a leftover and removed it.
-            if let Some(lock) = locked(&path)? {
-                return Ok(ThrowawayFolder {
-                    path,
-                    _lock: lock,
-                    is_removed: false,
-                });
-            }
-        }
-        Err(io::Error::other(format!(
-            "other processes remove each new folder in {}",
-            parent.display()
-        )))
+        let path = parent.join(format!("{prefix}{}", Uuid::new_v4().simple()));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        // Nobody takes this folder for a leftover before it has its marker.
+        let lock = locked(&path)?.ok_or_else(|| io::Error::other("another process locked it"))?;
+        let folder = ThrowawayFolder {
+            path,
+            _lock: lock,
+            is_removed: false,
+        };
+        std::fs::write(folder.path.join(MARKER), MARKER_TEXT)?;
+        Ok(folder)
     }
 
     /// The path.
@@ -68,7 +84,7 @@ impl ThrowawayFolder {
     /// Those of the file system.
     pub fn remove(mut self) -> io::Result<()> {
         self.is_removed = true;
-        std::fs::remove_dir_all(&self.path)
+        remove(&self.path)
     }
 }
 
@@ -76,7 +92,7 @@ impl Drop for ThrowawayFolder {
     fn drop(&mut self) {
         if !self.is_removed {
             // If this fails, the next run removes it.
-            let _ = std::fs::remove_dir_all(&self.path);
+            let _ = remove(&self.path);
         }
     }
 }
@@ -86,7 +102,11 @@ impl Drop for ThrowawayFolder {
 pub fn remove_leftovers(prefix: &'static str) {
     let sweep = std::thread::Builder::new().name("leftovers".to_owned());
     // Without the thread the next run removes them.
-    drop(sweep.spawn(move || remove_leftovers_in(&parent(), prefix)));
+    drop(sweep.spawn(move || {
+        for parent in parents() {
+            remove_leftovers_in(&parent, prefix);
+        }
+    }));
 }
 
 fn remove_leftovers_in(parent: &Path, prefix: &str) {
@@ -94,15 +114,47 @@ fn remove_leftovers_in(parent: &Path, prefix: &str) {
         return;
     };
     for entry in entries.flatten() {
-        let is_ours = entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.starts_with(prefix));
-        if is_ours && let Ok(Some(_lock)) = locked(&entry.path()) {
+        let (name, path) = (entry.file_name(), entry.path());
+        let has_name = name.to_str().is_some_and(|name| is_name(name, prefix));
+        // It is looked at before the lock, so that a folder which is just made is not locked here.
+        if has_name
+            && has_marker(&path)
+            && let Ok(Some(_lock)) = locked(&path)
+            && has_marker(&path)
+        {
             // Somebody else may be as quick.
-            let _ = std::fs::remove_dir_all(entry.path());
+            let _ = remove(&path);
         }
     }
+}
+
+/// Whether a folder of this prefix is called so.
+fn is_name(name: &str, prefix: &str) -> bool {
+    name.strip_prefix(prefix).is_some_and(|random| {
+        random.len() == RANDOM_DIGITS
+            && random
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
+}
+
+fn has_marker(path: &Path) -> bool {
+    std::fs::symlink_metadata(path.join(MARKER)).is_ok_and(|marker| marker.is_file())
+}
+
+/// Removes a folder, and its marker last: if this is interrupted, a later run goes on.
+fn remove(path: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_name() == MARKER {
+            continue;
+        }
+        match entry.file_type()?.is_dir() {
+            true => std::fs::remove_dir_all(entry.path())?,
+            false => std::fs::remove_file(entry.path())?,
+        }
+    }
+    std::fs::remove_dir_all(path)
 }
 
 /// Locks a folder of this user. `None` if somebody else holds the lock, or the folder is gone or
@@ -126,11 +178,11 @@ fn locked(path: &Path) -> io::Result<Option<File>> {
     Ok(is_same.then_some(file))
 }
 
-fn parent() -> PathBuf {
-    let in_memory = PathBuf::from(IN_MEMORY);
+/// Where folders are made, the best place first.
+fn parents() -> Vec<PathBuf> {
     match std::env::var_os("TMPDIR") {
-        None if in_memory.is_dir() => in_memory,
-        _ => std::env::temp_dir(),
+        None => vec![PathBuf::from(IN_MEMORY), std::env::temp_dir()],
+        Some(_) => vec![std::env::temp_dir()],
     }
 }
 
@@ -159,17 +211,58 @@ mod tests {
     }
 
     #[test]
+    fn the_first_place_that_works_is_taken() {
+        let parent = tempfile::tempdir().unwrap();
+        let places = [parent.path().join("none"), parent.path().to_owned()];
+        let made = ThrowawayFolder::make_in_first(&places, "t-").unwrap();
+        assert_eq!(made.path().parent(), Some(parent.path()));
+        let fault = ThrowawayFolder::make_in_first(&places[..1], "t-").unwrap_err();
+        let text = fault.to_string();
+        assert!(text.contains("/none") && text.contains("TMPDIR"), "{text}");
+    }
+
+    /// A folder of this name with a file, and a marker if it should have one.
+    fn folder(parent: &Path, name: &str, is_marked: bool) -> PathBuf {
+        let path = parent.join(name);
+        std::fs::create_dir_all(path.join("data")).unwrap();
+        std::fs::write(path.join("data/file"), "x").unwrap();
+        if is_marked {
+            std::fs::write(path.join(MARKER), MARKER_TEXT).unwrap();
+        }
+        path
+    }
+
+    #[test]
     fn leftovers_are_removed_and_folders_in_use_stay() {
         let parent = tempfile::tempdir().unwrap();
         let used = ThrowawayFolder::make_in(parent.path(), "t-").unwrap();
         let elsewhere = tempfile::tempdir().unwrap();
-        std::fs::create_dir(parent.path().join("t-left")).unwrap();
-        std::fs::write(parent.path().join("t-left/file"), "x").unwrap();
-        std::fs::create_dir(parent.path().join("other")).unwrap();
-        symlink(elsewhere.path(), parent.path().join("t-link")).unwrap();
+        std::fs::write(elsewhere.path().join(MARKER), MARKER_TEXT).unwrap();
+        let digits = "0123456789abcdef0123456789abcdef";
+        let left = folder(parent.path(), &format!("t-{digits}"), true);
+        let link = parent.path().join(format!("t-a{}", &digits[1..]));
+        symlink(elsewhere.path(), &link).unwrap();
         remove_leftovers_in(parent.path(), "t-");
         assert!(used.path().is_dir() && elsewhere.path().is_dir());
-        assert!(!parent.path().join("t-left").exists());
-        assert!(parent.path().join("other").is_dir());
+        assert!(link.is_symlink());
+        assert!(!left.exists());
+    }
+
+    #[test]
+    fn folders_of_others_stay() {
+        let parent = tempfile::tempdir().unwrap();
+        let digits = "0123456789abcdef0123456789abcdef";
+        let stays = [
+            folder(parent.path(), "t-results", false),
+            folder(parent.path(), "t-data", true),
+            folder(parent.path(), &format!("t-{digits}"), false),
+            folder(parent.path(), &format!("t-{digits}0"), true),
+            folder(parent.path(), &format!("t-{}", digits.to_uppercase()), true),
+            folder(parent.path(), &format!("other-{digits}"), true),
+        ];
+        remove_leftovers_in(parent.path(), "t-");
+        for path in stays {
+            assert!(path.join("data/file").is_file(), "{}", path.display());
+        }
     }
 }

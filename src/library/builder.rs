@@ -144,6 +144,10 @@ impl ServerBuilder {
         let started = Instant::now();
         clock::check(SystemTime::now())?;
         process_limits::check()?;
+        let nodes = self.simulation.nodes;
+        if nodes > Simulation::NODES_MAX {
+            return Err(ServerError::TooManyNodes(nodes));
+        }
         let users = checked(self.users)?;
         let (directory, temporary) = match self.data_dir {
             Some(directory) => (directory, None),
@@ -219,4 +223,22 @@ fn checked(users: Vec<(Option<Token>, UserInfo)>) -> Result<Vec<(Token, UserInfo
         }
     });
     checked.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_nodes_are_refused() {
+        let simulation = Simulation {
+            nodes: Simulation::NODES_MAX + 1,
+            ..Simulation::default()
+        };
+        let start = ServerBuilder::new().simulation(simulation).start();
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let fault = runtime.unwrap().block_on(start).err().unwrap();
+        let expected = "1001 simulated nodes are too many; at most 1000 are possible";
+        assert_eq!(fault.to_string(), expected);
+    }
 }

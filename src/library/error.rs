@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::auth::AdminError;
 use crate::clock::ClockError;
 use crate::config::ConfigError;
+use crate::controllers::Simulation;
 use crate::daemon::{AdvanceError, StartError};
 use crate::process_limits::TooLow;
 use crate::telemetry::TelemetryError;
@@ -45,6 +46,9 @@ pub enum ServerError {
     /// A manifest can't be loaded: the file, the document and the fault.
     #[error("{0}")]
     Load(String),
+    /// More nodes should be simulated than is possible.
+    #[error("{0} simulated nodes are too many; at most {max} are possible", max = Simulation::NODES_MAX)]
+    TooManyNodes(u32),
     /// The simulated nodes are not Ready.
     #[error("the simulated nodes are not ready: {0}")]
     Nodes(String),

@@ -124,6 +124,11 @@ fn is_in_foreground() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
 }
 
+/// The exit code when this signal came before the command ran: as if the signal had ended it.
+pub(super) fn code_of_signal(signal: Number) -> ExitCode {
+    code_of(ExitStatus::from_raw(signal.as_raw())).into()
+}
+
 /// The exit code for the end of a command: its own, or 128 and the number of the signal.
 fn code_of(status: ExitStatus) -> u8 {
     let code = status.code();

@@ -1,8 +1,9 @@
 //! Pure. The objects in the text of a manifest.
 
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde_json::{Deserializer, Value};
 
-use crate::api::decode::decode_stored_yaml;
+use crate::api::decode::{BodyFormat, decode_manifest};
 
 /// An object of a manifest.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,21 +21,32 @@ pub(super) struct Document {
 pub(super) fn documents(text: &str) -> Result<Vec<Document>, String> {
     let mut found = Vec::new();
     let mut number = 0;
-    let is_json = text.trim_start().starts_with('{');
-    let values: Box<dyn Iterator<Item = Result<Value, String>>> = match is_json {
-        true => {
-            let values = serde_json::Deserializer::from_str(text).into_iter();
-            Box::new(values.map(|value: Result<Value, _>| value.map_err(|error| error.to_string())))
-        }
-        false => {
-            let texts = texts(text).into_iter().filter(|text| !is_empty(text));
-            Box::new(texts.map(|text| decode_stored_yaml(text.as_bytes())))
+    let mut read = |text: &str, format: BodyFormat| {
+        number += 1;
+        let decoded = decode_manifest(text.as_bytes(), format);
+        let (value, repeated) = decoded.map_err(|fault| format!("document {number}: {fault}"))?;
+        match repeated.first() {
+            // The last one would count, and hide the others.
+            Some(repeated) => Err(format!("document {number}: {repeated}; give it once")),
+            None => add(value, number, &mut found),
         }
     };
-    for value in values {
-        number += 1;
-        let value = value.map_err(|fault| format!("document {number}: {fault}"))?;
-        add(value, number, &mut found)?;
+    if text.trim_start().starts_with('{') {
+        let mut values = Deserializer::from_str(text).into_iter::<IgnoredAny>();
+        let mut begin = 0;
+        while let Some(value) = values.next() {
+            // The text of a wrong value is read again, for a fault in the usual words.
+            let end = match value {
+                Ok(_) => values.byte_offset(),
+                Err(_) => text.len(),
+            };
+            read(text.get(begin..end).unwrap_or_default(), BodyFormat::Json)?;
+            begin = end;
+        }
+    } else {
+        for text in texts(text).iter().filter(|text| !is_empty(text)) {
+            read(text, BodyFormat::Yaml)?;
+        }
     }
     Ok(found)
 }
@@ -132,6 +144,22 @@ mod tests {
         ] {
             let fault = documents(text).unwrap_err();
             assert!(fault.starts_with("document 2: "), "{fault}");
+        }
+        for (text, expected) in [
+            (
+                "a: b\n---\nkind: A\napiVersion: v1\nkind: B\n",
+                "document 1: it has no apiVersion or no kind",
+            ),
+            (
+                "kind: A\napiVersion: v1\n---\nkind: A\napiVersion: v1\nkind: B\n",
+                "document 2: line 4: key \"kind\" already set in map; give it once",
+            ),
+            (
+                r#"{"kind": "A", "apiVersion": "v1", "data": {"a": 1, "a": 2}}"#,
+                "document 1: duplicate field \"data.a\"; give it once",
+            ),
+        ] {
+            assert_eq!(documents(text).unwrap_err(), expected);
         }
         let fault = documents("a: b\n").unwrap_err();
         assert_eq!(fault, "document 1: it has no apiVersion or no kind");

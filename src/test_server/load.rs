@@ -17,8 +17,11 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 /// The longest wait for a definition to be served, and for the account of a pod.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often something is looked at that is waited for.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// The pause before something that is waited for is looked at again, and its largest value.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LAST_PAUSE: Duration = Duration::from_millis(50);
+/// The account of pods that name none. A controller makes it in each namespace.
+const DEFAULT_ACCOUNT: &str = "default";
 const FIELD_MANAGER: &str = "fieldManager=taffrail-test&force=true";
 
 /// A file and its objects.
@@ -131,7 +134,19 @@ fn line(manifest: &Manifest, document: &Document, refusal: &Refusal) -> String {
     };
     let (path, number) = (manifest.path.display(), document.number);
     let (kind, name, message) = (text("/kind"), text("/metadata/name"), &refusal.message);
-    format!("--load: {path}: document {number}: {kind} {name:?}: {message}")
+    // Messages about invalid objects begin with the kind, perhaps the group, and the name.
+    let invalid = format!("{name:?} is invalid: ");
+    let begin = message.split_once(&invalid);
+    let begin = begin.filter(|(begin, _)| begin.starts_with(&kind) && !begin.contains(':'));
+    let (object, message) = match (name.is_empty(), begin) {
+        (true, _) => (
+            format!("{kind} without a name"),
+            begin.map_or(message.as_str(), |(_, rest)| rest),
+        ),
+        (false, Some((_, rest))) => (format!("{kind} {name:?} is invalid"), rest),
+        (false, None) => (format!("{kind} {name:?}"), message.as_str()),
+    };
+    format!("--load: {path}: document {number}: {object}: {message}")
 }
 
 /// Applies an object. A pod waits for the account of its namespace, which a controller makes.
@@ -139,7 +154,7 @@ async fn apply(client: &Client, object: &Value) -> Result<Value, Refusal> {
     let collection = client.collection(object).await?;
     let name = object.pointer("/metadata/name").and_then(Value::as_str);
     let body = object.to_string().into_bytes();
-    let deadline = Instant::now() + PATIENCE;
+    let mut wait = Wait::begin();
     loop {
         let sent = body.clone();
         let applied = match name {
@@ -154,22 +169,48 @@ async fn apply(client: &Client, object: &Value) -> Result<Value, Refusal> {
             }
         };
         match applied {
-            Err(refusal) if is_early(&refusal) && Instant::now() < deadline => {
-                sleep(LOOK_EVERY).await;
-            }
+            Err(refusal) if is_early(&refusal, object) && !wait.is_over() => wait.pause().await,
             applied => return applied,
         }
     }
 }
 
-/// Whether the account of a pod is missing.
-fn is_early(refusal: &Refusal) -> bool {
-    refusal.code == 403 && refusal.message.contains("error looking up service account")
+/// A bounded wait, which looks less often the longer it takes.
+struct Wait {
+    deadline: Instant,
+    pause: Duration,
+}
+
+impl Wait {
+    fn begin() -> Wait {
+        Wait {
+            deadline: Instant::now() + PATIENCE,
+            pause: FIRST_PAUSE,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
+    async fn pause(&mut self) {
+        sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(LAST_PAUSE);
+    }
+}
+
+/// Whether the account that a controller makes for a pod is missing. Nobody would make another one.
+fn is_early(refusal: &Refusal, object: &Value) -> bool {
+    let account = object.pointer("/spec/serviceAccountName");
+    let account = account.and_then(Value::as_str).unwrap_or_default();
+    let is_default = account.is_empty() || account == DEFAULT_ACCOUNT;
+    let is_missing = refusal.message.contains("error looking up service account");
+    refusal.code == 403 && is_default && is_missing
 }
 
 /// Waits until the definitions are served.
 async fn established(client: &Client, manifests: &[Manifest]) -> Result<(), String> {
-    let deadline = Instant::now() + PATIENCE;
+    let mut wait = Wait::begin();
     for manifest in manifests {
         for document in &manifest.documents {
             if turn_of(&document.object) != Turn::Definitions {
@@ -186,10 +227,10 @@ async fn established(client: &Client, manifests: &[Manifest]) -> Result<(), Stri
                 match progress(&found) {
                     Progress::Served => break,
                     Progress::Refused(why) => return Err(refused(why)),
-                    Progress::Waits if Instant::now() >= deadline => {
+                    Progress::Waits if wait.is_over() => {
                         return Err(refused("it was not served in time".to_owned()));
                     }
-                    Progress::Waits => sleep(LOOK_EVERY).await,
+                    Progress::Waits => wait.pause().await,
                 }
             }
         }
@@ -270,6 +311,57 @@ mod tests {
         );
         assert_eq!(of("v1", "Namespace"), Turn::Namespaces);
         assert_eq!(of("example.com/v1", "Namespace"), Turn::Others);
+    }
+
+    #[test]
+    fn a_line_names_an_object_once() {
+        let of = |name: Option<&str>, message: &str| {
+            let manifest = Manifest {
+                path: "m.yaml".into(),
+                documents: Vec::new(),
+            };
+            let document = Document {
+                number: 2,
+                object: json!({"kind": "Role", "metadata": {"name": name}}),
+            };
+            let message = message.to_owned();
+            line(&manifest, &document, &Refusal { code: 422, message })
+        };
+        let begin = "--load: m.yaml: document 2: Role";
+        for (name, message, expected) in [
+            (
+                Some("A"),
+                "Role.rbac.authorization.k8s.io \"A\" is invalid: rules: Required value",
+                " \"A\" is invalid: rules: Required value",
+            ),
+            (
+                None,
+                "Role \"\" is invalid: metadata.name: Required value",
+                " without a name: metadata.name: Required value",
+            ),
+            (Some("A"), "it is late", " \"A\": it is late"),
+            (None, "it is late", " without a name: it is late"),
+        ] {
+            assert_eq!(of(name, message), format!("{begin}{expected}"));
+        }
+    }
+
+    #[test]
+    fn only_the_account_that_a_controller_makes_is_waited_for() {
+        let refusal = |code| Refusal {
+            code,
+            message: "pods \"a\" is forbidden: error looking up service account x/y".to_owned(),
+        };
+        for (spec, expected) in [
+            (json!({}), true),
+            (json!({"serviceAccountName": ""}), true),
+            (json!({"serviceAccountName": "default"}), true),
+            (json!({"serviceAccountName": "mistyped"}), false),
+        ] {
+            let pod = json!({ "spec": spec });
+            assert_eq!(is_early(&refusal(403), &pod), expected, "{pod}");
+            assert!(!is_early(&refusal(409), &pod));
+        }
     }
 
     #[test]

@@ -17,7 +17,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::auth::{AdminAccess, read_kubeconfig};
-use crate::cli::test_server::TestOptions;
+use crate::cli::complain;
+use crate::cli::test_server::{NAME, TestOptions};
 use crate::config::{Config, FilePath};
 use crate::controllers::Simulation;
 use crate::daemon::{Conduct, Daemon, Host, Stop};
@@ -41,14 +42,15 @@ type Failure = Box<dyn std::error::Error>;
 /// Serves until it is stopped, its parent ends or its command ends.
 ///
 /// # Errors
-/// The server can't start, an object can't be loaded, or the folder can't be removed.
+/// The server can't start, or an object can't be loaded.
 pub async fn run(
     mut config: Config,
     options: TestOptions,
     started: Instant,
 ) -> Result<ExitCode, Failure> {
     // First of all, because a parent that has died already can't be watched.
-    let parent = options.with_parent.then(Parent::of_now).flatten();
+    let parent = options.with_parent.0.then(Parent::of_now).flatten();
+    let has_command = !options.command.is_empty();
     telemetry::install_log(&config.log_level, config.log_format)?;
     let mut signals = Signals::install()?;
     let folder = ThrowawayFolder::make(PREFIX)
@@ -69,24 +71,37 @@ pub async fn run(
     let starting = start(config, &options, started);
     let server = tokio::select! {
         server = starting => server?,
-        () = &mut death => return ended(folder, ExitCode::SUCCESS),
-        _ = signals.stopping() => return ended(folder, ExitCode::SUCCESS),
+        // A command that was not run has not succeeded.
+        () = &mut death => {
+            let code = ExitCode::from(u8::from(has_command));
+            return Ok(ended(folder, code, has_command));
+        }
+        signal = signals.stopping() => {
+            let code = match has_command {
+                true => command::code_of_signal(signal),
+                false => ExitCode::SUCCESS,
+            };
+            return Ok(ended(folder, code, has_command));
+        }
     };
     remove_leftovers(PREFIX);
-    let code = match options.command.is_empty() {
-        true => {
+    let code = match has_command {
+        false => {
             server.announce(&data);
             tokio::select! {
                 () = &mut death => ExitCode::SUCCESS,
                 _ = signals.stopping() => ExitCode::SUCCESS,
-                () = server.daemon.ended() => ExitCode::FAILURE,
+                () = server.daemon.ended() => {
+                    complain(NAME, &"the server has failed; --log-level=error shows why");
+                    ExitCode::FAILURE
+                }
             }
         }
-        false => {
+        true => {
             let kubeconfig = server.daemon.announcement().kubeconfig;
             match RunningCommand::start(&options.command, &kubeconfig) {
                 Err(refused) => {
-                    crate::cli::complain("taffrail test", &refused);
+                    complain(NAME, &refused);
                     refused.exit_code()
                 }
                 Ok(running) => running.ended(&mut signals, death.as_mut()).await,
@@ -94,16 +109,26 @@ pub async fn run(
         }
     };
     tokio::select! {
-        () = server.daemon.stop() => ended(folder, code),
+        () = server.daemon.stop() => {}
         // A second signal, or a test that does not wait.
-        _ = signals.stopping() => ended(folder, code),
+        _ = signals.stopping() => {}
     }
+    Ok(ended(folder, code, has_command))
 }
 
-fn ended(folder: ThrowawayFolder, code: ExitCode) -> Result<ExitCode, Failure> {
-    let removed = folder.remove();
-    removed.map_err(|error| format!("the temporary folder can't be removed: {error}"))?;
-    Ok(code)
+/// Removes the folder. If that fails, a server without a command fails; a command keeps its code.
+fn ended(folder: ThrowawayFolder, code: ExitCode, has_command: bool) -> ExitCode {
+    let path = folder.path().to_owned();
+    let Err(error) = folder.remove() else {
+        return code;
+    };
+    let path = path.display();
+    let problem = format!("the temporary folder {path} can't be removed: {error}");
+    complain(NAME, &problem);
+    match has_command {
+        true => code,
+        false => ExitCode::FAILURE,
+    }
 }
 
 /// A server that is ready and loaded.
@@ -130,8 +155,8 @@ async fn start(
         notifies_service_manager: false,
         simulation: Simulation {
             nodes: options.nodes,
-            pods_run: options.pods_run,
-            workloads: options.workloads,
+            pods_run: options.pods_run.0,
+            workloads: options.workloads.0,
         },
         conduct: Conduct::of_test_server(Stop::WithProcess),
         for_tests: true,

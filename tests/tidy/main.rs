@@ -393,6 +393,8 @@ const DAEMON: Table = &[
             "build_info",
             // A flag has the document that a path of the server takes.
             "server::test_controls",
+            // The most nodes of a flag.
+            "controllers::Simulation",
             // A deep object is printed without recursion.
             "api::deep",
             "api::indentation",

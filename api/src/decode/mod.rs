@@ -542,6 +542,21 @@ pub fn decode_stored_yaml(text: &[u8]) -> Result<Value, String> {
     read_yaml::<{ usize::MAX }>(text).map(|document| document.value)
 }
 
+/// As [`decode_value`], without a limit on the size of the tree, for manifests that a user reads
+/// from files. Numbers keep their spelling in JSON.
+///
+/// # Errors
+/// The fault in the text.
+pub fn decode_manifest(
+    text: &[u8],
+    format: BodyFormat,
+) -> Result<(Value, Vec<StrictDecodingError>), String> {
+    match format {
+        BodyFormat::Json => Ok(read_json::<tree::Part<{ usize::MAX }>>(text)?.0.parts()),
+        BodyFormat::Yaml => Ok(read_yaml::<{ usize::MAX }>(text)?.parts()),
+    }
+}
+
 /// Returns the first document of a YAML stream. It ends at the second start marker or at an end
 /// marker. As in Kubernetes' reader, a marker at the start of a line counts even inside a block of
 /// text.
@@ -651,7 +666,7 @@ fn parse_yaml<const TREE_BYTES: usize>(
             if matches!(breach, serde_saphyr::budget::BudgetBreach::Depth { .. }))
             || refusals.iter().any(|refusal| text.starts_with(refusal));
         if !is_deep {
-            return format!("yaml: {text}");
+            return format!("yaml: {}", spent(&error).unwrap_or(&text));
         }
         deep::note();
         // Kubernetes' reader reports no line if it is the first.
@@ -661,6 +676,25 @@ fn parse_yaml<const TREE_BYTES: usize>(
             line => format!("yaml: line {line}: exceeded max depth of {levels}"),
         }
     })
+}
+
+/// Returns the words for a limit of the parser that a document exceeds, except that of depth.
+fn spent(error: &serde_saphyr::Error) -> Option<&'static str> {
+    use serde_saphyr::budget::BudgetBreach;
+    let serde_saphyr::Error::Budget { breach, .. } = error else {
+        return None;
+    };
+    match breach {
+        BudgetBreach::Events { .. } | BudgetBreach::Nodes { .. } => Some("it has too many values"),
+        BudgetBreach::Aliases { .. }
+        | BudgetBreach::Anchors { .. }
+        | BudgetBreach::MergeKeys { .. }
+        | BudgetBreach::AliasAnchorRatio { .. }
+        | BudgetBreach::RecordedAnchorEvents { .. } => {
+            Some("its anchors and aliases repeat too many values")
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -60,6 +60,9 @@ pub struct Simulation {
 }
 
 impl Simulation {
+    /// The most nodes.
+    pub const NODES_MAX: u32 = 1000;
+
     /// Whether nothing is simulated.
     pub fn is_empty(self) -> bool {
         self == Simulation::default()

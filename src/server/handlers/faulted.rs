@@ -77,10 +77,9 @@ fn continues(scope: &RequestScope<'_>) -> bool {
 /// Whether a server answers such a request with such an error.
 fn suits(code: Code, scope: &RequestScope<'_>, target: &Target) -> bool {
     match (code, target.verb) {
-        (Code::Conflict, verb) => matches!(verb, Verb::Update | Verb::Patch | Verb::Delete),
+        (code, verb) if !code.is_for(verb) => false,
         (Code::Expired, Verb::List) => continues(scope) || asked_version(scope).is_some(),
-        (Code::Expired, Verb::Watch) => asked_version(scope).is_some(),
-        (Code::Expired, _) => false,
+        (Code::Expired, _) => asked_version(scope).is_some(),
         _ => true,
     }
 }

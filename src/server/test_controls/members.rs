@@ -86,7 +86,7 @@ impl<'v> Members<'v> {
         &self,
         name: &str,
         most: usize,
-        fault: impl Fn(&str) -> Option<&'static str>,
+        fault: impl Fn(&str) -> Option<String>,
     ) -> Result<Vec<String>, String> {
         let items = self.list(name, most)?.into_iter();
         let texts = items.map(|(place, item)| match item {

@@ -1,12 +1,12 @@
 //! `taffrail test -- COMMAND`.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use rustix::process::{Signal, kill_process};
 
-use super::{command, end_of, names, output, pid, refused};
+use super::{command, end_of, names, output, pid, refused, until};
 
 #[test]
 fn the_command_has_stdout_and_decides_the_exit_code() {
@@ -41,6 +41,42 @@ fn a_command_that_can_not_run_is_named() {
         assert_eq!(found, code, "{line}");
         assert!(line.contains(name), "{line}");
     }
+}
+
+#[test]
+fn a_command_that_a_signal_prevents_has_not_succeeded() {
+    let folder = tempfile::tempdir().unwrap();
+    // The start waits for the account of this pod, which nobody makes.
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n\
+               spec: {containers: [{name: c, image: i}]}\n";
+    std::fs::write(folder.path().join("pod.yaml"), pod).unwrap();
+    let load = folder.path().to_str().unwrap();
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let temporary = tempfile::tempdir().unwrap();
+        let nobody = "--controllers=-serviceaccount-controller";
+        let arguments = [nobody, "--load", load, "--", "echo", "ran"];
+        let mut test = command(temporary.path(), &arguments);
+        let mut test = test.stdout(Stdio::piped()).spawn().unwrap();
+        // It handles signals before it makes its folder.
+        until(|| names(temporary.path()).len() == 1);
+        kill_process(pid(&test), signal).unwrap();
+        assert_eq!(end_of(&mut test).code(), Some(code));
+        let mut said = String::new();
+        test.stdout.unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(said, "");
+        assert_eq!(names(temporary.path()), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_folder_that_stays_does_not_replace_the_code_of_the_command() {
+    let temporary = tempfile::tempdir().unwrap();
+    let script = "cd \"$TMPDIR\" && folder=$(echo taffrail-test-*) && rm -r $folder && \
+                  echo x > $folder && exit 7";
+    let output = output(temporary.path(), &["--", "sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert!(line.contains("can't be removed"), "{line}");
 }
 
 #[test]

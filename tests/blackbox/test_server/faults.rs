@@ -47,6 +47,52 @@ async fn counted(client: &Client, fault: &str) -> u64 {
         .unwrap()
 }
 
+/// Paths for tests are authorized as all others without resources.
+#[tokio::test]
+async fn paths_for_tests_need_the_right_to_them() {
+    const CLOCK: &str = "/taffrail/v1/test/clock";
+    const SNAPSHOTS: &str = "/taffrail/v1/test/snapshots";
+    let server = Server::start(&[]);
+    let admin = server.client();
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let account = json!({"metadata": {"name": "tester"}});
+    admin.call(Call::post(accounts, &account)).await.expect(201);
+    let ask = Call::post(&format!("{accounts}/tester/token"), &json!({"spec": {}}));
+    let token = admin.call(ask).await.expect(201);
+    let token = token["status"]["token"].as_str().unwrap();
+    let tester = server.target().with_token(token).client();
+    for path in [CLOCK, FAULTS, SNAPSHOTS] {
+        let refused = tester.call(Call::get(path)).await;
+        refused.refusal(403, "Forbidden");
+    }
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let role = json!({
+        "metadata": {"name": "clock"},
+        "rules": [{"nonResourceURLs": [CLOCK], "verbs": ["get"]}],
+    });
+    let call = Call::post(&format!("{rbac}/clusterroles"), &role);
+    admin.call(call).await.expect(201);
+    let binding = json!({
+        "metadata": {"name": "clock"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "clock"},
+        "subjects": [{"kind": "ServiceAccount", "name": "tester", "namespace": "default"}],
+    });
+    let call = Call::post(&format!("{rbac}/clusterrolebindings"), &binding);
+    admin.call(call).await.expect(201);
+    let began = Instant::now();
+    while tester.call(Call::get(CLOCK)).await.status != 200 {
+        assert!(began.elapsed() < TIMEOUT, "the role has no effect");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let advance = Call::post(CLOCK, &json!({"advance": "1h"}));
+    tester.call(advance).await.refusal(403, "Forbidden");
+    tester
+        .call(Call::get(FAULTS))
+        .await
+        .refusal(403, "Forbidden");
+    server.stop();
+}
+
 #[tokio::test]
 async fn each_error_is_that_of_the_server_and_nothing_is_carried_out() {
     let server = Server::start(&[]);

@@ -1,6 +1,7 @@
 //! Start, ready line, end and leftovers.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use k8s_openapi::api::core::v1::Namespace;
@@ -92,13 +93,37 @@ async fn a_later_run_removes_what_a_killed_one_has_left() {
     assert!(killed_by(killed.ended(), Signal::KILL));
     let left = names(killed.temporary.path());
     assert_eq!(left.len(), 1);
+    // Folders of somebody else, whose names begin likewise.
+    let others = ["results", "0123456789abcdef0123456789abcdef"];
+    let others = others.map(|name| format!("taffrail-test-{name}"));
+    for name in &others {
+        std::fs::create_dir(killed.temporary.path().join(name)).unwrap();
+        std::fs::write(killed.temporary.path().join(name).join("report.xml"), "x").unwrap();
+    }
     let mut next = super::command(killed.temporary.path(), &["--", "sleep", "1000"])
         .spawn()
         .unwrap();
     until(|| !killed.temporary.path().join(&left[0]).exists());
     rustix::process::kill_process(super::pid(&next), Signal::TERM).unwrap();
     end_of(&mut next);
+    for name in &others {
+        let folder = killed.temporary.path().join(name);
+        assert!(folder.join("report.xml").is_file(), "{name}");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
     killed.left_nothing();
+}
+
+#[test]
+fn a_folder_that_can_not_be_made_is_named() {
+    let output = super::output(Path::new("/none/such"), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    let line = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(line.lines().count(), 1, "{line}");
+    assert!(
+        line.contains("/none/such") && line.contains("TMPDIR"),
+        "{line}"
+    );
 }
 
 /// `TAFFRAIL_CYCLES` sets their number.
@@ -164,7 +189,7 @@ fn bad_values_are_refused_in_one_line() {
         (&["--nodes=x"], "--nodes"),
         (&["--load"], "--load"),
         (&["--pods-run=maybe"], "--pods-run"),
-        (&["--workloads=1"], "--workloads"),
+        (&["--workloads=2"], "--workloads"),
         (&["--with-parent=x"], "--with-parent"),
         (&["--secure-port=x"], "secure-port"),
         (&["--data-dir=/tmp/x"], "--data-dir"),
@@ -173,13 +198,53 @@ fn bad_values_are_refused_in_one_line() {
             &["--storage-backend=etcd3", "--etcd-servers=http://[::1]:1"],
             "--etcd-servers",
         ),
-        (&["--nodse=1"], "--nodse"),
-        (&["stray"], "stray"),
+        (&["--etcd-servers=http://127.0.0.1:1"], "--etcd-servers"),
+        (
+            &["--etcd-servers-overrides=/events#http://127.0.0.1:1"],
+            "--etcd-servers-overrides",
+        ),
+        (&["--data-dir=./taffrail-data"], "--data-dir"),
+        (
+            &["--nodse=1"],
+            "--nodse is unknown; see taffrail test --help",
+        ),
+        (&["--xyzzy"], "--xyzzy is unknown; see taffrail test --help"),
+        (&["go", "test"], "taffrail test -- go"),
+        (&["--"], "no command follows --"),
+        (&["--nodes=1", "--"], "no command follows --"),
     ] {
         let (code, line) = refused(arguments);
         assert_eq!(code, 2, "{line}");
         assert!(line.contains(part), "{arguments:?}: {line}");
     }
+}
+
+#[test]
+fn other_stores_are_refused_in_files_of_settings_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("settings.yaml");
+    let file = path.to_str().unwrap();
+    for (setting, name) in [
+        ("data-dir: /tmp/x", "data-dir"),
+        ("data-dir: ./taffrail-data", "data-dir"),
+        ("storage-backend: embedded", "storage-backend"),
+        ("etcd-servers: http://127.0.0.1:1", "etcd-servers"),
+    ] {
+        std::fs::write(&path, setting).unwrap();
+        let (code, line) = refused(&["--config", file]);
+        assert_eq!(code, 2, "{line}");
+        assert!(line.contains(&format!("{name} in the file")), "{line}");
+    }
+}
+
+/// Switches take a value, as those of the daemon do, and the store may be named.
+#[test]
+fn values_that_change_nothing_are_accepted() {
+    let temporary = tempfile::tempdir().unwrap();
+    let switches = ["--pods-run=true", "--workloads=false", "--with-parent"];
+    let store = ["--storage-backend=memory", "--", "true"];
+    let output = super::output(temporary.path(), &[&switches[..], &store].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
 #[test]

@@ -83,7 +83,11 @@ fn an_object_that_can_not_be_loaded_stops_the_start() {
         (
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ok}\n---\n\
              apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_OK}\n",
-            ["document 2", "ConfigMap \"Not_OK\"", "is invalid"],
+            [
+                "document 2: ConfigMap \"Not_OK\" is invalid",
+                "a.yaml",
+                "metadata.name",
+            ],
         ),
         (
             "apiVersion: example.com/v1\nkind: Boat\nmetadata: {name: a}\n",
@@ -92,6 +96,23 @@ fn an_object_that_can_not_be_loaded_stops_the_start() {
         (
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: none}\n",
             ["document 1", "ConfigMap \"a\"", "\"none\" not found"],
+        ),
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n\
+             spec: {serviceAccountName: mistyped, containers: [{name: c, image: i}]}\n",
+            ["document 1", "Pod \"a\"", "\"mistyped\" not found"],
+        ),
+        (
+            "apiVersion: v1\nkind: ConfigMap\ndata: {}\n",
+            [
+                "document 1",
+                "ConfigMap without a name: ",
+                "name or generateName",
+            ],
+        ),
+        (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nkind: Secret\n",
+            ["document 1", "key \"kind\" already set", "give it once"],
         ),
         ("a: [", ["a.yaml", "document 1", "a.yaml"]),
         ("a: b", ["a.yaml", "document 1", "no apiVersion"]),

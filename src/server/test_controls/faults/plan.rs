@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::selection::Selection;
+use crate::api::decode::{BodyFormat, decode_value};
+use crate::api::resource::Verb;
 use crate::api::text::go_duration;
 use crate::server::test_controls::members::Members;
 
@@ -65,6 +67,15 @@ impl Code {
         }
     }
 
+    /// Whether requests of a verb can be answered with it.
+    pub(in crate::server) const fn is_for(self, verb: Verb) -> bool {
+        match self {
+            Code::Conflict => matches!(verb, Verb::Update | Verb::Patch | Verb::Delete),
+            Code::Expired => matches!(verb, Verb::List | Verb::Watch),
+            _ => true,
+        }
+    }
+
     /// Whether an answer may say when to try again.
     const fn has_retry_after(self) -> bool {
         matches!(self, Code::TooMany | Code::Unavailable)
@@ -119,11 +130,16 @@ impl FaultPlan {
     /// # Errors
     /// A line that says which member is wrong and why.
     pub fn read(text: &[u8]) -> Result<FaultPlan, String> {
-        let value = match text.trim_ascii_start().starts_with(b"{") {
-            true => serde_json::from_slice(text).map_err(|error| format!("not JSON: {error}"))?,
-            false => crate::api::decode::decode_stored_yaml(text)?,
+        let (value, repeated) = match text.trim_ascii_start().starts_with(b"{") {
+            true => {
+                decode_value(text, BodyFormat::Json).map_err(|why| format!("not JSON: {why}"))?
+            }
+            false => decode_value(text, BodyFormat::Yaml)?,
         };
-        FaultPlan::of(&value)
+        match repeated.first() {
+            Some(repeated) => Err(format!("{repeated}; give each member once")),
+            None => FaultPlan::of(&value),
+        }
     }
 
     fn of(value: &Value) -> Result<FaultPlan, String> {
@@ -200,6 +216,13 @@ fn checked(place: &str, rule: Rule, members: &Members<'_>) -> Result<Rule, Strin
             ));
         }
     }
+    if let Some((name, why)) = impossible(&rule) {
+        return Err(format!("{}: {why}", members.place(name)));
+    }
+    if rule.errors.is_empty() && members.value("errors").is_some() {
+        let at = members.place("errors");
+        return Err(format!("{at}: it is empty; leave it out or give an error"));
+    }
     let names = [
         "latency",
         "jitter",
@@ -214,6 +237,28 @@ fn checked(place: &str, rule: Rule, members: &Members<'_>) -> Result<Rule, Strin
         ));
     }
     Ok(rule)
+}
+
+/// The member whose fault none of the selected verbs can meet, and why.
+fn impossible(rule: &Rule) -> Option<(&'static str, String)> {
+    let can_watch = rule.selection.has_verb(|verb| verb == Verb::Watch);
+    let only = "its match.verbs lack watch";
+    if rule.dropped_watches > 0.0 && !can_watch {
+        return Some(("dropWatches", only.to_owned()));
+    }
+    if rule.expired_watches > 0.0 && !can_watch {
+        return Some(("expireWatches", only.to_owned()));
+    }
+    let mut codes = rule.errors.iter().map(|error| error.code);
+    // linear: at most one for each code
+    let code = codes.find(|code| !rule.selection.has_verb(|verb| code.is_for(verb)))?;
+    let verbs = Verb::ALL.into_iter().filter(|verb| code.is_for(*verb));
+    let verbs: Vec<&str> = verbs.map(Verb::as_str).collect();
+    let verbs = verbs.join(", ");
+    Some((
+        "errors",
+        format!("{code} is only for {verbs}, of which match.verbs have none"),
+    ))
 }
 
 fn error_fault(place: &str, value: &Value) -> Result<ErrorFault, String> {
@@ -352,7 +397,7 @@ mod tests {
         let rule = |rule: &str| refused(&format!(r#"{{"rules": [{rule}]}}"#));
         for (said, expected) in [
             (refused("[]"), "the document: must be an object"),
-            (refused("{"), "not JSON: EOF"),
+            (refused("{"), "not JSON: unexpected end"),
             (refused(r#"{"sead": 1}"#), "sead: is not known"),
             (
                 refused(r#"{"seed": -1}"#),
@@ -362,6 +407,42 @@ mod tests {
             (refused(r#"{"rules": {}}"#), "rules: must be a list"),
             (rule("3"), "rules[0]: must be an object"),
             (rule("{}"), "rules[0]: it injects nothing"),
+            (rule(r#"{"errors": []}"#), "rules[0].errors: it is empty"),
+            (
+                refused(r#"{"rules": [], "rules": []}"#),
+                "duplicate field \"rules\"; give each member once",
+            ),
+            (
+                refused("rules: []\nrules: []\n"),
+                "line 2: key \"rules\" already set in map; give each member once",
+            ),
+            (
+                rule(
+                    r#"{"match": {"verbs": ["get", "create"]}, "errors": [{"code": 409, "rate": 1}]}"#,
+                ),
+                "rules[0].errors: 409 is only for delete, patch, update, of which",
+            ),
+            (
+                rule(r#"{"match": {"verbs": ["get"]}, "errors": [{"code": 410, "rate": 1}]}"#),
+                "rules[0].errors: 410 is only for list, watch, of which",
+            ),
+            (
+                rule(r#"{"match": {"verbs": ["get"]}, "dropWatches": {"rate": 1}}"#),
+                "rules[0].dropWatches: its match.verbs lack watch",
+            ),
+            (
+                rule(r#"{"match": {"verbs": ["list"]}, "expireWatches": {"rate": 1}}"#),
+                "rules[0].expireWatches: its match.verbs lack watch",
+            ),
+            (
+                rule(r#"{"latency": "1s", "match": {"resources": ["pods", "deployments"]}}"#),
+                "rules[0].match.resources[1]: \"deployments\" has the group apps; write \
+                 deployments.apps",
+            ),
+            (
+                rule(r#"{"latency": "1s", "match": {"resources": ["podz/status"]}}"#),
+                "rules[0].match.resources[0]: \"podz/status\" is no resource of the core group",
+            ),
             (
                 rule(r#"{"latency": 5}"#),
                 "rules[0].latency: must be a text such as \"50ms\"",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::api::resource::{ResourceDefinition, Verb};
+use crate::kinds::definitions::{built_in, not_stored};
 use crate::server::test_controls::members::Members;
 
 /// The most items of a list of a selection.
@@ -73,7 +74,7 @@ impl Selection {
     pub(super) fn read(place: &str, value: &Value) -> Result<Selection, String> {
         let known = ["verbs", "resources", "namespaces", "users", "userAgents"];
         let members = Members::of(place, value, &known)?;
-        let any = |_: &str| None;
+        let any = |_: &str| -> Option<String> { None };
         Ok(Selection {
             verbs: members.texts("verbs", ITEMS_MAX, fault_of_verb)?,
             resources: members.texts("resources", ITEMS_MAX, fault_of_resource)?,
@@ -81,6 +82,13 @@ impl Selection {
             users: members.texts("users", ITEMS_MAX, any)?,
             user_agents: members.texts("userAgents", ITEMS_MAX, any)?,
         })
+    }
+
+    /// Whether it is about requests of such a verb.
+    pub(super) fn has_verb(&self, is_such: impl Fn(Verb) -> bool) -> bool {
+        let is_named = |verb: &Verb| self.verbs.iter().any(|name| name == verb.as_str());
+        let mut all = Verb::ALL.into_iter().chain([Verb::Connect]);
+        all.any(|verb| is_such(verb) && (self.verbs.is_empty() || is_named(&verb)))
     }
 
     /// Whether it is about a request.
@@ -136,15 +144,15 @@ fn split(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn fault_of_verb(text: &str) -> Option<&'static str> {
+fn fault_of_verb(text: &str) -> Option<String> {
     let is_verb =
         text == Verb::Connect.as_str() || Verb::ALL.iter().any(|verb| verb.as_str() == text);
     let fault = "is no verb; verbs are get, list, watch, create, update, patch, delete, \
                  deletecollection and connect";
-    (!is_verb).then_some(fault)
+    (!is_verb).then(|| fault.to_owned())
 }
 
-fn fault_of_resource(text: &str) -> Option<&'static str> {
+fn fault_of_resource(text: &str) -> Option<String> {
     let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_name = |text: &str| !text.is_empty() && text.chars().all(is_allowed);
     let (resource, subresource) = split(text);
@@ -152,7 +160,32 @@ fn fault_of_resource(text: &str) -> Option<&'static str> {
     let is_part = subresource.is_none_or(|name| name == "*" || is_name(name));
     let fault = "is no resource; write the plural, the group after a dot and the subresource \
                  after a slash, such as pods, deployments.apps, pods/status or pods/*";
-    (!(is_resource && is_part)).then_some(fault)
+    match is_resource && is_part {
+        true => fault_of_group(resource),
+        false => Some(fault.to_owned()),
+    }
+}
+
+/// The fault of a resource without a group that the core group does not have. Custom resources and
+/// those of other servers always have a group, so no request would ever match.
+fn fault_of_group(resource: &str) -> Option<String> {
+    if resource.contains('.') {
+        return None;
+    }
+    let others = not_stored().into_iter().map(Arc::new);
+    let known = built_in().into_iter().chain(others);
+    let groups: Vec<String> = known
+        .filter(|one| one.plural == resource)
+        .map(|one| one.group.to_string())
+        .collect();
+    // linear: a resource is in one group or two
+    match groups.first() {
+        _ if groups.iter().any(String::is_empty) => None,
+        Some(group) => Some(format!(
+            "has the group {group}; write {resource}.{group}, and a subresource after that"
+        )),
+        None => Some("is no resource of the core group; write its group after a dot".to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -160,7 +193,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kinds::definitions::built_in;
 
     fn covers(selection: &Value, of: (&str, &str), change: impl Fn(&mut Subject<'_>)) -> bool {
         let rows = built_in();
@@ -192,7 +224,6 @@ mod tests {
             (json!({"verbs": ["get", "update"]}), true),
             (json!({"verbs": ["get"]}), false),
             (json!({"resources": ["pods", "deployments.apps"]}), true),
-            (json!({"resources": ["deployments"]}), false),
             (json!({"resources": ["deployments.apps/scale"]}), false),
             (json!({"resources": ["deployments.apps/*"]}), false),
             (json!({"namespaces": ["default"]}), true),
