@@ -370,7 +370,13 @@ fn outcome(errors: &[u8]) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::super::asked::ANSWER_WITHIN;
     use super::*;
+    use crate::upgraded::{Translated, TranslatedEnd};
 
     const ALL: CommandStreams = CommandStreams {
         stdin: true,
@@ -648,5 +654,20 @@ mod tests {
             assert_eq!(command.tick(), Progress::Open);
         }
         assert_eq!(command.tick(), Progress::Ended);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kubelet_that_is_being_asked_owes_no_answer_to_pings_cn_59() {
+        let (_client, near) = tokio::io::duplex(64 << 10);
+        let (far, _kubelet) = tokio::io::duplex(64 << 10);
+        let mut session = Translated::new(near, Command::new(ALL));
+        let asking = tokio::time::timeout(ANSWER_WITHIN, &mut session);
+        assert!(asking.await.is_err());
+        session.connect(far);
+        let connected = Instant::now();
+        assert!(matches!(session.await, TranslatedEnd::InOrder));
+        let minute = Duration::from_secs(60);
+        let took = connected.elapsed();
+        assert!(took >= minute && took < 2 * minute, "{took:?}");
     }
 }
