@@ -48,7 +48,7 @@ pub trait Translation {
     /// The daemon stops.
     fn stop(&mut self);
 
-    /// Some seconds have passed.
+    /// Some seconds have passed with a connected server.
     fn tick(&mut self) -> Progress {
         Progress::Open
     }
@@ -261,8 +261,11 @@ where
                 return Poll::Ready(TranslatedEnd::Stalled);
             }
             this.timer.as_mut().reset(Instant::now() + TICK);
-            let progress = this.translation.tick();
-            this.note(progress);
+            // A server that is still being asked can answer nothing yet.
+            if this.server.is_some() {
+                let progress = this.translation.tick();
+                this.note(progress);
+            }
         }
         let mut buffer = lend();
         let polled = this.poll_bytes(context, &mut buffer);
@@ -488,6 +491,25 @@ mod tests {
         // The client does not read.
         assert!(matches!(translated.await, TranslatedEnd::Stalled));
         drop(client);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_time_passes_for_the_translation_before_the_server_is_connected() {
+        let (mut client, near) = tokio::io::duplex(64);
+        let (far, mut server) = tokio::io::duplex(64);
+        let mut translated: Tested = Translated::new(near, Cases::default());
+        let waited = tokio::time::timeout(100 * TICK + TICK / 2, &mut translated);
+        assert!(waited.await.is_err());
+        assert_eq!(translated.translation.ticks, 0);
+        // The client is served meanwhile.
+        client.write_all(b"?").await.unwrap();
+        assert!((&mut translated).now_or_never().is_none());
+        assert_eq!(exactly(&mut client, 1).await, "!");
+        translated.connect(far);
+        let waited = tokio::time::timeout(TICK, &mut translated);
+        assert!(waited.await.is_err());
+        assert_eq!(translated.translation.ticks, 1);
+        assert_eq!(exactly(&mut server, 1).await, "*");
     }
 
     #[tokio::test]

@@ -36,7 +36,9 @@ use crate::kinds::definitions;
 use crate::storage::{HistorySpan, ObjectHistory, ObjectList, RunningWatch, Stats};
 
 pub use binding::BindingStore;
-pub use connection::{ConnectionStore, KubeletRequest, NodeAddresses, ProxiedServer, Upstreams};
+pub use connection::{
+    CommandStreams, ConnectionStore, KubeletRequest, NodeAddresses, ProxiedServer, Upstreams,
+};
 pub use eviction::EvictionStore;
 pub use subresource::SubresourceStore;
 
@@ -311,9 +313,19 @@ pub enum Connected {
         skips_verification: bool,
     },
     /// To a stream of the kubelet, by an upgrade.
-    Stream(KubeletRequest),
+    Stream {
+        /// The request to the kubelet.
+        request: KubeletRequest,
+        /// The streams of a command.
+        streams: CommandStreams,
+    },
     /// To a server that gets the request itself.
-    Proxy(ProxiedServer),
+    Proxy {
+        /// The server.
+        server: ProxiedServer,
+        /// The path there, decoded, if admission has changed that of the URL.
+        path: Option<String>,
+    },
 }
 
 /// Connects to what an object represents.

@@ -1,5 +1,6 @@
 //! Connections to pods, services and nodes (API-221).
 
+mod admitted;
 mod commands;
 mod kube_rs;
 mod kubectl;

@@ -383,7 +383,7 @@ fn servers_that_cannot_be_asked_are_refused_cn_70_to_cn_72_cn_75_cn_77() {
 }
 
 /// Makes a node with an address.
-fn node_at(name: &str, of: &str, address: &str, port: u16) -> [Call; 2] {
+pub fn node_at(name: &str, of: &str, address: &str, port: u16) -> [Call; 2] {
     let node = json!({"metadata": {"name": name}});
     let status = json!({"status": {"addresses": [{"type": of, "address": address}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}});
@@ -485,7 +485,7 @@ fn nodes_are_asked_as_their_kubelets_or_at_other_ports_cn_76_cn_77() {
 }
 
 /// Asks for an upgrade. Returns the connection, and the head of the answer.
-async fn ask(daemon: &Daemon, token: &str, path: &str) -> (TlsStream<TcpStream>, String) {
+pub async fn ask(daemon: &Daemon, token: &str, path: &str) -> (TlsStream<TcpStream>, String) {
     let mut stream = daemon.target().tls(&[b"http/1.1"]).await.unwrap();
     let head = format!(
         "GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\

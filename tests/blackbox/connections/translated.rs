@@ -24,10 +24,10 @@ fn asked(path: &str, protocols: &str) -> Asked {
 }
 
 /// A client of a translated WebSocket.
-struct Session(Upgraded);
+pub struct Session(Upgraded);
 
 impl Session {
-    async fn start(daemon: &Daemon, path: &str) -> Session {
+    pub async fn start(daemon: &Daemon, path: &str) -> Session {
         let session = asked(path, V5).send(&daemon.target()).await.unwrap();
         let of = |name| header(&session.head, name).unwrap();
         assert_eq!(of("sec-websocket-protocol"), V5);
@@ -44,7 +44,7 @@ impl Session {
     }
 
     /// Reads to the end: the bytes of each channel, and the outcome.
-    async fn ended(mut self) -> ([String; 3], Value) {
+    pub async fn ended(mut self) -> ([String; 3], Value) {
         let mut channels: [Vec<u8>; 4] = Default::default();
         loop {
             let (opcode, content) = self.frame().await;

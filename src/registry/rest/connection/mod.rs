@@ -14,7 +14,6 @@ use std::sync::Arc;
 use actors::backoff::random_unit;
 use futures_util::future::FutureExt;
 use http::Method;
-use serde_json::Value;
 
 use super::{Answering, Connected, Connecter, RestStorage};
 use crate::api::object::Object;
@@ -26,7 +25,9 @@ use crate::registry::context::RequestContext;
 use crate::registry::namespaced_name::NamespacedName;
 use crate::registry::store::RegistryStore;
 
+use kubelet::Kubelet;
 pub use kubelet::{KubeletRequest, NodeAddresses};
+pub use options::CommandStreams;
 pub use proxied::ProxiedServer;
 use proxied::{ProxiedName, ServicePods};
 
@@ -115,15 +116,16 @@ impl ConnectionStore {
         all.into_iter().map(path).collect()
     }
 
-    /// Reads the options of a stream, runs admission, and asks for the right to create (CN-47,
-    /// CN-48).
+    /// Reads the options of a connection, and runs admission (CN-48). Returns the options as
+    /// admission has left them. The connection is made by these, because they are those that
+    /// validating admission has seen (HK-16).
     async fn admit(
         &self,
         context: &RequestContext,
         at: NamespacedName<'_>,
         path: &str,
         query: &Query,
-    ) -> Result<(), Box<Status>> {
+    ) -> Result<Object, Box<Status>> {
         if query.first("dryRun").is_some() {
             let status = Status::bad_request("dryRun is not supported");
             return Err(Box::new(status));
@@ -133,71 +135,114 @@ impl ConnectionStore {
         if self.takes_paths() {
             options.0.remove("path");
             if !path.is_empty() {
-                let path = format!("/{}", path.trim_start_matches('/'));
                 options.0.insert("path".to_owned(), path.into());
             }
         }
         let admitting = self.store.admit_connection(self, context, at, &mut options);
         admitting.await?;
-        match self.subresource {
-            PROXY => Ok(()),
-            subresource => self.store.may_connect(context, at, subresource).await,
-        }
+        Ok(options)
     }
 
-    async fn find(
+    /// Finds the log of a container. Kubernetes reads it with GET, which has no admission.
+    async fn log(&self, at: NamespacedName<'_>, query: &Query) -> Result<Connected, Box<Status>> {
+        let log = LogOptions::read(query, at.name)?;
+        let asked = query.first("container").unwrap_or_default();
+        let place = self.place(at, Some(asked)).await?;
+        // A pod without a node has not logged anything.
+        let Some(kubelet) = place.kubelet else {
+            return Ok(Connected::Nothing);
+        };
+        let path = self.path_of(at, "containerLogs", &place.container);
+        Ok(Connected::Log {
+            request: kubelet.request(path, &log.kubelet_query()),
+            follow: log.follow,
+            skips_verification: log.skips_verification,
+        })
+    }
+
+    /// Finds the kubelet of a command, or of ports to forward. A client needs the right to create
+    /// (CN-47).
+    async fn stream(
+        &self,
+        context: &RequestContext,
+        at: NamespacedName<'_>,
+        query: &Query,
+    ) -> Result<Connected, Box<Status>> {
+        let options = self.admit(context, at, "", query).await?;
+        let rights = self.store.may_connect(context, at, self.subresource);
+        rights.await?;
+        let has_container = self.subresource != PORT_FORWARD;
+        let asked = has_container.then(|| options.text(&["container"]));
+        let place = self.place(at, asked).await?;
+        let Some(kubelet) = place.kubelet else {
+            let why = format!("pod {} does not have a host assigned", at.name);
+            return Err(Box::new(Status::bad_request(why)));
+        };
+        let streams = CommandStreams::of(&options);
+        let (path, query) = match self.subresource {
+            PORT_FORWARD => {
+                let namespace = at.namespace.unwrap_or_default();
+                let path = format!("/portForward/{namespace}/{}", at.name);
+                (path, options::ports_query(&options))
+            }
+            subresource => (
+                self.path_of(at, subresource, &place.container),
+                options::command_query(&options, streams),
+            ),
+        };
+        Ok(Connected::Stream {
+            request: kubelet.request(path, &query),
+            streams,
+        })
+    }
+
+    /// Returns the path at which a kubelet serves something of a container.
+    fn path_of(&self, at: NamespacedName<'_>, what: &str, container: &str) -> String {
+        let namespace = at.namespace.unwrap_or_default();
+        format!("/{what}/{namespace}/{}/{container}", at.name)
+    }
+
+    /// Finds the place of a pod, and the container that is asked for, if it takes one.
+    async fn place(
+        &self,
+        at: NamespacedName<'_>,
+        asked: Option<&str>,
+    ) -> Result<Place, Box<Status>> {
+        // A cached pod may lack the node that it was bound to a moment ago.
+        let pod = self.store.read(at, "").await?;
+        let container = match asked {
+            Some(asked) => container(&pod, asked)?,
+            None => String::new(),
+        };
+        let kubelet = match pod.text(&["spec", "nodeName"]) {
+            "" => None,
+            node => {
+                let nodes = &self.upstreams.nodes;
+                Some(nodes.find(self.store.definition(), node).await?)
+            }
+        };
+        Ok(Place { container, kubelet })
+    }
+
+    /// Finds the server of a proxy, and the path there.
+    async fn proxy(
         &self,
         context: &RequestContext,
         at: NamespacedName<'_>,
         path: &str,
         query: &Query,
     ) -> Result<Connected, Box<Status>> {
-        // Kubernetes reads logs with GET, which has no admission.
-        let log = match self.subresource {
-            LOG => Some(LogOptions::read(query, at.name)?),
-            _ => {
-                self.admit(context, at, path, query).await?;
-                None
-            }
+        let path = match path {
+            "" => String::new(),
+            path => format!("/{}", path.trim_start_matches('/')),
         };
-        if self.subresource == PROXY {
-            return self.proxied(at).await.map(Connected::Proxy);
-        }
-        // A cached pod may lack the node that it was bound to a moment ago.
-        let pod = self.store.read(at, "").await?;
-        let definition = self.store.definition();
-        let container = match self.subresource {
-            ATTACH | EXEC | LOG => container(&pod, query)?,
-            _ => String::new(),
-        };
-        let node = pod.at(&["spec", "nodeName"]).and_then(Value::as_str);
-        let Some(node) = node.filter(|node| !node.is_empty()) else {
-            // A pod without a node has not logged anything.
-            if self.subresource == LOG {
-                return Ok(Connected::Nothing);
-            }
-            let why = format!("pod {} does not have a host assigned", at.name);
-            return Err(Box::new(Status::bad_request(why)));
-        };
-        let kubelet = self.upstreams.nodes.find(definition, node).await?;
-        let (name, namespace) = (at.name, at.namespace.unwrap_or_default());
-        let of_container = |what| format!("/{what}/{namespace}/{name}/{container}");
-        let (path, query) = match (self.subresource, &log) {
-            (_, Some(log)) => (of_container("containerLogs"), log.kubelet_query()),
-            (PORT_FORWARD, None) => (
-                format!("/portForward/{namespace}/{name}"),
-                options::ports_query(query)?,
-            ),
-            (subresource, None) => (of_container(subresource), options::command_query(query)),
-        };
-        let request = kubelet.request(path, &query);
-        Ok(match log {
-            Some(log) => Connected::Log {
-                request,
-                follow: log.follow,
-                skips_verification: log.skips_verification,
-            },
-            None => Connected::Stream(request),
+        let options = self.admit(context, at, &path, query).await?;
+        let admitted = options.text(&["path"]);
+        // The path of the URL may have bytes that no text has.
+        let changed = (admitted != path).then(|| admitted.to_owned());
+        Ok(Connected::Proxy {
+            server: self.proxied(at).await?,
+            path: changed,
         })
     }
 
@@ -221,18 +266,25 @@ impl ConnectionStore {
     }
 }
 
-/// Returns the container of a request (CN-42).
+/// The place of a pod.
+struct Place {
+    /// The name of the container that is asked for.
+    container: String,
+    /// The kubelet of the pod's node, if the pod is bound to one.
+    kubelet: Option<Kubelet>,
+}
+
+/// Returns the container of a request, which may name one (CN-42).
 ///
 /// # Errors
 /// 400 for a request that does not name one of several containers, or names one that does not
 /// exist.
-fn container(pod: &Object, query: &Query) -> Result<String, Box<Status>> {
+fn container(pod: &Object, asked: &str) -> Result<String, Box<Status>> {
     let names = |list: &str| {
         let items = pod.items(&["spec", list]).iter();
         let names = items.filter_map(|item| item.get("name")?.as_str());
         names.map(str::to_owned).collect::<Vec<String>>()
     };
-    let asked = query.first("container").unwrap_or_default();
     let containers = names("containers");
     if let (true, [only]) = (asked.is_empty(), &*containers) {
         return Ok(only.clone());
@@ -294,6 +346,10 @@ impl Connecter for ConnectionStore {
         path: &'a str,
         query: &'a Query,
     ) -> Answering<'a, Connected> {
-        self.find(context, at, path, query).boxed()
+        match self.subresource {
+            LOG => self.log(at, query).boxed(),
+            PROXY => self.proxy(context, at, path, query).boxed(),
+            _ => self.stream(context, at, query).boxed(),
+        }
     }
 }

@@ -9,6 +9,32 @@ use crate::api::schema::{Scalar, Shape, Type};
 use crate::api::status::Status;
 use crate::api::text::quoting::go_quote;
 
+/// The streams that a client asks for in a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommandStreams {
+    /// The input of the command.
+    pub stdin: bool,
+    /// Its output.
+    pub stdout: bool,
+    /// Its errors.
+    pub stderr: bool,
+    /// Whether it has a terminal, whose size changes.
+    pub tty: bool,
+}
+
+impl CommandStreams {
+    /// Returns the streams of the options of a command.
+    pub(super) fn of(options: &Object) -> CommandStreams {
+        let is_asked = |name: &str| options.at(&[name]) == Some(&Value::Bool(true));
+        CommandStreams {
+            stdin: is_asked("stdin"),
+            stdout: is_asked("stdout"),
+            stderr: is_asked("stderr"),
+            tty: is_asked("tty"),
+        }
+    }
+}
+
 /// Reads the options of a connection from the query.
 ///
 /// # Errors
@@ -73,43 +99,58 @@ fn numbers(texts: &[&str]) -> Result<Vec<u16>, Box<Status>> {
     texts.map(number).collect()
 }
 
-/// Returns the query with which a kubelet is asked to forward ports.
-pub(super) fn ports_query(query: &Query) -> Result<String, Box<Status>> {
-    let ports = numbers(&query.all("ports"))?;
-    let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
-    Ok(match ports.is_empty() {
+/// Returns the query with which a kubelet is asked to forward ports (CN-66).
+pub(super) fn ports_query(options: &Object) -> String {
+    let ports = options.items(&["ports"]).iter();
+    let ports: Vec<String> = ports.map(Value::to_string).collect();
+    match ports.is_empty() {
         true => String::new(),
         false => query_text(vec![("port".into(), ports.join(",").into())]),
-    })
+    }
 }
 
 /// Returns the query with which a kubelet is asked for a command (CN-49).
-pub(super) fn command_query(query: &Query) -> String {
+pub(super) fn command_query(options: &Object, streams: CommandStreams) -> String {
     let names = [
-        ("stdin", "input"),
-        ("stdout", "output"),
-        ("stderr", "error"),
-        ("tty", "tty"),
+        (streams.stdin, "input"),
+        (streams.stdout, "output"),
+        (streams.stderr, "error"),
+        (streams.tty, "tty"),
     ];
-    let streams = names.into_iter().filter(|(asked, _)| query.flag(asked));
+    let streams = names.into_iter().filter(|(is_asked, _)| *is_asked);
     let streams = streams.map(|(_, name)| (name.into(), "1".into()));
-    let words = query.all("command").into_iter();
-    let words = words.map(|word| ("command".into(), word.into()));
+    let words = options.items(&["command"]).iter();
+    let words = words.filter_map(|word| Some(("command".into(), word.as_str()?.into())));
     query_text(streams.chain(words).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds::definitions::core;
 
     #[test]
     fn kubelets_are_asked_in_their_own_words_cn_49_cn_66() {
-        let query = Query::parse("command=a+b&stdout=1&stderr=false&stdin=&tty=x&command=%26");
+        let read = |kind: &'static str, text: &str| {
+            let read = of(&core::connection_options(kind), &Query::parse(text));
+            read.map_err(|status| status.message)
+        };
+        let command = |kind: &'static str| {
+            let text = "command=a+b&stdout=1&stderr=false&stdin=&tty=x&command=%26";
+            let options = read(kind, text).unwrap();
+            command_query(&options, CommandStreams::of(&options))
+        };
         assert_eq!(
-            command_query(&query),
+            command("core.v1.PodExecOptions"),
             "command=a+b&command=%26&input=1&output=1&tty=1"
         );
-        let ports = |text: &str| ports_query(&Query::parse(text)).map_err(|status| status.message);
+        // An attached command runs already.
+        let attached = command("core.v1.PodAttachOptions");
+        assert_eq!(attached, "input=1&output=1&tty=1");
+        let ports = |text: &str| {
+            let options = read("core.v1.PodPortForwardOptions", text)?;
+            Ok::<String, String>(ports_query(&options))
+        };
         assert_eq!(ports("").unwrap(), "");
         assert_eq!(ports("ports=80,83&ports=1").unwrap(), "port=80%2C83%2C1");
         for (text, why) in [

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::api::status::Status;
 use crate::api::text::quoting::go_quote;
 use crate::api::text::truncation::truncated;
+use crate::registry::rest::CommandStreams;
 use crate::upgraded::websocket::{self, CloseCode};
 use crate::upgraded::{Progress, Translation, spdy};
 
@@ -40,28 +41,14 @@ const UNANSWERED_MAX: u32 = 12;
 /// The most bytes that a message shows of one that can't be understood.
 const SHOWN_BYTES_MAX: usize = 1 << 10;
 
-/// The streams that a request asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// The input of the command.
-    pub stdin: bool,
-    /// Its output.
-    pub stdout: bool,
-    /// Its errors.
-    pub stderr: bool,
-    /// Whether it has a terminal, whose size changes.
-    pub tty: bool,
-}
-
-impl Wanted {
-    fn has(self, channel: u8) -> bool {
-        match channel {
-            STDIN => self.stdin,
-            STDOUT => self.stdout,
-            STDERR => self.stderr,
-            RESIZE => self.tty,
-            _ => channel == ERROR,
-        }
+/// Whether the client of a command has a channel.
+fn has(streams: CommandStreams, channel: u8) -> bool {
+    match channel {
+        STDIN => streams.stdin,
+        STDOUT => streams.stdout,
+        STDERR => streams.stderr,
+        RESIZE => streams.tty,
+        _ => channel == ERROR,
     }
 }
 
@@ -109,14 +96,14 @@ pub struct Command {
 impl Command {
     /// Begins with a client whose handshake is answered. It has to be shown that the connection
     /// works (CN-58). The streams to the kubelet are opened, too.
-    pub fn new(wanted: Wanted) -> Command {
+    pub fn new(streams: CommandStreams) -> Command {
         // linear: there are three.
-        let lowest = [STDOUT, STDERR].into_iter().find(|one| wanted.has(*one));
+        let lowest = [STDOUT, STDERR].into_iter().find(|one| has(streams, *one));
         let mut command = Command::default();
         websocket::message(&mut command.to_client, lowest.unwrap_or(ERROR), &[]);
         let mut writer = spdy::Writer::default();
-        let wanted = OPENED.iter().filter(|(channel, _)| wanted.has(*channel));
-        for ((channel, kind), number) in wanted.zip((1..).step_by(2)) {
+        let opened = OPENED.iter().filter(|(channel, _)| has(streams, *channel));
+        for ((channel, kind), number) in opened.zip((1..).step_by(2)) {
             writer.open(&mut command.to_kubelet, number, &[("streamtype", kind)]);
             if let Some(stream) = command.streams.get_mut(usize::from(*channel)) {
                 stream.number = number;
@@ -383,9 +370,15 @@ fn outcome(errors: &[u8]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::time::Duration;
 
-    const ALL: Wanted = Wanted {
+    use tokio::time::Instant;
+
+    use super::super::asked::ANSWER_WITHIN;
+    use super::*;
+    use crate::upgraded::{Translated, TranslatedEnd};
+
+    const ALL: CommandStreams = CommandStreams {
         stdin: true,
         stdout: true,
         stderr: true,
@@ -437,7 +430,7 @@ mod tests {
         all
     }
 
-    fn begun(wanted: Wanted) -> Command {
+    fn begun(wanted: CommandStreams) -> Command {
         let mut command = Command::new(wanted);
         command.to_client.clear();
         command.to_kubelet.clear();
@@ -446,18 +439,18 @@ mod tests {
 
     #[test]
     fn the_first_message_is_empty_and_streams_are_opened_in_order_cn_58_cn_65() {
-        let nothing = Wanted::default();
+        let nothing = CommandStreams::default();
         for (wanted, first) in [
             (ALL, "1 "),
             (
-                Wanted {
+                CommandStreams {
                     stderr: true,
                     ..nothing
                 },
                 "2 ",
             ),
             (
-                Wanted {
+                CommandStreams {
                     stdin: true,
                     ..nothing
                 },
@@ -530,9 +523,9 @@ mod tests {
 
     #[test]
     fn a_channel_that_was_not_asked_for_takes_nothing_cn_54() {
-        let mut command = begun(Wanted {
+        let mut command = begun(CommandStreams {
             stdout: true,
-            ..Wanted::default()
+            ..CommandStreams::default()
         });
         let mut bytes = sent(&[STDIN, b'a']);
         assert_eq!(command.of_client(&mut bytes), Progress::Open);
@@ -541,9 +534,9 @@ mod tests {
 
     /// The Status of a command that has ended with these bytes of errors.
     fn ended(errors: &[u8]) -> Value {
-        let mut command = begun(Wanted {
+        let mut command = begun(CommandStreams {
             stdout: true,
-            ..Wanted::default()
+            ..CommandStreams::default()
         });
         let mut kubelet = BytesMut::new();
         spdy::data(&mut kubelet, 1, errors, true);
@@ -661,5 +654,20 @@ mod tests {
             assert_eq!(command.tick(), Progress::Open);
         }
         assert_eq!(command.tick(), Progress::Ended);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kubelet_that_is_being_asked_owes_no_answer_to_pings_cn_59() {
+        let (_client, near) = tokio::io::duplex(64 << 10);
+        let (far, _kubelet) = tokio::io::duplex(64 << 10);
+        let mut session = Translated::new(near, Command::new(ALL));
+        let asking = tokio::time::timeout(ANSWER_WITHIN, &mut session);
+        assert!(asking.await.is_err());
+        session.connect(far);
+        let connected = Instant::now();
+        assert!(matches!(session.await, TranslatedEnd::InOrder));
+        let minute = Duration::from_secs(60);
+        let took = connected.elapsed();
+        assert!(took >= minute && took < 2 * minute, "{took:?}");
     }
 }

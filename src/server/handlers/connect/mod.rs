@@ -43,8 +43,12 @@ pub(super) async fn connect(
             skips_verification,
             ..
         } => log::log(scope, target, request, skips_verification, &body).await,
-        Connected::Stream(request) => stream::stream(scope, target, request, body).await,
-        Connected::Proxy(server) => proxied::proxied(scope, target, server, body).await,
+        Connected::Stream { request, streams } => {
+            stream::stream(scope, target, request, streams, body).await
+        }
+        Connected::Proxy { server, path } => {
+            proxied::proxied(scope, target, server, path.as_deref(), body).await
+        }
     }
 }
 

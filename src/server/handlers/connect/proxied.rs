@@ -22,16 +22,20 @@ use crate::transport::{ConnectionFacts, RequestBody};
 
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 
-/// Passes a request on to a server.
+/// Passes a request on to a server. `path` is the path there if it is not that of the URL.
 pub(super) async fn proxied(
     scope: &RequestScope<'_>,
     target: &Target,
     server: ProxiedServer,
+    path: Option<&str>,
     body: RequestBody,
 ) -> Answered {
-    let place = Place::of(scope, target);
     let parts = scope.parts;
     let is_upgrade = parts.version == Version::HTTP_11 && is_upgrade(&parts.method, &parts.headers);
+    let mut place = Place::of(scope, target);
+    if let Some(path) = path {
+        place.lead_to(path, is_upgrade);
+    }
     let is_read = matches!(parts.method, Method::GET | Method::HEAD);
     if place.rest.is_empty() && is_read && !is_upgrade {
         return place.redirect(parts.uri.query());
@@ -150,6 +154,18 @@ impl Place {
         }
     }
 
+    /// Leads to another path at the server, as admission has decided. A slash at the end of the
+    /// URL stays, unless the request is an upgrade (CN-73).
+    fn lead_to(&mut self, path: &str, is_upgrade: bool) {
+        self.rest = match path {
+            "" => String::new(),
+            path => cleaned_path(&encoded_path(path.as_bytes())),
+        };
+        if !is_upgrade && self.whole.ends_with('/') && !self.rest.ends_with('/') {
+            self.rest.push('/');
+        }
+    }
+
     /// The path at the server, encoded.
     fn path(&self) -> String {
         match &*self.rest {
@@ -223,6 +239,20 @@ mod tests {
                 format!("{BELOW}{forwarded}"),
                 "{below}"
             );
+        }
+        // Admission can lead to another path.
+        for (below, admitted, path, upgraded) in [
+            ("/a", "/b", "/b", "/b"),
+            ("/a/", "/b", "/b/", "/b"),
+            ("/a", "b/../../c d/", "/c%20d/", "/c%20d/"),
+            ("/a/", "", "/", "/"),
+        ] {
+            let led = |is_upgrade: bool| {
+                let mut place = place(below);
+                place.lead_to(admitted, is_upgrade);
+                place.path()
+            };
+            assert_eq!((&*led(false), &*led(true)), (path, upgraded), "{below}");
         }
         // It cannot leave the server.
         assert_eq!(place("/a/../../../b").path(), "/b");

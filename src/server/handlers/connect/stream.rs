@@ -8,7 +8,7 @@ use super::asked::{Asked, Found, passed_on, upgraded, without_body};
 use super::translated::{self, Newer};
 use crate::api::status::Status;
 use crate::egress::headers::{add_upgrade, wants_upgrade};
-use crate::registry::rest::KubeletRequest;
+use crate::registry::rest::{CommandStreams, KubeletRequest};
 use crate::server::metrics::LongRunning;
 use crate::server::request_scope::RequestScope;
 use crate::server::routes::Target;
@@ -20,6 +20,7 @@ pub(super) async fn stream(
     scope: &RequestScope<'_>,
     target: &Target,
     request: KubeletRequest,
+    streams: CommandStreams,
     body: RequestBody,
 ) -> Answered {
     let facts = scope.parts.extensions.get::<ConnectionFacts>();
@@ -45,7 +46,7 @@ pub(super) async fn stream(
             guards: (seat, running),
         };
         return match newer {
-            Newer::Command => translated::command(scope, found),
+            Newer::Command => translated::command(scope, found, streams),
             Newer::Tunnel(protocols) => translated::tunnel(scope, found, headers, protocols).await,
         };
     }

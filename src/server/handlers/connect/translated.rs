@@ -14,10 +14,11 @@ use http::{HeaderMap, Method};
 use super::super::Answered;
 use super::answer_of;
 use super::asked::{ANSWER_WITHIN, Found, failed, refused};
-use super::command::{Command, Wanted};
+use super::command::Command;
 use super::tunnel::Tunnel;
 use crate::api::status::Status;
 use crate::egress::{EgressError, Switched, UpgradeAnswer, UpgradeRequest};
+use crate::registry::rest::CommandStreams;
 use crate::server::metrics::session_ended;
 use crate::server::request_scope::RequestScope;
 use crate::server::{sessions, web_sockets};
@@ -68,14 +69,8 @@ impl Newer {
 
 /// Answers the handshake, and runs the command after it. The client gets all failures of the
 /// kubelet as the outcome of the command.
-pub(super) fn command(scope: &RequestScope<'_>, found: Found) -> Answered {
+pub(super) fn command(scope: &RequestScope<'_>, found: Found, streams: CommandStreams) -> Answered {
     let answer = web_sockets::accepted(scope.parts, Some(COMMANDS))?;
-    let wanted = Wanted {
-        stdin: scope.query.flag("stdin"),
-        stdout: scope.query.flag("stdout"),
-        stderr: scope.query.flag("stderr"),
-        tty: scope.query.flag("tty"),
-    };
     let server = Arc::clone(scope.server);
     let stops = scope.leaving.announced();
     let run = async move |client| {
@@ -94,7 +89,7 @@ pub(super) fn command(scope: &RequestScope<'_>, found: Found) -> Answered {
             let answer = server.kubelets.egress().upgrade(&kubelet, request).await;
             started(answer)
         };
-        let mut running = Running::new(client, Command::new(wanted));
+        let mut running = Running::new(client, Command::new(streams));
         running.run_asking(Box::pin(asking), pin!(stops)).await;
     };
     sessions::switched(answer, scope.access.clone(), run)
