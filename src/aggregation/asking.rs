@@ -1,30 +1,50 @@
-//! The requests that this server itself sends to extensions, for discovery and OpenAPI.
+//! The requests of this server itself to extensions: for discovery, OpenAPI and namespaces.
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use tokio::time::Instant;
 
 use super::service::ApiService;
 pub use crate::egress::Answer as ExtensionAnswer;
 
 /// The time for a question.
-pub const QUESTION_TIME: Duration = Duration::from_secs(5);
+const QUESTION_TIME: Duration = Duration::from_secs(5);
 
-/// A GET request.
+/// A request.
 #[derive(Clone, Debug)]
 pub struct Ask {
+    /// The method.
+    pub method: Method,
     /// The path and query.
     pub path: String,
     /// The user as whom it is asked, in the group `system:masters`.
     pub user: &'static str,
     /// Further headers.
     pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
     /// The longest answer.
     pub bytes_max: usize,
     /// When the answer must be complete.
     pub deadline: Instant,
+}
+
+impl Ask {
+    /// A GET request.
+    pub fn get(path: String, user: &'static str, headers: HeaderMap, bytes_max: usize) -> Ask {
+        Ask {
+            method: Method::GET,
+            path,
+            user,
+            headers,
+            body: Bytes::new(),
+            bytes_max,
+            deadline: Instant::now() + QUESTION_TIME,
+        }
+    }
 }
 
 /// Asks the servers of APIServices.

@@ -3,12 +3,13 @@
 //! This folder owns the APIServices as requests see them ([`View`]), those that this server makes
 //! for itself ([`local`]), what the servers of the others say in discovery ([`discovery`]) and
 //! OpenAPI ([`openapi`]), whether they are available ([`availability`]), where they are
-//! ([`remote`]), and what they get of a request that is passed on ([`proxy`]). It calls the
-//! registry and sends requests over `egress`. The server calls it with each request that may belong
+//! ([`remote`]), what they have in namespaces that end ([`contents`]), and what they get of a
+//! request that is passed on ([`proxy`]). It calls the registry and sends requests over `egress`. The server calls it with each request that may belong
 //! to another server. This folder must not know connections of clients, handlers or the storage.
 
 mod asking;
 pub mod availability;
+pub mod contents;
 pub mod discovery;
 pub mod local;
 pub mod metrics;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-pub use asking::{Ask, Asker, ExtensionAnswer, QUESTION_TIME};
+pub use asking::{Ask, Asker, ExtensionAnswer};
 pub use discovery::Discovered;
 pub use local::{CUSTOM, OWN_GROUP, Priorities, Registrar, of_built_in};
 pub use openapi::ExtensionDocuments;

@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
-use http::Method;
 use parking_lot::Mutex;
 
 use super::proxy::name_user;
@@ -156,10 +154,10 @@ impl Asker for RemoteServers {
             let mut headers = ask.headers;
             name_user(&mut headers, &user).map_err(|why| why.to_string())?;
             let request = EgressRequest {
-                method: Method::GET,
+                method: ask.method,
                 path: ask.path,
                 headers,
-                body: Bytes::new(),
+                body: ask.body,
                 deadline: ask.deadline,
                 answer_bytes_max: ask.bytes_max,
             };

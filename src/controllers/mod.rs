@@ -22,6 +22,7 @@ use crate::registry::Registry;
 mod bootstrap_policy;
 mod cache_changes;
 mod cluster_role_aggregation;
+mod extensions;
 mod garbage_collector;
 pub mod kubernetes_service;
 mod leader_election;
@@ -42,10 +43,12 @@ pub mod work_queue;
 
 pub use bootstrap_policy::ensure_bootstrap_policy;
 use cluster_role_aggregation::ClusterRoleAggregationController;
+pub use extensions::Extensions;
 pub use garbage_collector::Caches;
 use garbage_collector::GarbageCollector;
 use leader_elector::LeaderElector;
 pub use milestone::{Milestone, is_refused_by_rule};
+pub use namespace_conditions::{RemainingContent, RemainingObjects};
 use namespace_controller::NamespaceController;
 use policy_status::PolicyStatusController;
 pub use service_accounts::Provisions;
@@ -98,6 +101,8 @@ pub struct Setup {
     pub caches: Caches,
     /// Whether deleted namespaces are emptied here. The system namespaces are created in any case.
     pub empties_namespaces: bool,
+    /// The extensions at which namespaces are emptied, too. `None` if there can be none.
+    pub extensions: Option<Arc<dyn Extensions>>,
     /// How long after their deletion namespaces are emptied. It is at least
     /// [`NAMESPACE_DELETION_GRACE`] if other daemons use the store.
     pub namespace_grace: Duration,
@@ -191,6 +196,7 @@ async fn run_all(setup: Setup, stopped: watch::Receiver<bool>) {
     let namespaces = || {
         let controller = NamespaceController::new(
             setup.registry.clone(),
+            setup.extensions.clone(),
             setup.namespaces.clone(),
             setup.empties_namespaces.then_some(setup.namespace_grace),
             stopped.clone(),

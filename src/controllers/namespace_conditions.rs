@@ -1,6 +1,6 @@
 //! Pure: makes the conditions of a terminating namespace describe its contents (API-225).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
@@ -14,13 +14,31 @@ pub(super) const PODS: &str = "pods.";
 
 /// The objects that remain in a namespace after its contents were deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct RemainingContent {
+pub struct RemainingContent {
     /// The number of objects, by the name of their resource: `pods.` or `deployments.apps`.
-    pub(super) resources: BTreeMap<String, usize>,
+    pub resources: BTreeMap<String, usize>,
     /// The number of objects that have a finalizer, by the finalizer.
-    pub(super) finalizers: BTreeMap<String, usize>,
+    pub finalizers: BTreeMap<String, usize>,
     /// The failures, one for each resource.
-    pub(super) failures: Vec<String>,
+    pub failures: Vec<String>,
+    /// The group versions whose resources are not known, such as `example.com/v1`.
+    pub undiscovered: BTreeSet<String>,
+}
+
+/// The objects that remain in one collection of a namespace.
+pub struct RemainingObjects<'a> {
+    /// The group of the resource.
+    pub group: &'a str,
+    /// The version by which it was emptied.
+    pub version: &'a str,
+    /// The plural of the resource.
+    pub plural: &'a str,
+    /// The number of objects.
+    pub count: usize,
+    /// The number of objects that have a finalizer, by the finalizer.
+    pub finalizers: &'a BTreeMap<String, usize>,
+    /// Whether they may remain for a while without a finalizer.
+    pub is_expected: bool,
 }
 
 /// A type of condition, and its reason and message while its status is False.
@@ -61,8 +79,45 @@ const TYPES: [ConditionType; 5] = [
 
 impl RemainingContent {
     /// Whether nothing remains and nothing failed.
-    pub(super) fn is_empty(&self) -> bool {
-        self.resources.is_empty() && self.failures.is_empty()
+    pub fn is_empty(&self) -> bool {
+        self.resources.is_empty() && self.failures.is_empty() && self.undiscovered.is_empty()
+    }
+
+    /// Adds a collection of this namespace. Objects that nothing explains are a failure.
+    pub fn add(&mut self, namespace: &str, remaining: &RemainingObjects<'_>) {
+        let RemainingObjects {
+            group,
+            version,
+            plural,
+            count,
+            finalizers,
+            is_expected,
+        } = remaining;
+        if *count == 0 {
+            return;
+        }
+        self.resources.insert(format!("{plural}.{group}"), *count);
+        self.add_finalizers(finalizers);
+        if finalizers.is_empty() && !is_expected {
+            self.failures.push(format!(
+                "unexpected items still remain in namespace: {namespace} for gvr: \
+                 {group}/{version}, Resource={plural}"
+            ));
+        }
+    }
+
+    /// Adds other content of the namespace.
+    pub fn extend(&mut self, other: RemainingContent) {
+        self.add_finalizers(&other.finalizers);
+        self.resources.extend(other.resources);
+        self.failures.extend(other.failures);
+        self.undiscovered.extend(other.undiscovered);
+    }
+
+    fn add_finalizers(&mut self, finalizers: &BTreeMap<String, usize>) {
+        for (finalizer, count) in finalizers {
+            *self.finalizers.entry(finalizer.clone()).or_default() += count;
+        }
     }
 
     /// Makes the conditions of a namespace describe what remains. Conditions of other types stay.
@@ -90,10 +145,23 @@ impl RemainingContent {
         is_changed
     }
 
-    /// For each of [`TYPES`] the reason and the message if it is True. The first two are about
-    /// discovery, which can't fail here: the daemon knows its own resources. Pods are not counted,
-    /// as by kube-controller-manager: it counts the resources that it deletes after them.
+    /// For each of [`TYPES`] the reason and the message if it is True. Only discovery at extensions
+    /// can fail: the daemon knows its own resources. Pods are not counted, as by
+    /// kube-controller-manager: it counts the resources that it deletes after them.
     fn problems(&self) -> [Option<(&'static str, String)>; 5] {
+        let undiscovered = (!self.undiscovered.is_empty()).then(|| {
+            let groups = self.undiscovered.iter();
+            let mut groups: Vec<String> = groups
+                .map(|one| format!("{one}: stale GroupVersion discovery: {one}"))
+                .collect();
+            groups.sort_unstable();
+            let (count, groups) = (groups.len(), groups.join(", "));
+            let message = format!(
+                "Discovery failed for some groups, {count} failing: unable to retrieve the \
+                 complete list of server APIs: {groups}"
+            );
+            ("DiscoveryFailed", message)
+        });
         let failures = (!self.failures.is_empty()).then(|| {
             let mut failures = self.failures.clone();
             failures.sort_unstable();
@@ -114,7 +182,7 @@ impl RemainingContent {
                 format!("Some content in the namespace has finalizers remaining: {counted}");
             ("SomeFinalizersRemain", message)
         });
-        [None, None, failures, resources, finalizers]
+        [undiscovered, None, failures, resources, finalizers]
     }
 }
 
@@ -185,9 +253,19 @@ mod tests {
             ]),
             finalizers: counts(&[("ex.com/b", 3), ("ex.com/a", 12)]),
             failures: vec!["no disk".to_owned(), "a timeout".to_owned()],
+            undiscovered: ["a.b/v1", "a.b/v10"].map(str::to_owned).into(),
         };
         assert!(!left.is_empty());
         assert!(left.write_to(&mut namespace, "T1"));
+        let stale = "stale GroupVersion discovery";
+        assert_eq!(
+            shown(&namespace)[0],
+            format!(
+                "NamespaceDeletionDiscoveryFailure | True | DiscoveryFailed | T1 \
+                 | Discovery failed for some groups, 2 failing: unable to retrieve the complete \
+                 list of server APIs: a.b/v10: {stale}: a.b/v10, a.b/v1: {stale}: a.b/v1"
+            )
+        );
         assert_eq!(
             shown(&namespace)[2..],
             [
@@ -239,7 +317,7 @@ mod tests {
         let left = RemainingContent {
             resources: counts(&[(PODS, 1)]),
             finalizers: counts(&[("ex.com/a", 1)]),
-            failures: Vec::new(),
+            ..RemainingContent::default()
         };
         assert!(!left.is_empty());
         left.write_to(&mut namespace, "T1");

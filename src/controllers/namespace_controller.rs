@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::ensure_system_namespaces;
+use super::extensions::{ExtensionContent, Extensions};
 use super::metrics::QueueMetrics;
 use super::namespaced_resources_deleter::{NamespacedResourcesDeleter, Progress};
 use super::work_queue::{Ended, Waits, WorkQueue};
@@ -36,12 +37,13 @@ const WAITS: Waits = Waits {
     most: Duration::from_secs(30),
     most_held: Duration::from_secs(2),
 };
-/// The number of namespaces that are emptied concurrently.
-const CONCURRENT_NAMESPACES: usize = 4;
+/// The number of namespaces that are emptied or wait for extensions concurrently.
+const CONCURRENT_NAMESPACES: usize = 64;
 
 /// The controller of one daemon.
 pub(super) struct NamespaceController {
     registry: Registry,
+    deleter: NamespacedResourcesDeleter,
     namespaces: CacherHandle,
     stopped: watch::Receiver<bool>,
     /// How long after their deletion namespaces are emptied. `None` if they are not.
@@ -51,8 +53,10 @@ pub(super) struct NamespaceController {
     queue: WorkQueue<String>,
     /// The terminating namespaces of the last check, by uid.
     terminating: HashMap<String, Arc<CachedObject>>,
+    /// The content of terminating namespaces at extensions, by uid.
+    elsewhere: HashMap<String, ExtensionContent>,
     /// Namespaces that are being emptied.
-    work: FuturesUnordered<BoxFuture<'static, (String, Ended)>>,
+    work: FuturesUnordered<BoxFuture<'static, Worked>>,
     metrics: QueueMetrics,
     /// The newest namespace event that was processed.
     seen: Revision,
@@ -64,22 +68,28 @@ pub(super) struct NamespaceController {
     again: Instant,
 }
 
+/// The uid of a namespace after work on it, with its content at extensions.
+type Worked = (String, Ended, ExtensionContent);
+
 impl NamespaceController {
-    /// A controller that empties namespaces this long after their deletion, or never if another
-    /// component does it.
+    /// A controller that empties namespaces, also at extensions, this long after their deletion, or
+    /// never if another component does it.
     pub(super) fn new(
         registry: Registry,
+        extensions: Option<Arc<dyn Extensions>>,
         namespaces: CacherHandle,
         grace: Option<Duration>,
         stopped: watch::Receiver<bool>,
     ) -> NamespaceController {
         NamespaceController {
+            deleter: NamespacedResourcesDeleter::new(registry.clone(), extensions),
             registry,
             namespaces,
             stopped,
             grace,
             queue: WorkQueue::new(WAITS),
             terminating: HashMap::new(),
+            elsewhere: HashMap::new(),
             work: FuturesUnordered::new(),
             metrics: QueueMetrics::new("namespace"),
             seen: Revision::ZERO,
@@ -102,9 +112,12 @@ impl NamespaceController {
             let until = due.map_or(self.again, |due| due.min(self.again));
             let earliest = self.looked + SHORTEST_PAUSE;
             tokio::select! {
-                Some((uid, ended)) = self.work.next() => {
+                Some((uid, ended, elsewhere)) = self.work.next() => {
                     self.metrics.ended(&uid, matches!(ended, Ended::Failed | Ended::GoesOn));
                     self.queue.ended(&uid, ended, Instant::now(), random_unit());
+                    if self.terminating.contains_key(&uid) {
+                        self.elsewhere.insert(uid, elsewhere);
+                    }
                 }
                 () = news(self.namespaces.clone(), self.picture, earliest, until) => {
                     self.looked = Instant::now();
@@ -151,6 +164,8 @@ impl NamespaceController {
         }
         let terminating = &self.terminating;
         self.queue.retain(|uid| terminating.contains_key(uid));
+        self.elsewhere
+            .retain(|uid, _| terminating.contains_key(uid));
         if missing > 0 {
             self.restore_system_namespaces().await;
         }
@@ -166,9 +181,10 @@ impl NamespaceController {
                 continue;
             };
             self.metrics.begun(&uid, since, self.queue.ready());
-            let deleter = NamespacedResourcesDeleter::new(self.registry.clone());
-            let namespace = namespace.clone();
-            self.work.push(worked_on(deleter, uid, namespace));
+            let (deleter, namespace) = (self.deleter.clone(), namespace.clone());
+            let elsewhere = self.elsewhere.remove(&uid).unwrap_or_default();
+            self.work
+                .push(worked_on(deleter, uid, namespace, elsewhere));
         }
     }
 
@@ -207,22 +223,32 @@ fn worked_on(
     deleter: NamespacedResourcesDeleter,
     uid: String,
     namespace: Arc<CachedObject>,
-) -> BoxFuture<'static, (String, Ended)> {
+    mut elsewhere: ExtensionContent,
+) -> BoxFuture<'static, Worked> {
     async move {
-        let ended = empty(&deleter, &namespace).await;
-        (uid, ended)
+        let ended = empty(&deleter, &namespace, &mut elsewhere).await;
+        (uid, ended, elsewhere)
     }
     .boxed()
 }
 
-async fn empty(deleter: &NamespacedResourcesDeleter, namespace: &CachedObject) -> Ended {
+async fn empty(
+    deleter: &NamespacedResourcesDeleter,
+    namespace: &CachedObject,
+    elsewhere: &mut ExtensionContent,
+) -> Ended {
     let name = namespace.attributes().name();
-    match deleter.empty(namespace).await {
+    match deleter.empty(namespace, elsewhere).await {
         // If the next check finds it again, the cache lags or something else holds it up.
         Ok(Progress::Done) => Ended::Held,
         Ok(Progress::Held(remaining)) => {
             tracing::debug!(namespace = name, ?remaining, "namespace is held");
             Ended::Held
+        }
+        // Extensions get longer and longer pauses.
+        Ok(Progress::HeldByExtensions(remaining)) => {
+            tracing::debug!(namespace = name, ?remaining, "extensions hold a namespace");
+            Ended::Failed
         }
         Ok(Progress::Unfinished) => {
             tracing::debug!(namespace = name, "namespace is large, continuing later");

@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::extensions::ExtensionContent;
 use super::namespaced_resources_deleter::{NamespacedResourcesDeleter, Progress};
 use super::{
     Controllers, Milestone, Protections, Provisions, Setup, Sharing, Simulation,
@@ -48,8 +49,8 @@ pub(super) async fn terminating(fixture: &Fixture, name: &str) -> Arc<CachedObje
 
 pub(super) async fn emptied(fixture: &Fixture, name: &str) -> Progress {
     let namespace = terminating(fixture, name).await;
-    NamespacedResourcesDeleter::new(fixture.registry.clone())
-        .empty(&namespace)
+    NamespacedResourcesDeleter::new(fixture.registry.clone(), None)
+        .empty(&namespace, &mut ExtensionContent::default())
         .await
         .expect("no refusal")
 }
@@ -219,6 +220,7 @@ pub(super) fn started(
         namespaces,
         caches: Arc::new(move |resource| caches.cacher(resource)),
         empties_namespaces: true,
+        extensions: None,
         namespace_grace: Duration::ZERO,
         collects_garbage: true,
         aggregates_roles: false,

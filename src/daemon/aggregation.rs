@@ -12,6 +12,7 @@ use super::credentials::Credentials;
 use super::readiness;
 use super::writers::Writers;
 use crate::aggregation::availability::AvailabilityController;
+use crate::aggregation::contents::ExtensionContents;
 use crate::aggregation::remote::{ProxyIdentitySource, RemoteServers};
 use crate::aggregation::{
     APISERVICES, Aggregation, ApiServices, Asker, Discovered, ExtensionDocuments,
@@ -28,6 +29,8 @@ pub(super) struct Remote {
     services: Option<Arc<ApiServices>>,
     /// Finds and asks the servers. `None` if Services are not served.
     servers: Option<Arc<RemoteServers>>,
+    /// The discovery documents of the servers. `None` if there can be none.
+    discovered: Option<Arc<Discovered>>,
 }
 
 impl Remote {
@@ -44,9 +47,14 @@ impl Remote {
             let servers = RemoteServers::new(client, services, identity(credentials));
             Arc::new(servers)
         });
+        let services = cache.map(|cache| Arc::new(ApiServices::new(cache)));
+        let discovered = services.as_ref().zip(servers.as_ref());
+        let discovered = discovered
+            .map(|(services, servers)| Discovered::new(Arc::clone(services), asker(servers)));
         Remote {
-            services: cache.map(|cache| Arc::new(ApiServices::new(cache))),
+            services,
             servers,
+            discovered,
         }
     }
 
@@ -55,8 +63,9 @@ impl Remote {
         self.services.as_ref()
     }
 
-    /// Adds the controller of the availability of APIServices.
-    pub(super) fn with_availability(&self, health: &Arc<Health>, mut setup: Setup) -> Setup {
+    /// Adds the controller of the availability of APIServices, and lets the namespace controller
+    /// empty namespaces at their servers.
+    pub(super) fn with_controllers(&self, health: &Arc<Health>, mut setup: Setup) -> Setup {
         // Without APIServices the controller has no work.
         let servers = self.servers.as_ref().filter(|_| self.services.is_some());
         let milestones = servers.map(|servers| {
@@ -67,6 +76,15 @@ impl Remote {
             milestones
         });
         readiness::wait_for_availability(health, milestones, &setup.stands_by);
+        if let (Some(services), Some(servers), Some(discovered)) =
+            (&self.services, &self.servers, &self.discovered)
+        {
+            setup.extensions = Some(Arc::new(ExtensionContents {
+                services: Arc::clone(services),
+                discovered: Arc::clone(discovered),
+                asker: asker(servers),
+            }));
+        }
         setup
     }
 
@@ -88,10 +106,8 @@ impl Remote {
         background: &mut Vec<JoinHandle<()>>,
     ) -> Option<Arc<Aggregation>> {
         let (services, servers) = (self.services?, self.servers?);
-        let registrar = Arc::clone(writers.registrar()?);
-        let asker = Arc::clone(&servers) as Arc<dyn Asker>;
-        let discovered = Discovered::new(Arc::clone(&services), Arc::clone(&asker));
-        let documents = ExtensionDocuments::new(Arc::clone(&services), asker);
+        let (discovered, registrar) = (self.discovered?, Arc::clone(writers.registrar()?));
+        let documents = ExtensionDocuments::new(Arc::clone(&services), asker(&servers));
         background.extend([
             tasks::spawn_local(Arc::clone(&discovered).run()),
             tasks::spawn_local(Arc::clone(&documents).run()),
@@ -104,6 +120,10 @@ impl Remote {
             servers,
         }))
     }
+}
+
+fn asker(servers: &Arc<RemoteServers>) -> Arc<dyn Asker> {
+    Arc::clone(servers) as Arc<dyn Asker>
 }
 
 /// A certificate in the form that requests need, with the one that it was made from.

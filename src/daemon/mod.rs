@@ -210,7 +210,7 @@ impl Daemon {
         let setup = options::controllers(&config, &registry, &actor_system, &credentials)?;
         let remote = Remote::new(&registry, &actor_system, &credentials, &egress);
         let setup = setup.in_host(host.simulation, conduct.namespace_grace);
-        let setup = remote.with_availability(&health, setup);
+        let setup = remote.with_controllers(&health, setup);
         let leases = service_network::leases(&unserved, &sharing, &actor_system);
         let service = service_network::controller(&config, &registry, address, leases);
         let mut background = followed(&config, &encryption, &credentials, &watchdog, &series);

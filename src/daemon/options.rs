@@ -93,6 +93,7 @@ pub(super) fn controllers(
         namespaces: namespaces.ok_or(StartError::NoNamespaces)?,
         caches: Arc::new(move |resource| caches.cacher(resource)),
         empties_namespaces: runs(ControllerName::Namespace),
+        extensions: None,
         namespace_grace: Duration::ZERO,
         collects_garbage: config.enable_garbage_collector.0
             && runs(ControllerName::GarbageCollector),

@@ -93,6 +93,31 @@ struct Listed {
     categories: Vec<String>,
 }
 
+/// A namespaced resource whose objects can be deleted.
+pub(in crate::aggregation) struct Deletable {
+    pub plural: String,
+    pub has_list: bool,
+    pub has_delete_collection: bool,
+}
+
+/// Returns the resources of a document whose objects can be deleted with a namespace.
+pub(in crate::aggregation) fn deletable(document: &str) -> Vec<Deletable> {
+    // It was written here.
+    let version: Version = serde_json::from_str(document).unwrap_or_default();
+    let resources = version.resources.into_iter();
+    let namespaced = resources.filter(|resource| resource.scope == "Namespaced");
+    let deletable = namespaced.filter_map(|resource| {
+        // linear: there are a few verbs.
+        let has = |verb: &str| resource.verbs.iter().any(|one| one == verb);
+        has("delete").then(|| Deletable {
+            has_list: has("list"),
+            has_delete_collection: has("deletecollection"),
+            plural: resource.resource.clone(),
+        })
+    });
+    deletable.collect()
+}
+
 /// The documents about versions, by group and version.
 pub(super) type Versions = HashMap<(String, String), String>;
 

@@ -18,13 +18,14 @@ use imbl::OrdMap;
 use parking_lot::RwLock;
 use tokio::time::Instant;
 
-use super::asking::{Ask, Asker, QUESTION_TIME};
+use super::asking::{Ask, Asker};
 use super::questions::{Inquirer, Key, Pauses, Questions, keep_asking};
 use super::service::{ApiService, name_of};
 use super::view::ApiServices;
 use crate::controllers::Milestone;
 use documents::Versions;
 pub use documents::stale;
+pub(super) use documents::{Deletable, deletable};
 
 /// The user as whom extensions are asked.
 const USER: &str = "system:kube-aggregator";
@@ -206,13 +207,8 @@ async fn ask(asker: &dyn Asker, services: &[Arc<ApiService>], tag: Option<Header
     if let Some(tag) = tag.clone() {
         headers.insert(IF_NONE_MATCH, tag);
     }
-    let question = |path: String, headers: HeaderMap| Ask {
-        path,
-        user: USER,
-        headers,
-        bytes_max: ANSWER_BYTES_MAX,
-        deadline: Instant::now() + QUESTION_TIME,
-    };
+    let question =
+        |path: String, headers: HeaderMap| Ask::get(path, USER, headers, ANSWER_BYTES_MAX);
     let answer = asker
         .ask(first, question("/apis".to_owned(), headers))
         .await?;

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::asking::ExtensionAnswer;
-use super::asking::{Ask, Asker, QUESTION_TIME};
+use super::asking::{Ask, Asker};
 use super::questions::{Inquirer, Key, Pauses, Questions, keep_asking};
 use super::service::ApiService;
 use super::view::ApiServices;
@@ -281,13 +281,7 @@ impl Inquirer for ExtensionDocuments {
 }
 
 fn ask_for(path: String, headers: HeaderMap, bytes_max: usize) -> Ask {
-    Ask {
-        path,
-        user: USER,
-        headers,
-        bytes_max,
-        deadline: Instant::now() + QUESTION_TIME,
-    }
+    Ask::get(path, USER, headers, bytes_max)
 }
 
 /// The list of v3 documents.

@@ -1,6 +1,7 @@
 //! Empties one namespace (API-225). Its objects are deleted as by a client, with finalizers and
 //! grace periods: the pods first, and the others when no pod is left. The conditions of the
-//! namespace show what remains. When nothing remains, the namespace is released.
+//! namespace show what remains. When nothing remains, neither here nor at extensions, the namespace
+//! is released.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,9 +12,11 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::namespace_conditions::RemainingContent;
+use super::extensions::{ExtensionContent, Extensions};
+use super::namespace_conditions::{RemainingContent, RemainingObjects};
 use crate::api::deep::Roomy;
 use crate::api::object::{Object, whole_seconds};
 use crate::api::options::{DeleteOptions, ListOptions, Propagation, WriteOptions};
@@ -34,6 +37,10 @@ const CONCURRENT_DELETIONS: usize = 16;
 /// The number of objects on one page of a collection.
 const PAGE: usize = 500;
 
+/// The number of namespaces whose objects are deleted concurrently. Those that wait for extensions
+/// do not count.
+const CONCURRENT_NAMESPACES: usize = 4;
+
 /// The time limit for one namespace, after which other namespaces get their turn.
 const TIME: Duration = Duration::from_secs(60);
 
@@ -44,6 +51,8 @@ pub(super) enum Progress {
     Done,
     /// Objects remain, because of finalizers or grace periods.
     Held(RemainingContent),
+    /// Objects remain at extensions alone, or these have failed.
+    HeldByExtensions(RemainingContent),
     /// The time limit was reached. The rest is done next time.
     Unfinished,
 }
@@ -53,6 +62,8 @@ pub(super) enum Progress {
 struct DeletionRound {
     removed: usize,
     remaining: RemainingContent,
+    /// Whether no pod remained, so that all else was deleted.
+    is_beyond_pods: bool,
     /// The first refusal.
     refusal: Option<Box<Status>>,
 }
@@ -72,56 +83,99 @@ struct DeletedCollection {
 #[derive(Clone)]
 pub(super) struct NamespacedResourcesDeleter {
     registry: Registry,
-    context: RequestContext,
+    extensions: Option<Arc<dyn Extensions>>,
+    /// Turns to delete objects of a namespace.
+    turns: Arc<Semaphore>,
 }
 
 impl NamespacedResourcesDeleter {
-    pub(super) fn new(registry: Registry) -> NamespacedResourcesDeleter {
-        let context = RequestContext::controller("namespaces", Instant::now() + TIME);
-        NamespacedResourcesDeleter { registry, context }
+    /// Deletes objects in the registry, and at extensions if there can be any.
+    pub(super) fn new(
+        registry: Registry,
+        extensions: Option<Arc<dyn Extensions>>,
+    ) -> NamespacedResourcesDeleter {
+        NamespacedResourcesDeleter {
+            registry,
+            extensions,
+            turns: Arc::new(Semaphore::new(CONCURRENT_NAMESPACES)),
+        }
     }
 
-    /// Works on a namespace that the caches show as terminating, up to the time limit. May be
-    /// cancelled at any point.
+    /// Works on a namespace that the caches show as terminating, up to the time limit, and then
+    /// waits for extensions, which have a limit of their own. May be cancelled at any point.
     ///
     /// # Errors
     /// The first refusal, unless it only says that an object is gone or has changed.
-    pub(super) async fn empty(&self, namespace: &CachedObject) -> Result<Progress, Box<Status>> {
-        tokio::time::timeout(TIME, self.empty_all(namespace))
-            .await
-            .unwrap_or(Ok(Progress::Unfinished))
-    }
-
-    async fn empty_all(&self, namespace: &CachedObject) -> Result<Progress, Box<Status>> {
+    pub(super) async fn empty(
+        &self,
+        namespace: &CachedObject,
+        elsewhere: &mut ExtensionContent,
+    ) -> Result<Progress, Box<Status>> {
         let namespace = object_of(namespace).map_err(Status::internal)?;
         if !has_content_finalizer(&namespace) {
             return Ok(Progress::Done);
         }
-        let Some(namespaces) = self.registry.current().named("namespaces") else {
+        let turn = self.turns.acquire().await;
+        let emptying = tokio::time::timeout(TIME, self.empty_here(&namespace)).await;
+        drop(turn);
+        let Ok(emptied) = emptying else {
+            return Ok(Progress::Unfinished);
+        };
+        let Some(DeletionRound {
+            mut remaining,
+            is_beyond_pods,
+            refusal,
+            ..
+        }) = emptied?
+        else {
             return Ok(Progress::Done);
         };
-        // From here on no new object is admitted, and all earlier creates have ended.
-        namespaces.pending_creates().settle().await;
+        let is_held_here = !remaining.is_empty();
+        if let Some(extensions) = &self.extensions {
+            match is_beyond_pods {
+                true => {
+                    let emptying = elsewhere.emptied(&**extensions, namespace.name(), is_held_here);
+                    remaining.extend(emptying.await);
+                }
+                false => remaining.undiscovered = extensions.undiscovered().await,
+            }
+        }
+        // It may have changed meanwhile.
         let Some(terminating) = self.terminating(&namespace).await? else {
             return Ok(Progress::Done);
         };
-        let round = loop {
+        self.write_conditions(terminating, &remaining).await;
+        if let Some(refusal) = refusal {
+            return Err(refusal);
+        }
+        if remaining.is_empty() {
+            self.release(&namespace).await?;
+            return Ok(Progress::Done);
+        }
+        Ok(match is_held_here || !remaining.undiscovered.is_empty() {
+            true => Progress::Held(remaining),
+            false => Progress::HeldByExtensions(remaining),
+        })
+    }
+
+    /// Deletes what this server has. Returns the last round, or `None` if there is no work.
+    async fn empty_here(&self, namespace: &Object) -> Result<Option<DeletionRound>, Box<Status>> {
+        let Some(namespaces) = self.registry.current().named("namespaces") else {
+            return Ok(None);
+        };
+        // From here on no new object is admitted, and all earlier creates have ended.
+        namespaces.pending_creates().settle().await;
+        let Some(terminating) = self.terminating(namespace).await? else {
+            return Ok(None);
+        };
+        loop {
             let catalog = self.registry.complete().await?;
             let round = self.delete_contents(&catalog, &terminating).await;
             // A round that removed something needs another round to check that nothing is left.
             if round.removed == 0 || !round.remaining.is_empty() {
-                break round;
+                return Ok(Some(round));
             }
-        };
-        self.write_conditions(terminating, &round.remaining).await;
-        if let Some(refusal) = round.refusal {
-            return Err(refusal);
         }
-        if !round.remaining.is_empty() {
-            return Ok(Progress::Held(round.remaining));
-        }
-        self.release(&namespace).await?;
-        Ok(Progress::Done)
     }
 
     /// Deletes the pods, and all other objects when no pod remains. Objects that protect pods, such
@@ -132,7 +186,8 @@ impl NamespacedResourcesDeleter {
         let (pods, others): (Vec<_>, Vec<_>) = stores
             .filter(|store| store.definition().is_namespaced())
             .partition(|store| is_pods(store));
-        for stores in [pods, others] {
+        for (stores, is_beyond_pods) in [(pods, false), (others, true)] {
+            round.is_beyond_pods = is_beyond_pods;
             for store in stores {
                 let deleted = self.delete_collection(store, namespace.name()).await;
                 round.add(deleted, catalog, store, namespace);
@@ -188,7 +243,7 @@ impl NamespacedResourcesDeleter {
         namespace: &str,
         item: Arc<CachedObject>,
     ) -> BoxFuture<'static, Result<Option<Object>, Box<Status>>> {
-        let (store, context) = (store.clone(), self.context.clone());
+        let (store, context) = (store.clone(), context());
         let namespace = namespace.to_owned();
         let deleting = async move {
             let object = metadata_object_of(&item).map_err(Status::internal)?;
@@ -286,7 +341,7 @@ impl NamespacedResourcesDeleter {
         };
         let (at, options) = (NamespacedName::in_cluster(name), WriteOptions::default());
         let source = UpdateSource::Replace(namespace.into());
-        match updater.update(&self.context, at, source, &options).await {
+        match updater.update(&context(), at, source, &options).await {
             Ok(_) => Ok(()),
             Err(status) if status.code == 404 => Ok(()),
             Err(status) => Err(status),
@@ -341,33 +396,25 @@ impl DeletedCollection {
         resource: &ResourceDefinition,
         namespace: &Object,
     ) {
-        if self.remaining == 0 {
-            return;
-        }
-        let ResourceDefinition {
-            group,
-            version,
-            plural,
-            ..
-        } = resource;
-        let name = format!("{plural}.{group}");
-        left.resources.insert(name, self.remaining);
-        for (finalizer, count) in &self.finalizers {
-            *left.finalizers.entry(finalizer.clone()).or_default() += count;
-        }
         let deleted = namespace.meta("deletionTimestamp").parse::<Timestamp>();
         let is_within_grace = deleted.is_ok_and(|deleted| {
             clock::now().duration_since(deleted) < SignedDuration::from_secs(self.grace)
         });
-        if self.finalizers.is_empty() && !is_within_grace {
-            // Nothing explains why the objects remain.
-            let namespace = namespace.name();
-            left.failures.push(format!(
-                "unexpected items still remain in namespace: {namespace} for gvr: \
-                 {group}/{version}, Resource={plural}"
-            ));
-        }
+        let remaining = RemainingObjects {
+            group: &resource.group,
+            version: &resource.version,
+            plural: &resource.plural,
+            count: self.remaining,
+            finalizers: &self.finalizers,
+            is_expected: is_within_grace,
+        };
+        left.add(namespace.name(), &remaining);
     }
+}
+
+/// As whom objects are deleted.
+fn context() -> RequestContext {
+    RequestContext::controller("namespaces", Instant::now() + TIME)
 }
 
 fn is_pods(store: &RegistryStore) -> bool {

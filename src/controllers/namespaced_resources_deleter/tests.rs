@@ -27,8 +27,12 @@ async fn refused(fixture: &Fixture) -> (u16, StatusReason, String) {
     let fault = EngineError::Unavailable("a test".to_owned());
     fixture.engine.fail_next_commit(fault);
     let namespace = terminating(fixture, "d").await;
-    let deleter = NamespacedResourcesDeleter::new(fixture.registry.clone());
-    refusal(deleter.empty(&namespace).await)
+    let deleter = NamespacedResourcesDeleter::new(fixture.registry.clone(), None);
+    refusal(
+        deleter
+            .empty(&namespace, &mut ExtensionContent::default())
+            .await,
+    )
 }
 
 /// The namespace `d` with its conditions: of each type the status and the message.

@@ -2,7 +2,7 @@
 //! tells it, and remembers what it was asked.
 //!
 //! It serves, for each of its groups and versions, `flunders` (kept in memory: get, list, watch,
-//! create, update, merge patch, delete), `echoes/NAME…` (the answer shows the request), `answers/N`
+//! create, update, merge patch, delete, delete all), `echoes/NAME…` (the answer shows the request), `answers/N`
 //! (status N), `streams/N` (N chunks, one after each [`Extension::release`]), and `/apis`,
 //! `/openapi/v2`, `/openapi/v3`.
 
@@ -52,6 +52,10 @@ pub struct Told {
     pub groups: BTreeMap<String, Vec<String>>,
     /// The kinds by plural.
     pub resources: BTreeMap<String, String>,
+    /// The verbs of its kinds.
+    pub verbs: Vec<&'static str>,
+    /// Whether objects stay when they are deleted.
+    pub keeps_objects: bool,
     /// Whether `/apis` has the aggregated form.
     pub aggregates: bool,
     /// Whether there is `/openapi/v2`.
@@ -141,6 +145,8 @@ impl Extension {
         let told = Told {
             groups: BTreeMap::from([(group.to_owned(), vec!["v1".to_owned()])]),
             resources: BTreeMap::from([("flunders".to_owned(), "Flunder".to_owned())]),
+            verbs: VERBS.to_vec(),
+            keeps_objects: false,
             aggregates: true,
             has_v2: true,
             has_v3: true,
@@ -355,7 +361,7 @@ impl Told {
         let mut resources = Vec::new();
         for (plural, kind) in &self.resources {
             resources.push(json!({"name": plural, "singularName": kind.to_lowercase(),
-                "namespaced": true, "kind": kind, "verbs": VERBS, "shortNames": ["fl"],
+                "namespaced": true, "kind": kind, "verbs": self.verbs, "shortNames": ["fl"],
                 "categories": ["all"]}));
             resources.push(
                 json!({"name": format!("{plural}/status"), "singularName": "",
@@ -373,7 +379,7 @@ impl Told {
                 let status = json!({"subresource": "status", "responseKind": kind,
                     "verbs": ["get", "patch", "update"]});
                 json!({"resource": plural, "responseKind": kind, "scope": "Namespaced",
-                    "singularResource": "", "verbs": VERBS, "shortNames": ["fl"],
+                    "singularResource": "", "verbs": self.verbs, "shortNames": ["fl"],
                     "categories": ["all"], "subresources": [status]})
             });
             let resources: Vec<Value> = resources.collect();
@@ -539,7 +545,7 @@ fn objects(
             let kind = &told.resources[*plural];
             let types = json!({"apiVersion": format!("{group}/{version}"), "kind": kind});
             let at = [group, plural, namespace, rest.first().unwrap_or(&"")];
-            stored(memory, asked, &types, at.map(str::to_owned))
+            stored(memory, told, asked, &types, at.map(str::to_owned))
         }
         _ => refusal(404, "the server could not find the requested resource"),
     }
@@ -563,7 +569,13 @@ fn stream_of(memory: &Arc<Memory>, count: usize) -> Response<Body> {
 }
 
 /// Answers a request about objects in memory.
-fn stored(memory: &Arc<Memory>, asked: &Asked, types: &Value, at: [String; 4]) -> Response<Body> {
+fn stored(
+    memory: &Arc<Memory>,
+    told: &Told,
+    asked: &Asked,
+    types: &Value,
+    at: [String; 4],
+) -> Response<Body> {
     let typed = |object: &Value| {
         let mut object = object.clone();
         object["apiVersion"] = types["apiVersion"].clone();
@@ -575,11 +587,10 @@ fn stored(memory: &Arc<Memory>, asked: &Asked, types: &Value, at: [String; 4]) -
         return watching(memory, types, at);
     }
     let mut state = memory.state.lock().unwrap();
+    let fits = |key: &[String; 4]| key[..2] == at[..2] && (at[2].is_empty() || key[2] == at[2]);
     let body = || serde_json::from_slice::<Value>(&asked.body).unwrap_or_default();
     match (&asked.method, is_one) {
         (&Method::GET, false) => {
-            let fits =
-                |key: &[String; 4]| key[..2] == at[..2] && (at[2].is_empty() || key[2] == at[2]);
             let items = state.objects.iter().filter(|(key, _)| fits(key));
             let items: Vec<Value> = items.map(|(_, object)| typed(object)).collect();
             let revision = memory.revision.borrow().to_string();
@@ -589,6 +600,11 @@ fn stored(memory: &Arc<Memory>, asked: &Asked, types: &Value, at: [String; 4]) -
                 &json!({"kind": kind, "apiVersion": types["apiVersion"],
                     "metadata": {"resourceVersion": revision}, "items": items}),
             )
+        }
+        (&Method::DELETE, false) if told.verbs.contains(&"deletecollection") => {
+            let keeps = told.keeps_objects;
+            state.objects.retain(|key, _| keeps || !fits(key));
+            document(200, &json!({"kind": "Status", "status": "Success"}))
         }
         (&Method::POST, false) => {
             let mut object = body();
@@ -608,6 +624,9 @@ fn stored(memory: &Arc<Memory>, asked: &Asked, types: &Value, at: [String; 4]) -
         (&Method::GET, true) => document(200, &typed(&state.objects[&at])),
         (&Method::DELETE, true) => {
             let object = state.objects[&at].clone();
+            if told.keeps_objects {
+                return document(200, &typed(&object));
+            }
             let gone = state.store(memory, at.clone(), "DELETED", object);
             state.objects.remove(&at);
             document(200, &typed(&gone))

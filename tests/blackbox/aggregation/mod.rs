@@ -7,6 +7,7 @@ pub mod extension;
 mod front_proxy;
 mod hostile_extensions;
 mod local;
+mod namespaces;
 mod objects;
 mod openapi;
 mod own_service;
