@@ -209,10 +209,10 @@ async fn an_extension_that_hangs_holds_nothing_but_the_end_of_namespaces_cn_25()
         match asked.path() {
             path if path.contains("/namespaces/refused/") => {
                 let refusal = json!({"kind": "Status", "message": "x".repeat(10_000)});
-                http(403, "", &refusal.to_string())
+                http(403, "", refusal.to_string())
             }
             path if path.contains("/namespaces/") => Act::Silence,
-            _ => http(200, "Content-Type: application/json\r\n", &list.to_string()),
+            _ => http(200, "Content-Type: application/json\r\n", list.to_string()),
         }
     })
     .await;
