@@ -8,6 +8,7 @@
 mod kubelet;
 mod options;
 mod proxied;
+pub mod simulated;
 
 use std::sync::Arc;
 
@@ -179,7 +180,12 @@ impl ConnectionStore {
             let why = format!("pod {} does not have a host assigned", at.name);
             return Err(Box::new(Status::bad_request(why)));
         };
-        let kubelet = self.upstreams.nodes.find(definition, node).await?;
+        let lack = match self.subresource {
+            LOG => "its pods have no logs",
+            PORT_FORWARD => "nothing listens on the ports of its pods",
+            _ => "no commands run in its pods",
+        };
+        let kubelet = self.upstreams.nodes.find(definition, node, lack).await?;
         let (name, namespace) = (at.name, at.namespace.unwrap_or_default());
         let of_container = |what| format!("/{what}/{namespace}/{name}/{container}");
         let (path, query) = match (self.subresource, &log) {
