@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use super::complaint::{EXIT_REFUSED, complain};
+use super::defaults::with_defaults;
 use super::normalized::normalized;
 use crate::build_info::{
     COMMIT, COMPILER, DATE, KUBERNETES_MINOR, TREE_STATE, git_version, platform,
@@ -103,17 +104,7 @@ fn definition() -> clap::Command {
             .help_heading("Further flags"),
         None => argument,
     });
-    for (name, default) in DEFAULTS {
-        definition = definition.mut_arg(name, |argument| {
-            let help = argument.get_help().map(ToString::to_string);
-            let help = help.unwrap_or_default();
-            let text = help.split(" [default:").next().unwrap_or_default();
-            argument
-                .help(format!("{text} [default: {default}]"))
-                .long_help(None)
-        });
-    }
-    definition
+    with_defaults(definition, DEFAULTS)
 }
 
 fn refused(problem: &dyn std::fmt::Display) -> CommandLine {

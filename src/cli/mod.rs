@@ -11,6 +11,7 @@ pub mod assets;
 pub mod backup;
 pub mod compact;
 mod complaint;
+mod defaults;
 pub mod inspect;
 pub mod kube_apiserver;
 pub mod kubeconfig;
@@ -358,6 +359,8 @@ fn loaded(arguments: Arguments, action: impl FnOnce(Box<Config>) -> Action) -> A
 /// The command that a daemon without a command runs.
 const SERVE: &str = "serve";
 
+const TEST: &str = "test";
+
 /// The settings that select the store to back up.
 const STORE: &[&str] = &[
     "data_dir",
@@ -407,7 +410,7 @@ fn definition() -> clap::Command {
     for (path, shown) in SHOWN {
         definition = showing(definition, path, shown);
     }
-    definition
+    definition.mut_subcommand(TEST, defaults::of_test_server)
 }
 
 /// Hides the settings of the command at this path, except these.

@@ -61,3 +61,41 @@ fn compact_takes_the_same_settings() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn the_help_of_test_has_its_own_defaults_and_no_store() {
+    let mut command = definition();
+    command.build();
+    let test = command.find_subcommand_mut(TEST).unwrap();
+    let help = test.render_long_help().to_string();
+    let words: Vec<&str> = help.split_whitespace().collect();
+    let help = words.join(" ");
+    let of = |flag: &str| {
+        let (_, rest) = help
+            .split_once(&format!(" {flag} "))
+            .unwrap_or_else(|| panic!("{flag}"));
+        rest.split(" --").next().unwrap().to_owned()
+    };
+    for (flag, default) in [
+        ("--secure-port", "0"),
+        ("--metrics-bind-address", "none"),
+        ("--log-level", "warn"),
+        ("--http-threads", "1"),
+        ("--bind-address", "127.0.0.1"),
+    ] {
+        let shown = of(flag);
+        assert!(
+            shown.contains(&format!("[default: {default}]")),
+            "{flag}: {shown}"
+        );
+    }
+    for refused in ["--data-dir <", "--storage-backend <", "--etcd-servers <"] {
+        assert!(!help.contains(refused), "{refused}");
+    }
+    // Other commands have the usual ones.
+    let serve = command
+        .find_subcommand_mut(SERVE)
+        .unwrap()
+        .render_long_help();
+    assert!(serve.to_string().contains("[default: 6443]"));
+}

@@ -193,7 +193,7 @@ settings! {
         /// [default: 0]
         accept_loss: u64 ["REVISION"] = 0;
 
-        /// Address that HTTPS listens on. Loopback, so that nothing is open by accident.
+        /// Address that HTTPS listens on. Only clients on this machine reach a loopback address.
         /// [default: 127.0.0.1]
         bind_address: BindAddress ["ADDRESS"] = BindAddress(IpAddr::V4(Ipv4Addr::LOCALHOST));
 
@@ -308,7 +308,7 @@ settings! {
         /// kubelets need, RBAC for roles and bindings, Webhook, ABAC for policies of a file,
         /// AlwaysAllow, and AlwaysDeny. A request is carried out if one of them allows it before
         /// another denies it. Members of system:masters, such as the generated admin, may do
-        /// everything in any case. kube-apiserver's default is AlwaysAllow.
+        /// everything in any case. Kubernetes' own default is AlwaysAllow.
         /// [default: Node,RBAC]
         authorization_mode: AuthorizationModes ["MODES"] = AuthorizationModes::default();
 

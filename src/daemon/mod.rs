@@ -86,6 +86,7 @@ use credentials::Credentials;
 use factory::{UnservedPlans, remove_unserved, storage_plans};
 pub use factory::{storage_factory, storage_warnings};
 use opened::Opened;
+pub use opened::check_files;
 use resources::{Resources, Stored, changes};
 use service_manager::ServiceManager;
 pub use start_error::StartError;

@@ -100,6 +100,15 @@ impl Opened {
     }
 }
 
+/// Checks the files that the settings name, as the start does, for a program that has something to
+/// wait for before it.
+///
+/// # Errors
+/// [`StartError`] names all faults.
+pub fn check_files(config: &Config) -> Result<(), StartError> {
+    understood(config).map(drop)
+}
+
 /// Loads the encryption and the storage factory. Reports all errors in files and settings at once
 /// (SF-30).
 fn understood(config: &Config) -> Result<(Encryption, StorageFactory), StartError> {

@@ -22,7 +22,7 @@ use crate::config::{
     BindAddress, Config, FilePath, MetricsAddress, Settings, StorageBackend, Switch,
 };
 use crate::controllers::NAMESPACE_DELETION_GRACE;
-use crate::daemon::{Conduct, Stop};
+use crate::daemon::{Conduct, Stop, check_files};
 use crate::files::{ThrowawayFolder, remove_leftovers};
 use store_of_shim::{Found, find};
 
@@ -60,8 +60,9 @@ pub fn prepare() -> Result<Placed, ExitCode> {
     let load = |settings| Config::load(settings, None).map_err(|refusal| refusal.to_string());
     let settings = settings.over(defaults());
     // Faults are reported before anything is waited for.
-    let placed = load(settings.clone()).and_then(|_| {
-        let (settings, folder) = placed(settings)?;
+    let placed = load(settings.clone()).and_then(|config| {
+        let check = || check_files(&config).map_err(|refusal| refusal.to_string());
+        let (settings, folder) = placed(settings, check)?;
         Ok((load(settings)?, folder))
     });
     match placed {
@@ -96,11 +97,15 @@ fn defaults() -> Settings {
     }
 }
 
-/// Decides where the data are. The second value is the folder in [`Placed`].
+/// Decides where the data are. The second value is the folder in [`Placed`]. `check` is called
+/// before anything is waited for.
 ///
 /// # Errors
-/// One line about a store that can't be used.
-fn placed(given: Settings) -> Result<(Settings, Option<ThrowawayFolder>), String> {
+/// One line about a store that can't be used, or the errors of `check`.
+fn placed(
+    given: Settings,
+    check: impl FnOnce() -> Result<(), String>,
+) -> Result<(Settings, Option<ThrowawayFolder>), String> {
     let servers = given.etcd_servers.clone().unwrap_or_default().0;
     let has_own_data = given.data_dir.is_some();
     let found = match given.storage_backend.unwrap_or(StorageBackend::Unset) {
@@ -114,7 +119,7 @@ fn placed(given: Settings) -> Result<(Settings, Option<ThrowawayFolder>), String
             return Err("--etcd-servers must be specified".to_owned());
         }
         StorageBackend::Etcd3 | StorageBackend::Unset if has_own_data => Found::Etcd,
-        StorageBackend::Etcd3 | StorageBackend::Unset => find(&servers)?,
+        StorageBackend::Etcd3 | StorageBackend::Unset => find(&servers, check)?,
     };
     match found {
         Found::Lent { directory, syncs } => {

@@ -9,11 +9,17 @@ use std::time::{Duration, Instant};
 use http::Uri;
 use serde::Deserialize;
 
+use super::NAME;
+use crate::cli::complain;
+
 /// The path of the question.
 const PATH: &str = "/taffrail/v1/data-directory";
 
 /// How long a program that is not there yet is waited for. Both may be started at once.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long is waited without a word.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// How long a directory is waited for that another process has: the one before may just be ending.
 const HANDOVER: Duration = Duration::from_secs(2);
@@ -62,11 +68,14 @@ struct Holder {
     pid: u32,
 }
 
-/// Finds the store at these URLs.
+/// Finds the store at these URLs. `check` is called once before the first pause.
 ///
 /// # Errors
-/// One line, if another process has the directory.
-pub(super) fn find(servers: &[String]) -> Result<Found, String> {
+/// One line, if another process has the directory, or the errors of `check`.
+pub(super) fn find(
+    servers: &[String],
+    check: impl FnOnce() -> Result<(), String>,
+) -> Result<Found, String> {
     // A shim is one server. Several are a cluster.
     let [server] = servers else {
         return Ok(Found::Etcd);
@@ -76,6 +85,7 @@ pub(super) fn find(servers: &[String]) -> Result<Found, String> {
     };
     let begun = Instant::now();
     let mut lent_since = None;
+    let (mut check, mut is_silent) = (Some(check), true);
     loop {
         match ask(&host, port) {
             Ok(Some(answer)) => match answer.state {
@@ -94,7 +104,17 @@ pub(super) fn find(servers: &[String]) -> Result<Found, String> {
             Ok(None) => return Ok(Found::Etcd),
             // The daemon over etcd waits longer, and says what it waits for.
             Err(_) if begun.elapsed() > PATIENCE => return Ok(Found::Etcd),
+            Err(error) if is_silent && begun.elapsed() > SILENCE => {
+                complain(
+                    NAME,
+                    &format!("waiting for --etcd-servers={server}: {error}"),
+                );
+                is_silent = false;
+            }
             Err(_) => {}
+        }
+        if let Some(check) = check.take() {
+            check()?;
         }
         sleep(PAUSE);
     }
@@ -162,6 +182,10 @@ mod tests {
 
     use super::*;
 
+    fn find(servers: &[String]) -> Result<Found, String> {
+        super::find(servers, || Ok(()))
+    }
+
     /// A server that gives these answers, one after the other, and the last one again and again.
     fn serving(answers: &'static [&'static str]) -> Vec<String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -228,5 +252,20 @@ mod tests {
             let servers: Vec<String> = servers.iter().map(|&one| one.to_owned()).collect();
             assert_eq!(find(&servers), Ok(Found::Etcd));
         }
+    }
+
+    #[test]
+    fn faults_are_reported_before_a_pause() {
+        // Nothing listens at the port of a listener that was dropped.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        drop(listener);
+        let fault = || Err("the fault".to_owned());
+        assert_eq!(super::find(&[url], fault), Err("the fault".to_owned()));
+        let lent = serving(&[ok!("lent")]);
+        assert_eq!(super::find(&lent, fault), Err("the fault".to_owned()));
+        // An answer needs no pause, and the daemon checks the files itself.
+        let free = serving(&[ok!("free")]);
+        assert!(super::find(&free, fault).is_ok());
     }
 }

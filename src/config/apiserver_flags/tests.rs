@@ -13,6 +13,9 @@ const ALL: &str = include_str!("../../../tests/fixtures/kube-apiserver-1.36-flag
 /// Their documentation.
 const PAGE: &str = include_str!("../../../docs/kube-apiserver-flags.md");
 
+/// The page about differences, which counts them.
+const DEVIATIONS: &str = include_str!("../../../tests/deviations.md");
+
 fn all() -> Vec<(&'static str, &'static str)> {
     ALL.lines()
         .filter_map(|line| line.split_once('\t'))
@@ -164,6 +167,16 @@ fn the_page_has_every_flag_under_its_class() {
     }
     let rows: usize = documented.values().map(Vec::len).sum();
     assert_eq!((count, rows), (173, 173));
+    let words: Vec<&str> = DEVIATIONS.split_whitespace().collect();
+    let deviations = words.join(" ");
+    for (heading, words) in [
+        ("Obeyed", "are obeyed"),
+        ("Without effect", "change nothing"),
+        ("Refused", "flags are refused"),
+    ] {
+        let sentence = format!("{} {words}", under(heading).len());
+        assert!(deviations.contains(&sentence), "{sentence}");
+    }
 }
 
 #[test]

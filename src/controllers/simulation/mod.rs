@@ -11,6 +11,7 @@ mod objects;
 mod placement;
 mod plan;
 mod pods;
+mod refusals;
 mod steps;
 mod workloads;
 
@@ -35,7 +36,8 @@ use manager_lease::ManagerLease;
 use objects::{Id, Kind, Objects, controller_of};
 use plan::{Plan, Step, selects};
 use pods::Turns;
-use steps::{Done, Writer};
+use refusals::Refusals;
+use steps::{Done, Outcome, Writer};
 
 /// Objects that are worked on at a time.
 const AT_A_TIME: usize = 16;
@@ -92,6 +94,7 @@ pub(super) struct SimulationController {
     queue: WorkQueue<Id>,
     turns: Turns,
     manager: ManagerLease,
+    refusals: Refusals,
     /// The nodes that are still to be made.
     missing: BTreeSet<String>,
 }
@@ -119,6 +122,7 @@ impl SimulationController {
             queue: WorkQueue::new(WAITS),
             turns: Turns::default(),
             manager: ManagerLease::default(),
+            refusals: Refusals::default(),
             missing: (1..=simulation.nodes).map(nodes::name).collect(),
         }
     }
@@ -151,14 +155,12 @@ impl SimulationController {
             }
             let writer = &self.writer;
             let written = taken.into_iter().map(|(id, plan)| async move {
-                let (done, outcome) = writer.carry_out(plan.steps).await;
-                (id, plan.again, done, outcome)
+                (id, plan.again, writer.carry_out(plan.steps).await)
             });
-            for (id, again, done, outcome) in join_all(written).await {
-                done.into_iter().for_each(|done| self.note(done));
-                let ended = clock::moment();
-                self.queue.ended(&id, outcome, ended, random_unit());
-                if let (Some(again), Ended::Done) = (again, outcome) {
+            for (id, again, outcome) in join_all(written).await {
+                let ended = outcome.ended;
+                self.note_outcome(&id, outcome);
+                if let (Some(again), Ended::Done) = (again, ended) {
                     // From the plan on, because the clock may have jumped since.
                     self.queue.add_at(&id, now + again);
                 }
@@ -237,6 +239,25 @@ impl SimulationController {
             self.add_concerned(id, &known);
         }
         self.objects.remove(id, revision);
+        self.refusals.end(id);
+    }
+
+    /// Takes note of the result of the writes for an object.
+    fn note_outcome(&mut self, id: &Id, outcome: Outcome) {
+        outcome.done.into_iter().for_each(|done| self.note(done));
+        let now = clock::moment();
+        match outcome.refusal {
+            Some(refusal) => {
+                if let Some(why) = self.refusals.note(id, refusal, now) {
+                    let (kind, _) = id.kind.names();
+                    let (namespace, name) = (&id.namespace, &id.name);
+                    tracing::warn!(kind, namespace, name, "the simulation can't go on: {why}");
+                }
+            }
+            None if outcome.ended == Ended::Done => self.refusals.end(id),
+            None => {}
+        }
+        self.queue.ended(id, outcome.ended, now, random_unit());
     }
 
     /// Takes note of a write.
@@ -327,7 +348,10 @@ impl SimulationController {
             }
             Kind::Pod => pods::plan(&self.objects, &object, &mut self.turns, now),
             _ if self.manager.is_held(clock::moment()) => Plan::default(),
-            kind => workloads::plan(&self.objects, kind, &object, now),
+            kind => {
+                let refusal = self.refusals.of_creates(id);
+                workloads::plan(&self.objects, kind, &object, refusal, now)
+            }
         }
     }
 }

@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 use super::objects::{Id, Kind, Objects};
 use super::plan::{Plan, Step, holds, time};
 use crate::api::object::{Object, whole_seconds};
+use crate::registry::rest::simulated::NODE_LABEL;
 
-/// The label of the nodes that the simulation keeps Ready.
-const SIMULATED: &str = "taffrail.dev/simulated";
 /// The namespace of the leases of nodes.
 const LEASES: &str = "kube-node-lease";
 /// The interval between renewals, as kubelets have it.
@@ -42,7 +41,7 @@ pub(super) fn new(name: &str, now: Timestamp) -> Object {
     };
     let room = json!({"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "1000"});
     let labels = json!({
-        SIMULATED: "true", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux",
+        NODE_LABEL: "true", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
     });
     let value = json!({
@@ -73,7 +72,7 @@ pub(super) fn new(name: &str, now: Timestamp) -> Object {
 
 /// The writes for a simulated node: its lease, and the end of its first taint.
 pub(super) fn plan(objects: &Objects, node: &Object, now: Timestamp) -> Plan {
-    let is_simulated = node.at(&["metadata", "labels", SIMULATED]).is_some();
+    let is_simulated = node.at(&["metadata", "labels", NODE_LABEL]).is_some();
     if !is_simulated || node.is_being_deleted() {
         return Plan::default();
     }

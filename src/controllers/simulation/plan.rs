@@ -178,6 +178,14 @@ pub(super) fn with_conditions(object: &Object, set: &[Condition], now: Timestamp
     all.into()
 }
 
+/// The conditions without the one of this type.
+pub(super) fn without_condition(mut conditions: Value, kind: &str) -> Value {
+    if let Some(all) = conditions.as_array_mut() {
+        all.retain(|one| one.get("type").and_then(Value::as_str) != Some(kind));
+    }
+    conditions
+}
+
 /// The condition of this type.
 pub(super) fn condition<'o>(object: &'o Object, kind: &str) -> Option<&'o Value> {
     let mut conditions = object.items(&["status", "conditions"]).iter();

@@ -11,14 +11,10 @@ use super::objects::{Kind, Objects, controller_of};
 use super::placement::fits;
 use super::plan::{Condition, Plan, Step, condition, holds, is_finished, with_conditions};
 use crate::api::object::{Object, whole_seconds};
+use crate::registry::rest::simulated::{POD_BITS, POD_NETWORK, RUNTIME};
 
 /// The scheduler whose pods are bound. Those of others wait for theirs.
 const SCHEDULER: &str = "default-scheduler";
-/// The beginning of the ids of containers that the simulation has started.
-const RUNTIME: &str = "taffrail://";
-/// Addresses of pods are 10.244.0.0/16.
-const NETWORK: u32 = u32::from_be_bytes([10, 244, 0, 0]);
-const ADDRESSES: u32 = 0xffff;
 
 /// The nodes and addresses that pods get one after another.
 #[derive(Debug, Default)]
@@ -40,13 +36,13 @@ impl Turns {
             let pods = objects.of_kind(Kind::Pod);
             let addresses = pods.filter_map(|(_, pod)| {
                 let address: Ipv4Addr = pod.text(&["status", "podIP"]).parse().ok()?;
-                Some(u32::from(address) ^ NETWORK).filter(|low| *low < ADDRESSES)
+                Some(u32::from(address) ^ POD_NETWORK).filter(|low| *low < POD_BITS)
             });
             addresses.max().unwrap_or_default()
         });
-        let low = (before + 1) % ADDRESSES;
+        let low = (before + 1) % POD_BITS;
         self.address = Some(low);
-        Ipv4Addr::from(NETWORK | low).to_string()
+        Ipv4Addr::from(POD_NETWORK | low).to_string()
     }
 }
 

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::objects::{Id, Kind};
 use super::plan::Step;
+use super::refusals::Refusal;
 use crate::api::object::Object;
 use crate::api::options::{DeleteOptions, Propagation, WriteOptions};
 use crate::api::patch::Patch;
@@ -29,6 +30,15 @@ pub(super) enum Done {
     Removed(Id, u64),
 }
 
+/// The result of steps.
+pub(super) struct Outcome {
+    /// The writes that were carried out.
+    pub(super) done: Vec<Done>,
+    pub(super) ended: Ended,
+    /// The refusal of the step that failed.
+    pub(super) refusal: Option<Refusal>,
+}
+
 /// Writes objects.
 pub(super) struct Writer {
     registry: Registry,
@@ -39,22 +49,28 @@ impl Writer {
         Writer { registry }
     }
 
-    /// Carries steps out until one fails. Returns what was done, and how it ended.
-    pub(super) async fn carry_out(&self, steps: Vec<Step>) -> (Vec<Done>, Ended) {
+    /// Carries steps out until one fails.
+    pub(super) async fn carry_out(&self, steps: Vec<Step>) -> Outcome {
         let mut done = Vec::new();
         for step in steps {
             match self.carry_out_one(&step).await {
                 Ok(one) => done.extend(one),
                 Err(status) => {
                     let ended = outcome(&status);
-                    if ended == Ended::Failed {
-                        tracing::debug!(%status, ?step, "a write of the simulation failed");
-                    }
-                    return (done, ended);
+                    let failed = ended == Ended::Failed;
+                    return Outcome {
+                        done,
+                        ended,
+                        refusal: failed.then(|| Refusal::of(&step, &status.message)),
+                    };
                 }
             }
         }
-        (done, Ended::Done)
+        Outcome {
+            done,
+            ended: Ended::Done,
+            refusal: None,
+        }
     }
 
     async fn carry_out_one(&self, step: &Step) -> Result<Option<Done>, Box<Status>> {

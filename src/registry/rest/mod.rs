@@ -36,6 +36,7 @@ use crate::kinds::definitions;
 use crate::storage::{HistorySpan, ObjectHistory, ObjectList, RunningWatch, Stats};
 
 pub use binding::BindingStore;
+pub use connection::simulated;
 pub use connection::{
     CommandStreams, ConnectionStore, KubeletRequest, NodeAddresses, ProxiedServer, Upstreams,
 };

@@ -421,6 +421,13 @@ fn help_and_versions_are_those_of_the_programs() {
             &["--etcd-servers=http://127.0.0.1:1", "--secure-port=x"],
             "--secure-port=x",
         ),
+        (
+            &[
+                "--etcd-servers=http://127.0.0.1:1",
+                "--client-ca-file=/none",
+            ],
+            "--client-ca-file",
+        ),
     ] {
         let (code, _, complaint) = run("kube-apiserver", flags);
         assert_eq!((code, complaint.lines().count()), (2, 1), "{complaint}");

@@ -80,6 +80,65 @@ async fn pods_of_anybody_run() {
     server.stop();
 }
 
+/// The addresses of simulated nodes and pods may be those of other machines, so nothing is
+/// connected to.
+#[tokio::test]
+async fn simulated_nodes_and_pods_are_not_connected_to() {
+    let server = Server::start(&["--pods-run"]);
+    let client = server.client();
+    client
+        .call(Call::post(PODS, &pod("a", &json!({}))))
+        .await
+        .expect(201);
+    let path = format!("{PODS}/a");
+    let is_ready = |pod: &Value| condition(pod, "Ready") == "True";
+    server.until(&path, is_ready).await;
+    for (path, why) in [
+        (
+            format!("{path}/log"),
+            "node node-1 is simulated: its pods have no logs",
+        ),
+        (
+            format!("{path}/exec?command=ls&stdout=true"),
+            "node node-1 is simulated: no commands",
+        ),
+        (
+            format!("{path}/attach?stdout=true"),
+            "node node-1 is simulated: no commands",
+        ),
+        (
+            format!("{path}/portforward?ports=80"),
+            "node node-1 is simulated: nothing listens",
+        ),
+        (
+            format!("{path}/proxy/"),
+            "pod a is simulated: nothing listens",
+        ),
+        (
+            "/api/v1/nodes/node-1/proxy/pods".to_owned(),
+            "node node-1 is simulated: it has no",
+        ),
+    ] {
+        let status = client.call(Call::get(&path)).await.expect(400);
+        let message = status["message"].as_str().unwrap();
+        assert!(message.starts_with(why), "{path}: {message}");
+    }
+    // The kubelet of a test is connected to. Nothing listens at this port.
+    let port = json!({"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": 1}},
+        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}]}});
+    client
+        .call(Call::merge_patch("/api/v1/nodes/node-1/status", &port))
+        .await
+        .expect(200);
+    let status = client
+        .call(Call::get(&format!("{path}/log")))
+        .await
+        .expect(500);
+    let message = status["message"].as_str().unwrap();
+    assert!(message.contains("connection refused"), "{message}");
+    server.stop();
+}
+
 #[tokio::test]
 async fn pods_that_somebody_has_placed_run_and_others_wait() {
     let server = Server::start(&["--pods-run", "--nodes=2"]);

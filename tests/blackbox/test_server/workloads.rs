@@ -189,3 +189,59 @@ async fn they_stand_back_while_a_controller_manager_works() {
         .await;
     server.stop();
 }
+
+/// Pods that PodSecurity refuses are not refused in silence: the status has the reason, and the log
+/// has it once.
+#[tokio::test]
+async fn the_reason_why_pods_are_not_made_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let log = std::fs::File::create(&path).unwrap();
+    let server = Server::start_logging(&["--workloads", "--pods-run"], log);
+    let client = server.client();
+    let label = |level: &str| {
+        json!({"metadata": {"name": "default",
+            "labels": {"pod-security.kubernetes.io/enforce": level}}})
+    };
+    let namespace = "/api/v1/namespaces/default";
+    client
+        .call(Call::merge_patch(namespace, &label("restricted")))
+        .await
+        .expect(200);
+    let deployment = json!({"metadata": {"name": "web"}, "spec": {
+        "replicas": 2, "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod_spec()}}});
+    client
+        .call(Call::post(DEPLOYMENTS, &deployment))
+        .await
+        .expect(201);
+    let failure = |object: &Value| {
+        let conditions = object["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        conditions
+            .find(|one| one["type"] == "ReplicaFailure")
+            .cloned()
+    };
+    let path_of_one = format!("{DEPLOYMENTS}/web");
+    let refused = server
+        .until(&path_of_one, |one| failure(one).is_some())
+        .await;
+    let failure_of_one = failure(&refused).unwrap();
+    assert_eq!(failure_of_one["reason"], "FailedCreate");
+    let why = "violates PodSecurity \"restricted:latest\"";
+    let message = failure_of_one["message"].as_str().unwrap();
+    assert!(message.contains(why), "{message}");
+    // It goes on, and the reason is gone, once it can.
+    client
+        .call(Call::merge_patch(namespace, &label("privileged")))
+        .await
+        .expect(200);
+    server
+        .until(&path_of_one, |one| {
+            one["status"]["availableReplicas"] == 2 && failure(one).is_none()
+        })
+        .await;
+    server.stop();
+    let said = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(said.matches(why).count(), 1, "{said}");
+}

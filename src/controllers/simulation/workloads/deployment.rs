@@ -6,11 +6,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Kind, dependents, replicas};
+use super::{FAILURE, Kind, dependents, put_into, replicas};
 use crate::api::object::{Object, put};
 use crate::controllers::simulation::objects::{Id, Objects};
 use crate::controllers::simulation::plan::{
-    Condition, Plan, Step, number, owner, template_hash, with_conditions,
+    Condition, Plan, Step, condition, number, owner, template_hash, with_conditions,
+    without_condition,
 };
 
 const HASH: &str = "pod-template-hash";
@@ -80,12 +81,6 @@ pub(super) fn plan(objects: &Objects, deployment: &Object, now: Timestamp) -> Pl
     plan.steps
         .extend(Step::status(Kind::Deployment, deployment, status));
     plan
-}
-
-fn put_into(status: &mut Value, name: &str, value: Value) {
-    if let Some(status) = status.as_object_mut() {
-        status.insert(name.to_owned(), value);
-    }
 }
 
 /// A template without the label that a Deployment adds.
@@ -244,7 +239,7 @@ fn status(
         true => format!("ReplicaSet \"{}\" has successfully progressed.", set.name()),
         false => format!("ReplicaSet \"{}\" is progressing.", set.name()),
     });
-    let conditions = [
+    let mut set = vec![
         match is_available {
             true => Condition::new("Available", true, "MinimumReplicasAvailable")
                 .saying("Deployment has minimum availability."),
@@ -253,11 +248,23 @@ fn status(
         },
         Condition::new("Progressing", true, progress).saying(message.unwrap_or_default()),
     ];
+    let mut failures = new.into_iter().chain(old);
+    let failure = failures.find_map(|set| {
+        let message = condition(set, FAILURE)?.get("message")?.as_str()?;
+        Some(Condition::new(FAILURE, true, "FailedCreate").saying(message))
+    });
+    let fails = failure.is_some();
+    set.extend(failure);
+    let conditions = with_conditions(deployment, &set, now);
+    let conditions = match fails {
+        true => conditions,
+        false => without_condition(conditions, FAILURE),
+    };
     json!({
         "observedGeneration": deployment.at(&["metadata", "generation"]),
         "replicas": total, "updatedReplicas": updated, "readyReplicas": sum("readyReplicas"),
         "availableReplicas": available, "unavailableReplicas": (wanted.max(total) - available).max(0),
-        "conditions": with_updates(deployment, with_conditions(deployment, &conditions, now)),
+        "conditions": with_updates(deployment, conditions),
     })
 }
 
@@ -265,7 +272,7 @@ fn status(
 fn with_updates(deployment: &Object, mut conditions: Value) -> Value {
     let known = deployment.items(&["status", "conditions"]);
     for condition in conditions.as_array_mut().into_iter().flatten() {
-        // linear: a Deployment has two conditions.
+        // linear: a Deployment has three conditions at most.
         let is_known = known.contains(condition);
         let time = condition.get("lastTransitionTime").cloned();
         if let (false, Some(members), Some(time)) = (is_known, condition.as_object_mut(), time) {

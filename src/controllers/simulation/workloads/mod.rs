@@ -16,17 +16,25 @@ use super::objects::{Kind, Objects, controller_of};
 use super::plan::{Plan, Step, condition, holds, number, owner, selects, time};
 use crate::api::object::Object;
 
+/// The condition of a ReplicaSet whose pods are refused, and of its Deployment.
+const FAILURE: &str = "ReplicaFailure";
 /// The label with the hash of a template, for StatefulSets and DaemonSets.
 const REVISION_LABEL: &str = "controller-revision-hash";
 
-/// The writes for a workload.
-pub(super) fn plan(objects: &Objects, kind: Kind, object: &Object, now: Timestamp) -> Plan {
+/// The writes for a workload. `refusal` says why its pods can't be created.
+pub(super) fn plan(
+    objects: &Objects,
+    kind: Kind,
+    object: &Object,
+    refusal: Option<&str>,
+    now: Timestamp,
+) -> Plan {
     if object.is_being_deleted() {
         return Plan::default();
     }
     match kind {
         Kind::Deployment => deployment::plan(objects, object, now),
-        Kind::ReplicaSet => replica_set::plan(objects, object, now),
+        Kind::ReplicaSet => replica_set::plan(objects, object, refusal, now),
         Kind::StatefulSet => stateful_set::plan(objects, object, now),
         Kind::DaemonSet => daemon_set::plan(objects, object, now),
         Kind::Job => job::plan(objects, object, now),
@@ -94,6 +102,12 @@ fn is_ready(pod: &Object) -> bool {
 fn replicas(workload: &Object) -> i64 {
     let replicas = workload.at(&["spec", "replicas"]).and_then(Value::as_i64);
     replicas.unwrap_or(1)
+}
+
+fn put_into(status: &mut Value, name: &str, value: Value) {
+    if let Some(status) = status.as_object_mut() {
+        status.insert(name.to_owned(), value);
+    }
 }
 
 /// A count as the numbers of a status have it.

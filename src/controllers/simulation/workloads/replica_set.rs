@@ -6,16 +6,18 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Kind, count, dependents, is_available, is_ready, replicas};
+use super::{FAILURE, Kind, count, dependents, is_available, is_ready, put_into, replicas};
 use crate::api::object::Object;
 use crate::controllers::simulation::objects::Objects;
-use crate::controllers::simulation::plan::{Plan, Step, is_finished, pod_of, selects};
+use crate::controllers::simulation::plan::{
+    Condition, Plan, Step, holds, is_finished, pod_of, selects, with_conditions, without_condition,
+};
 
 /// Pods that are created or deleted before the next look.
 const AT_A_TIME: usize = 100;
 
-/// The writes for a ReplicaSet.
-pub(super) fn plan(objects: &Objects, set: &Object, now: Timestamp) -> Plan {
+/// The writes for a ReplicaSet. `refusal` says why its pods can't be created.
+pub(super) fn plan(objects: &Objects, set: &Object, refusal: Option<&str>, now: Timestamp) -> Plan {
     let found = dependents(objects, Kind::ReplicaSet, set, Kind::Pod);
     if !found.steps.is_empty() {
         // The pods are known only afterwards.
@@ -32,13 +34,33 @@ pub(super) fn plan(objects: &Objects, set: &Object, now: Timestamp) -> Plan {
     let available = count(available);
     let template = json!({"matchLabels": set.at(&["spec", "template", "metadata", "labels"])});
     let labelled = active.iter().filter(|pod| selects(Some(&template), pod));
-    let status = json!({
+    let wanted = usize::try_from(replicas(set)).unwrap_or_default();
+    let refusal = refusal.filter(|_| active.len() < wanted);
+    let failure = refusal.map(|why| {
+        let failure = Condition::new(FAILURE, true, "FailedCreate");
+        failure.saying(why)
+    });
+    let mut status = json!({
         "observedGeneration": set.at(&["metadata", "generation"]),
         "replicas": count(&active), "fullyLabeledReplicas": count(labelled),
         "readyReplicas": count(active.iter().filter(|pod| is_ready(pod))),
         "availableReplicas": available,
     });
-    let wanted = usize::try_from(replicas(set)).unwrap_or_default();
+    if failure.is_some() || holds(set, FAILURE) {
+        let conditions = with_conditions(set, failure.as_slice(), now);
+        let conditions = match refusal {
+            Some(_) => conditions,
+            None => without_condition(conditions, FAILURE),
+        };
+        put_into(&mut status, "conditions", conditions);
+    }
+    let status = Step::status(Kind::ReplicaSet, set, status);
+    // Steps end with the first one that fails, so the status of a failure precedes it.
+    let (before, after) = match refusal {
+        Some(_) => (status, None),
+        None => (None, status),
+    };
+    plan.steps.extend(before);
     if active.len() < wanted {
         let missing = (wanted - active.len()).min(AT_A_TIME);
         let mut pod = pod_of(Kind::ReplicaSet, set);
@@ -61,8 +83,7 @@ pub(super) fn plan(objects: &Objects, set: &Object, now: Timestamp) -> Plan {
     let deleted = active.iter().take(surplus);
     plan.steps
         .extend(deleted.map(|pod| Step::delete(Kind::Pod, pod)));
-    plan.steps
-        .extend(Step::status(Kind::ReplicaSet, set, status));
+    plan.steps.extend(after);
     plan
 }
 
@@ -95,7 +116,7 @@ mod tests {
         for pod in pods {
             objects.put(Id::of(Kind::Pod, &pod), pod);
         }
-        let plan = plan(&objects, set, Timestamp::UNIX_EPOCH);
+        let plan = plan(&objects, set, None, Timestamp::UNIX_EPOCH);
         let is_status = |step: &Step| matches!(step, Step::Patch { part: Some(_), .. });
         plan.steps
             .into_iter()
@@ -139,5 +160,33 @@ mod tests {
             panic!("{steps:?}");
         };
         assert_eq!(patch["metadata"]["ownerReferences"], json!([]));
+    }
+
+    #[test]
+    fn a_refusal_is_in_the_status_until_it_ends() {
+        let mut objects = Objects::default();
+        let status = |objects: &Objects, set: &Object, refusal| {
+            let plan = plan(objects, set, refusal, Timestamp::UNIX_EPOCH);
+            let place = plan
+                .steps
+                .iter()
+                .position(|step| matches!(step, Step::Patch { .. }));
+            let place = place.unwrap();
+            match &plan.steps[place] {
+                Step::Patch { patch, .. } => (place, patch["status"].clone()),
+                other => panic!("{other:?}"),
+            }
+        };
+        let mut refused = set(1);
+        let (place, failed) = status(&objects, &refused, Some("no"));
+        // It is written although the creation fails.
+        assert_eq!(place, 0);
+        let condition = &failed["conditions"][0];
+        assert_eq!(condition["type"], "ReplicaFailure");
+        assert_eq!(condition["message"], "no");
+        crate::api::object::put(&mut refused, &["status"], failed);
+        let pod = pod("1", &json!({"a": "b"}), &owner(Kind::ReplicaSet, &refused));
+        objects.put(Id::of(Kind::Pod, &pod), pod);
+        assert_eq!(status(&objects, &refused, None).1["conditions"], json!([]));
     }
 }

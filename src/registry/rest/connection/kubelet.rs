@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::simulated;
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::Status;
@@ -33,14 +34,17 @@ impl NodeAddresses {
         NodeAddresses { nodes, preferred }
     }
 
-    /// Returns the kubelet of a node, on behalf of a request for this resource.
+    /// Returns the kubelet of a node, on behalf of a request for this resource. `lack` says why a
+    /// simulated node can't answer it.
     ///
     /// # Errors
-    /// 404 in the words of that resource, or 500 for a node without an address.
+    /// 404 in the words of that resource, 400 for a simulated node, or 500 for one without an
+    /// address.
     pub(super) async fn find(
         &self,
         of: &ResourceDefinition,
         name: &str,
+        lack: &str,
     ) -> Result<Kubelet, Box<Status>> {
         let absent = || Box::new(Status::not_found(of, name));
         let nodes = self.nodes.as_ref().ok_or_else(absent)?;
@@ -55,6 +59,12 @@ impl NodeAddresses {
                 404 => absent(),
                 _ => status,
             })?;
+        let port = node.at(&["status", "daemonEndpoints", "kubeletEndpoint", "Port"]);
+        let port = port
+            .and_then(Value::as_u64)
+            .and_then(|port| u16::try_from(port).ok())
+            .filter(|port| *port != 0);
+        simulated::refuse_node(&node, port, lack)?;
         let host = preferred_address(&node, &self.preferred).ok_or_else(|| {
             let known = addresses(&node).map(|(of, address)| format!("{{{of} {address}}}"));
             let known = known.collect::<Vec<_>>().join(" ");
@@ -62,14 +72,10 @@ impl NodeAddresses {
                 "no preferred addresses found; known addresses: [{known}]"
             )))
         })?;
-        let port = node.at(&["status", "daemonEndpoints", "kubeletEndpoint", "Port"]);
-        let port = port
-            .and_then(Value::as_u64)
-            .and_then(|port| u16::try_from(port).ok());
         let features = node.items(&["status", "declaredFeatures"]);
         Ok(Kubelet {
             host,
-            port: port.filter(|port| *port != 0).unwrap_or(PORT),
+            port: port.unwrap_or(PORT),
             // linear: looked for once.
             takes_websockets: features.iter().any(|feature| feature == TAKES_WEBSOCKETS),
         })

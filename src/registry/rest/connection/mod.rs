@@ -8,6 +8,7 @@
 mod kubelet;
 mod options;
 mod proxied;
+pub mod simulated;
 
 use std::sync::Arc;
 
@@ -196,6 +197,15 @@ impl ConnectionStore {
         })
     }
 
+    /// Says why a simulated node can't answer.
+    fn lack(&self) -> &'static str {
+        match self.subresource {
+            LOG => "its pods have no logs",
+            PORT_FORWARD => "nothing listens on the ports of its pods",
+            _ => "no commands run in its pods",
+        }
+    }
+
     /// Returns the path at which a kubelet serves something of a container.
     fn path_of(&self, at: NamespacedName<'_>, what: &str, container: &str) -> String {
         let namespace = at.namespace.unwrap_or_default();
@@ -218,7 +228,8 @@ impl ConnectionStore {
             "" => None,
             node => {
                 let nodes = &self.upstreams.nodes;
-                Some(nodes.find(self.store.definition(), node).await?)
+                let definition = self.store.definition();
+                Some(nodes.find(definition, node, self.lack()).await?)
             }
         };
         Ok(Place { container, kubelet })

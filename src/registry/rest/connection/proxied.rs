@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::kubelet::NodeAddresses;
+use super::simulated;
 use crate::api::object::Object;
 use crate::api::resource::ResourceDefinition;
 use crate::api::status::{Status, StatusReason};
@@ -120,7 +121,7 @@ fn unavailable(why: String) -> Box<Status> {
 /// Returns the server of a pod (CN-71).
 ///
 /// # Errors
-/// 400 for a pod without an address, 503 for an unknown port.
+/// 400 for a pod without an address or a simulated one, 503 for an unknown port.
 pub(super) fn of_pod(pod: &Object, asked: &ProxiedName<'_>) -> Result<ProxiedServer, Box<Status>> {
     let containers = pod.items(&["spec", "containers"]).iter();
     let mut ports = containers.filter_map(|container| {
@@ -131,6 +132,7 @@ pub(super) fn of_pod(pod: &Object, asked: &ProxiedName<'_>) -> Result<ProxiedSer
     let address = addresses(pod).next();
     let address = address.filter(|address| address.parse::<IpAddr>().is_ok());
     let address = address.ok_or_else(|| Status::bad_request("address not allowed"))?;
+    simulated::refuse_pod(pod, address)?;
     let port = declared.map_or_else(|| asked.port(), Ok)?;
     Ok(asked.server(address, port))
 }
@@ -144,13 +146,14 @@ fn addresses(pod: &Object) -> impl Iterator<Item = &str> {
 /// Returns the server of a node: its kubelet, or another one on the same machine (CN-76).
 ///
 /// # Errors
-/// 404, 500 for a node without an address, or 503 for an unknown port.
+/// 404, 400 for a simulated node, 500 for one without an address, or 503 for an unknown port.
 pub(super) async fn of_node(
     nodes: &NodeAddresses,
     of: &ResourceDefinition,
     asked: &ProxiedName<'_>,
 ) -> Result<ProxiedServer, Box<Status>> {
-    let (host, port) = nodes.find(of, asked.name).await?.place();
+    let lack = "it has no kubelet";
+    let (host, port) = nodes.find(of, asked.name, lack).await?.place();
     Ok(match asked.port {
         "" => ProxiedServer::Kubelet { host, port },
         asked if asked == port.to_string() => ProxiedServer::Kubelet { host, port },
@@ -169,7 +172,7 @@ impl ServicePods {
     /// Returns the server of one of a service's pods (CN-72). The choice is a number from 0 to 1.
     ///
     /// # Errors
-    /// 404 or 503.
+    /// 404, 503, or 400 for a simulated pod.
     pub(super) async fn find(
         &self,
         services: &RegistryStore,
@@ -204,6 +207,7 @@ impl ServicePods {
                 // linear: a pod has an address of each family.
                 && addresses(&pod).any(|address| address == backend.address)
             {
+                simulated::refuse_pod(&pod, backend.address)?;
                 return Ok(asked.server(backend.address, backend.port));
             }
         }
