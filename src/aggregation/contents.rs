@@ -234,7 +234,7 @@ impl Emptying<'_> {
                     }
                 }
                 Err(Failure::Unanswered(why)) => {
-                    // The others would wait in vain.
+                    // The others would wait as long.
                     remaining.failures.push(format!("{plural}.{group}: {why}"));
                     break;
                 }
@@ -244,7 +244,7 @@ impl Emptying<'_> {
     }
 
     /// Empties a collection, and returns what remains. A request that the extension does not know
-    /// is no failure, as in kube-controller-manager: discovery may be older than the extension.
+    /// has not failed, as in kube-controller-manager: discovery may be older than the extension.
     async fn empty(&self, resource: &Deletable) -> Result<Remaining, Failure> {
         let path = format!(
             "/apis/{}/namespaces/{}/{}",

@@ -4,8 +4,9 @@
 //! for itself ([`local`]), what the servers of the others say in discovery ([`discovery`]) and
 //! OpenAPI ([`openapi`]), whether they are available ([`availability`]), where they are
 //! ([`remote`]), what they have in namespaces that end ([`contents`]), and what they get of a
-//! request that is passed on ([`proxy`]). It calls the registry and sends requests over `egress`. The server calls it with each request that may belong
-//! to another server. This folder must not know connections of clients, handlers or the storage.
+//! request that is passed on ([`proxy`]). It calls the registry and sends requests over `egress`.
+//! The server calls it with each request that may belong to another server. This folder must not
+//! know connections of clients, handlers or the storage.
 
 mod asking;
 pub mod availability;

@@ -2,9 +2,9 @@
 //! tells it, and remembers what it was asked.
 //!
 //! It serves, for each of its groups and versions, `flunders` (kept in memory: get, list, watch,
-//! create, update, merge patch, delete, delete all), `echoes/NAME…` (the answer shows the request), `answers/N`
-//! (status N), `streams/N` (N chunks, one after each [`Extension::release`]), and `/apis`,
-//! `/openapi/v2`, `/openapi/v3`.
+//! create, update, merge patch, delete, delete all), `echoes/NAME…` (the answer shows the request),
+//! `answers/N` (status N), `streams/N` (N chunks, one after each [`Extension::release`]), and
+//! `/apis`, `/openapi/v2`, `/openapi/v3`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

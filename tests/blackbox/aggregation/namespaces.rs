@@ -1,5 +1,5 @@
-//! Deleted namespaces and extensions: the daemon's own namespace controller empties them there, too,
-//! and waits for extensions that are not available (CN-25).
+//! Deleted namespaces: the daemon's own namespace controller empties them at extensions, too, and
+//! waits for extensions that are not available (CN-25).
 
 use std::time::{Duration, Instant};
 
