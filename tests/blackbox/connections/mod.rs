@@ -1,6 +1,7 @@
 //! Connections to pods, services and nodes (API-221).
 
 mod commands;
+mod full_connections;
 mod kube_rs;
 mod kubectl;
 mod kubectl_proxy;
