@@ -12,11 +12,11 @@ use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use super::dial::{self, Connection};
+use super::dial;
 use super::error::{EgressError, Failure};
 use super::metrics::{self, Hosts};
 use super::outgoing::OutgoingBody;
-use super::pool::{Lease, Pool};
+use super::pool::{Connection, Lease, Pool};
 use super::redirect::{self, REDIRECTS_MAX};
 use super::request::{Answer, AnswerBody, EgressRequest, OpenAnswer};
 use super::target::{Redirects, Target};
@@ -207,9 +207,9 @@ impl EgressClient {
                     let message = message(target, outline, Version::HTTP_11, body)?;
                     split(sender.try_send_request(message).await)
                 }
-                Connection::Http2(sender) => {
+                Connection::Http2(place) => {
                     let message = message(target, outline, Version::HTTP_2, body)?;
-                    split(sender.try_send_request(message).await)
+                    split(place.sender.try_send_request(message).await)
                 }
             };
             match sent {

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::tasks;
-use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use rustix::net::sockopt;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::error::Failure;
+use super::http2;
 use super::outgoing::OutgoingBody;
 use super::target::{Peers, Target};
 use super::trust::{self, ALPN_HTTP2};
@@ -28,16 +29,10 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most bytes of an answer's head, and of a piece of its body. With its head and end as a chunk
 /// a piece fits into the 64 KiB that TLS takes at a time, so that a few bytes are not left over for
 /// a record and a system call of their own.
-const HEAD_BYTES_MAX: usize = (64 << 10) - 64;
-/// The time after which a silent connection of HTTP/2 is asked whether it lives, and that for its
-/// answer.
-const PING_AFTER: Duration = Duration::from_secs(30);
-const PING_TIMEOUT: Duration = Duration::from_secs(15);
+pub(super) const HEAD_BYTES_MAX: usize = (64 << 10) - 64;
 
-/// The most bytes that wait for the reader of one answer, and of all answers of a connection. One
-/// reader that is slow must not stop the others.
-const STREAM_WINDOW_BYTES: u32 = 128 << 10;
-const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
+/// The most bytes that wait for the reader of one answer over HTTP/2.
+pub(super) const STREAM_WINDOW_BYTES: u32 = 128 << 10;
 
 /// The most bytes that an answer which is passed on may hold while nobody reads it: those of its
 /// window, or of the buffer of HTTP/1.1, and a piece.
@@ -48,37 +43,31 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// A connection that requests can be sent on.
-pub(super) enum Connection {
+/// A connection that was just opened.
+pub(super) enum Dialed {
     /// It has one request at a time.
     Http1(http1::SendRequest<OutgoingBody>),
-    /// Its clones share the connection.
-    Http2(http2::SendRequest<OutgoingBody>),
+    /// Requests share it.
+    Http2(http2::Opened),
 }
 
 /// Connects to a target.
-pub(super) async fn dial(target: &Target, tls: &Arc<ClientConfig>) -> Result<Connection, Failure> {
+pub(super) async fn dial(target: &Target, tls: &Arc<ClientConfig>) -> Result<Dialed, Failure> {
+    let begin = Instant::now();
     let (wire, is_http2) = open(target, tls).await?;
-    if !is_http2 {
-        let (sender, connection) = http1()
-            .handshake(TokioIo::new(wire))
-            .await
-            .map_err(|error| Failure::Transport(error.to_string()))?;
-        tasks::spawn(connection);
-        return Ok(Connection::Http1(sender));
+    if is_http2 {
+        let until = match target.settings().connect_timeout {
+            Some(within) => begin + within,
+            None => Instant::now() + HANDSHAKE_TIMEOUT,
+        };
+        return http2::open(wire, until).await.map(Dialed::Http2);
     }
-    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .keep_alive_interval(PING_AFTER)
-        .keep_alive_timeout(PING_TIMEOUT)
-        .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+    let (sender, connection) = http1()
         .handshake(TokioIo::new(wire))
         .await
         .map_err(|error| Failure::Transport(error.to_string()))?;
     tasks::spawn(connection);
-    Ok(Connection::Http2(sender))
+    Ok(Dialed::Http1(sender))
 }
 
 /// The settings of HTTP/1.1.

@@ -13,10 +13,10 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
 use super::client::{EgressClient, Outline, error};
-use super::dial::{self, Connection};
+use super::dial;
 use super::error::{EgressError, Failure};
 use super::outgoing::{ForwardBody, Upload};
-use super::pool::Pool;
+use super::pool::{Connection, Pool};
 use super::target::Target;
 
 /// A request to pass on. Redirects are never followed.

@@ -19,6 +19,7 @@ mod dial;
 mod error;
 mod forward;
 pub mod headers;
+mod http2;
 mod metrics;
 mod outgoing;
 mod pool;

@@ -4,14 +4,15 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use actors::tasks;
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::http1;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-use super::dial::{self, Connection};
+use super::dial::{self, Dialed};
 use super::error::Failure;
+use super::http2::{self, Shared};
 use super::outgoing::OutgoingBody;
 use super::target::Target;
 use super::trust;
@@ -24,7 +25,7 @@ pub(super) const IDLE_TIME: Duration = Duration::from_secs(90);
 /// The room for long answers of one target, in MiB.
 const ROOM: u32 = 64;
 
-/// The connections to one target. Those with a request are not in it.
+/// The connections to one target. Those of HTTP/1.1 with a request are not in it.
 pub(super) struct Pool {
     tls: Arc<ClientConfig>,
     room: Semaphore,
@@ -34,9 +35,31 @@ pub(super) struct Pool {
 #[derive(Default)]
 struct State {
     idle: Vec<(http1::SendRequest<OutgoingBody>, Instant)>,
-    shared: Option<(http2::SendRequest<OutgoingBody>, Instant)>,
+    shared: Shared,
     /// Whether a task waits to close idle connections.
     is_swept: bool,
+}
+
+/// A connection that a request can be sent on.
+pub(super) enum Connection {
+    /// It has one request at a time.
+    Http1(http1::SendRequest<OutgoingBody>),
+    /// It has others, too.
+    Http2(Place),
+}
+
+/// The place of a request on a connection that requests share. It is dropped with the answer.
+pub(super) struct Place {
+    pub(super) sender: http2::Sender,
+    pool: Arc<Pool>,
+    number: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.pool.state.lock();
+        state.shared.give_back(self.number, IDLE_MAX);
+    }
 }
 
 /// A connection for one request.
@@ -67,49 +90,43 @@ impl Pool {
         self.room.acquire_many(units.min(ROOM)).await.ok()
     }
 
-    /// Takes an idle connection, or opens one.
+    /// Takes a connection that has room for a request, or opens one.
     pub(super) async fn lease(
         self: &Arc<Self>,
         target: &Target,
         may_reuse: bool,
     ) -> Result<Lease, Failure> {
-        while may_reuse && let Some(connection) = self.take() {
-            let is_ready = match connection {
-                Connection::Http1(mut sender) => {
-                    let is_ready = sender.ready().await.is_ok();
-                    is_ready.then_some(Connection::Http1(sender))
-                }
-                Connection::Http2(mut sender) => {
-                    let is_ready = sender.ready().await.is_ok();
-                    is_ready.then_some(Connection::Http2(sender))
-                }
+        while may_reuse && let Some(mut connection) = self.take() {
+            let is_ready = match &mut connection {
+                Connection::Http1(sender) => sender.ready().await.is_ok(),
+                Connection::Http2(_) => true,
             };
-            if let Some(connection) = is_ready {
+            if is_ready {
                 return Ok(Lease {
                     connection,
                     is_reused: true,
                 });
             }
         }
-        let connection = dial::dial(target, &self.tls).await?;
-        if let Connection::Http2(sender) = &connection {
-            self.state.lock().shared = Some((sender.clone(), Instant::now()));
-            self.sweep_later();
-        }
+        let connection = match dial::dial(target, &self.tls).await? {
+            Dialed::Http1(sender) => Connection::Http1(sender),
+            Dialed::Http2(opened) => {
+                let sender = opened.sender.clone();
+                let number = self.state.lock().shared.add(opened);
+                self.sweep_later();
+                Connection::Http2(self.place(sender, number))
+            }
+        };
         Ok(Lease {
             connection,
             is_reused: false,
         })
     }
 
-    fn take(&self) -> Option<Connection> {
+    fn take(self: &Arc<Self>) -> Option<Connection> {
         let mut state = self.state.lock();
-        if let Some((sender, used)) = &mut state.shared {
-            if !sender.is_closed() {
-                *used = Instant::now();
-                return Some(Connection::Http2(sender.clone()));
-            }
-            state.shared = None;
+        if let Some((sender, number)) = state.shared.take() {
+            return Some(Connection::Http2(self.place(sender, number)));
         }
         while let Some((sender, since)) = state.idle.pop() {
             if !sender.is_closed() && since.elapsed() < IDLE_TIME {
@@ -117,6 +134,14 @@ impl Pool {
             }
         }
         None
+    }
+
+    fn place(self: &Arc<Self>, sender: http2::Sender, number: u64) -> Place {
+        Place {
+            sender,
+            pool: Arc::clone(self),
+            number,
+        }
     }
 
     /// Returns a connection whose answer has been read to its end.
@@ -156,16 +181,15 @@ impl Pool {
         state
             .idle
             .retain(|(sender, since)| !sender.is_closed() && is_fresh(since));
-        // Streams that are open keep their connection.
-        let shared = state.shared.take();
-        state.shared = shared.filter(|(sender, since)| !sender.is_closed() && is_fresh(since));
-        state.is_swept = !state.idle.is_empty() || state.shared.is_some();
+        state.shared.sweep(IDLE_TIME);
+        state.is_swept = !state.idle.is_empty() || !state.shared.is_empty();
         state.is_swept
     }
 
     /// The number of idle connections.
     #[cfg(test)]
     pub(super) fn idle(&self) -> usize {
-        self.state.lock().idle.len()
+        let state = self.state.lock();
+        state.idle.len() + state.shared.idle()
     }
 }

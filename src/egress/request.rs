@@ -8,9 +8,9 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
-use super::dial::{self, Connection};
+use super::dial;
 use super::error::{EgressError, Failure};
-use super::pool::Pool;
+use super::pool::{Connection, Pool};
 
 /// The most bytes of an answer that needs no room.
 const SHORT_BYTES_MAX: usize = 256 << 10;

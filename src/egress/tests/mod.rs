@@ -1,6 +1,7 @@
 //! The client against servers in this process.
 
 mod exchanges;
+mod full_connections;
 mod redirects;
 pub(crate) mod server;
 mod streams;

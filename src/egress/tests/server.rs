@@ -92,6 +92,15 @@ impl TestServer {
         tls: Option<Arc<ServerConfig>>,
         reply: impl Fn(&Uri) -> Response<Full<Bytes>> + Send + Sync + 'static,
     ) -> TestServer {
+        TestServer::start_with_limit(tls, 200, reply).await
+    }
+
+    /// Starts a server that takes so many requests at a time on a connection of HTTP/2.
+    pub(crate) async fn start_with_limit(
+        tls: Option<Arc<ServerConfig>>,
+        limit: u32,
+        reply: impl Fn(&Uri) -> Response<Full<Bytes>> + Send + Sync + 'static,
+    ) -> TestServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Log::default();
@@ -102,7 +111,7 @@ impl TestServer {
                 let (log, reply, tls) = (Arc::clone(&log), Arc::clone(&reply), tls.clone());
                 tokio::spawn(async move {
                     let Some(tls) = tls else {
-                        return serve(socket, false, connection, false, log, reply).await;
+                        return serve(socket, None, connection, false, log, reply).await;
                     };
                     let Ok(stream) = TlsAcceptor::from(tls).accept(socket).await else {
                         return;
@@ -110,7 +119,8 @@ impl TestServer {
                     let session = stream.get_ref().1;
                     let is_http2 = session.alpn_protocol() == Some(b"h2");
                     let is_identified = session.peer_certificates().is_some();
-                    serve(stream, is_http2, connection, is_identified, log, reply).await;
+                    let http2 = is_http2.then_some(limit);
+                    serve(stream, http2, connection, is_identified, log, reply).await;
                 });
             }
         });
@@ -124,7 +134,7 @@ impl TestServer {
 
 async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
-    is_http2: bool,
+    http2: Option<u32>,
     connection: usize,
     is_identified: bool,
     log: Log,
@@ -148,12 +158,13 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         }
     });
     let stream = TokioIo::new(stream);
-    let _ = match is_http2 {
-        true => {
-            let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+    let _ = match http2 {
+        Some(limit) => {
+            let mut server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            server.max_concurrent_streams(limit);
             server.serve_connection(stream, service).await
         }
-        false => {
+        None => {
             let server = hyper::server::conn::http1::Builder::new();
             server.serve_connection(stream, service).await
         }

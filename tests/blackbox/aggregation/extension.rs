@@ -72,6 +72,8 @@ pub struct Told {
     pub delay: Duration,
     /// Closes each connection without an answer.
     pub drops: bool,
+    /// The most requests at a time on a new connection of HTTP/2.
+    pub streams_max: u32,
 }
 
 /// A request as it came.
@@ -155,6 +157,7 @@ impl Extension {
             answer: None,
             delay: Duration::ZERO,
             drops: false,
+            streams_max: 200,
         };
         let state = State {
             told,
@@ -250,10 +253,12 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, memory: Arc<Memory>) {
                 answered(request, Arc::clone(&memory), certificate.clone(), is_http2)
             });
             let stream = TokioIo::new(stream);
+            let streams_max = memory.state.lock().unwrap().told.streams_max;
             // The daemon may close the connection at any time, and so may a test.
             let _ = match is_http2 {
                 true => {
-                    let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                    let mut server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                    server.max_concurrent_streams(streams_max);
                     server.serve_connection(stream, service).await
                 }
                 false => {

@@ -5,6 +5,7 @@ mod client_go;
 mod discovery;
 pub mod extension;
 mod front_proxy;
+mod full_connections;
 mod hostile_extensions;
 mod local;
 mod namespaces;

@@ -2,6 +2,7 @@
 
 mod admitted;
 mod commands;
+mod full_connections;
 mod kube_rs;
 mod kubectl;
 mod kubectl_proxy;
