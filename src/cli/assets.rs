@@ -45,7 +45,10 @@ fn make(options: &AssetsOptions) -> Result<(), String> {
     let program = std::env::current_exe().and_then(fs::canonicalize);
     let program = program.map_err(|error| format!("this program was not found: {error}"))?;
     let folder = &options.folder;
-    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    fs::create_dir_all(folder).map_err(|error| match folder.exists() {
+        true => format!("{}: it is not a folder; name another one", folder.display()),
+        false => format!("{}: {error}", folder.display()),
+    })?;
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
     for name in PLACES {
         let place = folder.join(name);
@@ -53,6 +56,11 @@ fn make(options: &AssetsOptions) -> Result<(), String> {
             .map_err(|error| format!("{}: {error}", place.display()))?;
     }
     let kubectl = folder.join(KUBECTL);
+    // The program of an earlier link may have been removed.
+    let leads_nowhere = kubectl.is_symlink() && !kubectl.exists();
+    if leads_nowhere {
+        fs::remove_file(&kubectl).map_err(|error| format!("{}: {error}", kubectl.display()))?;
+    }
     if kubectl.symlink_metadata().is_err() {
         match found(KUBECTL) {
             Some(path) => std::os::unix::fs::symlink(path, &kubectl)

@@ -183,8 +183,10 @@ fn settings(given: &ArgMatches) -> Result<Settings, Vec<String>> {
         client_urls,
         peer_urls,
         syncs: !reader.switch("unsafe-no-fsync"),
-        request_bytes_max: reader.number("max-request-bytes", 1_572_864),
-        transaction_operations_max: reader.number("max-txn-ops", 128),
+        request_bytes_max: usize::try_from(reader.number("max-request-bytes", 1_572_864))
+            .unwrap_or(usize::MAX),
+        transaction_operations_max: usize::try_from(reader.number("max-txn-ops", 128))
+            .unwrap_or(usize::MAX),
         streams_max: reader.number("max-concurrent-streams", u32::MAX),
         progress_interval: reader.interval(interval),
         log_level: reader.log_level(),
@@ -267,14 +269,15 @@ impl<'m> Reader<'m> {
         urls
     }
 
-    fn number<N: std::str::FromStr>(&mut self, name: &str, otherwise: N) -> N {
+    fn number(&mut self, name: &str, otherwise: u32) -> u32 {
         match self.text(name).map(str::parse) {
             None => otherwise,
             Some(Ok(number)) => number,
             Some(Err(_)) => {
                 self.problems.push(format!(
-                    "--{name}={}: not a number that it takes",
-                    self.text(name).unwrap_or_default()
+                    "--{name}={}: not a whole number from 0 to {}",
+                    self.text(name).unwrap_or_default(),
+                    u32::MAX
                 ));
                 otherwise
             }
@@ -425,7 +428,10 @@ mod tests {
             ("--initial-cluster=a=http://x,b=http://y", "several members"),
             ("--cert-file=x", "--cert-file: "),
             ("--client-cert-auth", "--client-cert-auth: "),
-            ("--max-request-bytes=-1", "not a number"),
+            (
+                "--max-request-bytes=-1",
+                "not a whole number from 0 to 4294967295",
+            ),
             ("--watch-progress-notify-interval=5", "not a duration"),
             ("--unsafe-no-fsync=maybe", "unsafe-no-fsync"),
             ("--log-level=loud", "log-level"),

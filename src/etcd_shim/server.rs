@@ -96,16 +96,16 @@ impl Server {
     /// Listens at all addresses of the settings.
     ///
     /// # Errors
-    /// The address that can't be listened at, and why, in one line.
+    /// The flag with the address that can't be listened at, and why, in one line.
     pub(super) fn listen(store: &Arc<SharedStore>) -> Result<Vec<Server>, String> {
         let services = Services::new(store);
         let settings = store.settings();
         let clients = settings.client_urls.iter();
-        let clients = clients.map(|url| (url, Some(services.clone())));
-        let metrics = settings.metrics_urls.iter().map(|url| (url, None));
-        let servers = clients.chain(metrics).map(|(url, services)| {
-            let listener =
-                bind(url).map_err(|error| format!("{} can't be used: {error}", url.text))?;
+        let clients = clients.map(|url| ("listen-client-urls", url, Some(services.clone())));
+        let metrics = settings.metrics_urls.iter();
+        let metrics = metrics.map(|url| ("listen-metrics-urls", url, None));
+        let servers = clients.chain(metrics).map(|(flag, url, services)| {
+            let listener = bind(url).map_err(|error| format!("--{flag}={}: {error}", url.text))?;
             Ok(Server {
                 url: url.text.clone(),
                 listener,

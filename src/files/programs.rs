@@ -23,10 +23,17 @@ pub fn create_archive(path: &Path) -> io::Result<File> {
 /// Puts a program into a place, as a second name of the same file or as a copy.
 ///
 /// # Errors
-/// Another program is there and `replaces` is false, or those of the file system.
+/// Another program is there and `replaces` is false, a folder is there, or those of the file
+/// system.
 pub fn place_program(program: &Path, place: &Path, replaces: bool) -> io::Result<()> {
     match fs::symlink_metadata(place) {
-        Ok(_) if is_same(program, place)? => return Ok(()),
+        Ok(there) if there.is_dir() => {
+            return Err(io::Error::other(
+                "a folder is there; remove it, or choose another folder for the programs",
+            ));
+        }
+        // A link may lead nowhere.
+        Ok(_) if place.exists() && is_same(program, place)? => return Ok(()),
         Ok(_) if !replaces => {
             return Err(io::Error::other(
                 "another program is there; choose another folder, or replace it with --replace",
@@ -101,5 +108,24 @@ mod tests {
         place_program(&program, &other, true).unwrap();
         assert!(is_same(&program, &other).unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_folder_stays_and_a_link_that_leads_nowhere_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = file(folder.path(), "taffrail", &[7; 10]);
+        let place = folder.path().join("etcd");
+        fs::create_dir(&place).unwrap();
+        for replaces in [false, true] {
+            let refused = place_program(&program, &place, replaces).unwrap_err();
+            let refused = refused.to_string();
+            assert!(refused.starts_with("a folder is there"), "{refused}");
+        }
+        let link = folder.path().join("kube-apiserver");
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        let refused = place_program(&program, &link, false).unwrap_err();
+        assert!(refused.to_string().contains("--replace"), "{refused}");
+        place_program(&program, &link, true).unwrap();
+        assert!(is_same(&program, &link).unwrap());
     }
 }

@@ -465,7 +465,7 @@ async fn assets_are_made_and_used() {
     assert_eq!(make(), said);
     let envtest = Envtest::new().with_assets(&assets).start().await;
     until_default(&envtest.client()).await;
-    let unpacked = flate2::read::GzDecoder::new(std::fs::File::open(archive).unwrap());
+    let unpacked = flate2::read::GzDecoder::new(std::fs::File::open(&archive).unwrap());
     let mut tar = tar::Archive::new(unpacked);
     for entry in tar.entries().unwrap() {
         let entry = entry.unwrap();
@@ -473,6 +473,12 @@ async fn assets_are_made_and_used() {
         let name = entry.path().unwrap().file_name().unwrap().to_owned();
         assert!(name == "etcd" || name == "kube-apiserver", "{name:?}");
     }
+    // A link whose program is gone is made again, or removed where PATH has no kubectl.
+    let kubectl = assets.join("kubectl");
+    let _ = std::fs::remove_file(&kubectl);
+    std::os::unix::fs::symlink("nowhere", &kubectl).unwrap();
+    assert_eq!(make(), said);
+    assert_ne!(std::fs::read_link(&kubectl).ok(), Some("nowhere".into()));
     std::fs::remove_file(assets.join("etcd")).unwrap();
     std::fs::write(assets.join("etcd"), "another program").unwrap();
     let mut command = taffrail();
@@ -492,4 +498,30 @@ async fn assets_are_made_and_used() {
         std::fs::read(assets.join("etcd")).unwrap(),
         b"another program"
     );
+}
+
+/// Faults of the folder and of the archive have a line each, which says what is wrong.
+#[test]
+fn assets_are_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(at("file"), "").unwrap();
+    std::fs::create_dir_all(at("taken/etcd")).unwrap();
+    let archive = format!("--archive={}", at("absent/a.tar.gz"));
+    for (arguments, words) in [
+        (&[&*at("file")][..], "file: it is not a folder"),
+        (&[&*at("file/below")], "file/below: Not a directory"),
+        (&[&*at("taken"), "--replace"], "etcd: a folder is there"),
+        (&[&*at("assets"), &archive], "absent/a.tar.gz: No such file"),
+    ] {
+        let mut command = taffrail();
+        let refused = command.args(["test", "assets"]).args(arguments).output();
+        let refused = refused.unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        let line = said.lines().last().unwrap_or_default();
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        assert!(line.starts_with("taffrail test assets: "), "{said}");
+        assert!(line.contains(words), "{said}");
+        assert_eq!(refused.stdout, b"");
+    }
 }

@@ -46,6 +46,29 @@ fn help_and_version_are_what_test_environments_look_for() {
 }
 
 #[test]
+fn an_address_that_is_taken_is_named_with_its_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", taken.local_addr().unwrap());
+    let (data, free) = (
+        folder.path().display(),
+        "--listen-client-urls=http://127.0.0.1:0",
+    );
+    for (flag, others) in [("listen-client-urls", ""), ("listen-metrics-urls", free)] {
+        let others = [others].into_iter().filter(|other| !other.is_empty());
+        let given = format!("--{flag}={url}");
+        let mut command = Command::new(ours());
+        command
+            .args([&format!("--data-dir={data}/d"), &given])
+            .args(others);
+        let refused = command.output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.contains(&format!("etcd: {given}: ")), "{said}");
+    }
+}
+
+#[test]
 fn what_cannot_be_obeyed_is_refused_with_code_2() {
     for (arguments, lines) in [
         (

@@ -125,7 +125,7 @@ async fn simulated_nodes_and_pods_are_not_connected_to() {
     }
     // The kubelet of a test is connected to. Nothing listens at this port.
     let port = json!({"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": 1}},
-        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}]}});
+        "addresses": [{"type": "Hostname", "address": "127.0.0.1"}]}});
     client
         .call(Call::merge_patch("/api/v1/nodes/node-1/status", &port))
         .await
