@@ -13,6 +13,7 @@ mod read_ahead;
 mod relay;
 pub mod spdy;
 mod translated;
+mod turn;
 pub mod websocket;
 
 use tokio::io::{AsyncRead, AsyncWrite};

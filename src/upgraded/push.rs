@@ -8,7 +8,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::buffers::{give_back, lend};
-use super::relay::{LAST_BYTES_WITHIN, TURN_BYTES};
+use super::relay::LAST_BYTES_WITHIN;
+use super::turn::Turn;
 use super::websocket::{self, CloseCode, Event, MessageKind, Reader};
 
 /// Messages are collected up to this many bytes before they are written.
@@ -117,9 +118,9 @@ where
 
     /// Reads what the client sends, up to a turn.
     fn poll_read(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Client {
-        let mut read = 0;
+        let mut turn = Turn::default();
         while self.closing.is_none() && !self.has_ended {
-            if read >= TURN_BYTES {
+            if turn.is_over() {
                 context.waker().wake_by_ref();
                 return Client::Waits;
             }
@@ -128,7 +129,7 @@ where
                 Poll::Pending => return Client::Waits,
                 Poll::Ready(Ok(())) if !room.filled().is_empty() => {
                     let mut bytes = room.filled_mut();
-                    read += bytes.len();
+                    turn.add(bytes.len());
                     self.received(&mut bytes);
                 }
                 Poll::Ready(_) => return Client::Gone,
@@ -201,8 +202,8 @@ where
         self.limit();
     }
 
-    /// Writes what was collected.
-    fn poll_write(&mut self, context: &mut Context<'_>, written: &mut usize) -> Client {
+    /// Writes what was collected, up to the end of the turn.
+    fn poll_write(&mut self, context: &mut Context<'_>, turn: &mut Turn) -> Client {
         loop {
             let bytes = match self.waiting.is_empty() {
                 true => &self.long[..],
@@ -211,10 +212,14 @@ where
             if bytes.is_empty() {
                 break;
             }
+            if turn.is_over() {
+                context.waker().wake_by_ref();
+                return Client::Waits;
+            }
             match Pin::new(&mut self.client).poll_write(context, bytes) {
                 Poll::Pending => return Client::Waits,
                 Poll::Ready(Ok(count)) if count > 0 => {
-                    *written += count;
+                    turn.add_write(count);
                     self.is_unflushed = true;
                     match self.waiting.is_empty() {
                         true => self.long.advance(count),
@@ -250,16 +255,15 @@ where
         if read == Client::Gone {
             return Poll::Ready(());
         }
-        let mut written = 0;
+        let mut turn = Turn::default();
         loop {
-            match self.poll_write(context, &mut written) {
+            match self.poll_write(context, &mut turn) {
                 Client::Ready => {}
                 Client::Waits => return Poll::Pending,
                 Client::Gone => return Poll::Ready(()),
             }
-            if written >= TURN_BYTES {
-                context.waker().wake_by_ref();
-                return Poll::Pending;
+            if turn.is_over() {
+                return Turn::give_way(context);
             }
             if self.collect(context) {
                 continue;
@@ -301,6 +305,8 @@ mod tests {
     use futures_util::FutureExt;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
+    use super::super::FramesApart;
+    use super::super::turn::TURN_WRITES;
     use super::*;
 
     /// Messages that are there already, and an end after them.
@@ -368,6 +374,26 @@ mod tests {
             websocket::close(&mut expected, CloseCode::Normal);
             assert!(got == expected, "{} bytes", got.len());
         }
+    }
+
+    #[tokio::test]
+    async fn a_turn_has_a_bound_of_messages_cn_80() {
+        let contents = vec![Bytes::new(); 2 * TURN_WRITES];
+        let (near, far) = tokio::io::duplex(1 << 20);
+        let (left, end) = (contents.into(), Some(CloseCode::Normal));
+        let mut push = Push::new(FramesApart::new(near, true), Listed { left, end });
+        let mut client = far;
+        for _ in 0..2 {
+            assert!((&mut push).now_or_never().is_none());
+            let mut got = vec![0; 1 << 20];
+            let read = client.read(&mut got).await.unwrap();
+            assert_eq!(got[..read], b"\x81\x00".repeat(TURN_WRITES));
+            // A task of tokio may do only so much without a pause.
+            tokio::task::yield_now().await;
+        }
+        (&mut push).now_or_never().unwrap();
+        drop(push);
+        assert_eq!(rest(client).await, [0x88, 2, 0x03, 0xe8]);
     }
 
     #[tokio::test]

@@ -13,10 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::buffers::{give_back, lend};
-
-/// The most bytes of a direction in one poll. After that the other connections of the thread have
-/// their turn.
-pub(super) const TURN_BYTES: usize = 256 << 10;
+use super::turn::Turn;
 
 /// How long the last bytes of a session may take.
 pub(super) const LAST_BYTES_WITHIN: Duration = Duration::from_secs(10);
@@ -155,11 +152,14 @@ impl Direction {
         reader: &mut (impl AsyncRead + Unpin),
         writer: &mut (impl AsyncWrite + Unpin),
     ) -> Poll<io::Result<()>> {
-        let most = self.copied + TURN_BYTES as u64;
+        let mut turn = Turn::default();
         loop {
             let is_dry =
                 self.written == self.filled && self.poll_fill(context, reader).is_pending();
-            ready!(self.poll_empty(context, writer))?;
+            ready!(self.poll_empty(context, writer, &mut turn))?;
+            if self.written < self.filled {
+                return Turn::give_way(context);
+            }
             if let Some(failure) = self.failure.take() {
                 self.release();
                 // The writer fails, too, or takes the bytes when it can.
@@ -182,10 +182,7 @@ impl Direction {
                     }
                     return Poll::Pending;
                 }
-                State::Open if self.copied >= most => {
-                    context.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
+                State::Open if turn.is_over() => return Turn::give_way(context),
                 State::Open => {}
             }
         }
@@ -222,17 +219,19 @@ impl Direction {
         Poll::Ready(())
     }
 
-    /// Writes what the buffer has.
+    /// Writes what the buffer has, up to the end of the turn.
     fn poll_empty(
         &mut self,
         context: &mut Context<'_>,
         writer: &mut (impl AsyncWrite + Unpin),
+        turn: &mut Turn,
     ) -> Poll<io::Result<()>> {
         while let Some(bytes) = self
             .buffer
             .as_ref()
             .and_then(|buffer| buffer.get(self.written..self.filled))
             && !bytes.is_empty()
+            && !turn.is_over()
         {
             let written = ready!(Pin::new(&mut *writer).poll_write(context, bytes))?;
             if written == 0 {
@@ -240,6 +239,7 @@ impl Direction {
             }
             self.written += written;
             self.copied += written as u64;
+            turn.add_write(written);
             self.is_unflushed = true;
         }
         Poll::Ready(Ok(()))
@@ -264,6 +264,8 @@ mod tests {
     use futures_util::FutureExt;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
+    use super::super::FramesApart;
+    use super::super::turn::{TURN_BYTES, TURN_WRITES};
     use super::*;
 
     fn relay(
@@ -318,6 +320,28 @@ mod tests {
             "{taken} bytes are held for a server that reads nothing"
         );
         assert_eq!(relay.relayed(), Relayed { up: 19, down: 0 });
+    }
+
+    /// A server may send frames without content. They would be as many writes as a buffer has
+    /// pairs of bytes.
+    #[tokio::test]
+    async fn a_turn_has_a_bound_of_frames_cn_35() {
+        let (mut client, near) = tokio::io::duplex(1 << 20);
+        let (far, mut server) = tokio::io::duplex(1 << 20);
+        let mut relay = Relay::new(FramesApart::new(near, true), far);
+        let frames = b"\x82\x00".repeat(2 * TURN_WRITES + 1);
+        server.write_all(&frames).await.unwrap();
+        server.shutdown().await.unwrap();
+        let turn = 2 * TURN_WRITES as u64;
+        for down in [turn, 2 * turn, 2 * turn + 2] {
+            assert!((&mut relay).now_or_never().is_none());
+            assert_eq!(relay.relayed().down, down);
+            // A task of tokio may do only so much without a pause.
+            tokio::task::yield_now().await;
+        }
+        let mut all = Vec::new();
+        client.read_to_end(&mut all).await.unwrap();
+        assert_eq!(all, frames);
     }
 
     /// A stream that has some bytes and then fails.

@@ -9,7 +9,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::buffers::{BUFFER_BYTES, give_back, lend};
-use super::relay::{LAST_BYTES_WITHIN, Relayed, TURN_BYTES};
+use super::relay::{LAST_BYTES_WITHIN, Relayed};
+use super::turn::Turn;
 
 /// A peer is not read while so many bytes wait for the other one.
 const WAITING_BYTES: usize = 64 << 10;
@@ -195,7 +196,7 @@ where
 
     /// Moves bytes until all peers have to be waited for. Returns the end, if it has come.
     fn poll_bytes(&mut self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<TranslatedEnd> {
-        let mut moved = 0;
+        let mut turn = Turn::default();
         loop {
             let Translated {
                 client,
@@ -205,7 +206,8 @@ where
                 ..
             } = self;
             let [of_client, of_server] = unflushed;
-            let to_client = poll_write(client, context, translation.to_client(), of_client);
+            let bytes = translation.to_client();
+            let to_client = poll_write(client, context, bytes, of_client, &mut turn);
             if to_client == Step::Gone {
                 return Poll::Ready(TranslatedEnd::ClientGone);
             }
@@ -214,7 +216,8 @@ where
             }
             let to_server = match server {
                 Some(server) if !self.has_ended => {
-                    poll_write(server, context, translation.to_server(), of_server)
+                    let bytes = translation.to_server();
+                    poll_write(server, context, bytes, of_server, &mut turn)
                 }
                 _ => Step::Waits,
             };
@@ -229,18 +232,16 @@ where
                 return Poll::Ready(TranslatedEnd::ClientGone);
             }
             let steps = [to_client, to_server, of_server, of_client];
-            let bytes = steps.map(|step| match step {
-                Step::Moved(bytes) => bytes,
-                Step::Waits | Step::Gone => 0,
-            });
-            let bytes: usize = bytes.iter().sum();
-            if bytes == 0 {
+            if !steps.iter().any(|step| matches!(step, Step::Moved(_))) && !turn.is_over() {
                 return Poll::Pending;
             }
-            moved += bytes;
-            if moved >= TURN_BYTES {
-                context.waker().wake_by_ref();
-                return Poll::Pending;
+            for step in [of_server, of_client] {
+                if let Step::Moved(bytes) = step {
+                    turn.add(bytes);
+                }
+            }
+            if turn.is_over() {
+                return Turn::give_way(context);
             }
         }
     }
@@ -304,19 +305,21 @@ fn poll_read(
     Step::Moved(read)
 }
 
-/// Writes all that the peer takes, and flushes it.
+/// Writes all that the peer takes in this turn, and flushes it.
 fn poll_write(
     writer: &mut (impl AsyncWrite + Unpin),
     context: &mut Context<'_>,
     bytes: &mut BytesMut,
     is_unflushed: &mut bool,
+    turn: &mut Turn,
 ) -> Step {
     let mut moved = 0;
-    while !bytes.is_empty() {
+    while !bytes.is_empty() && !turn.is_over() {
         match Pin::new(&mut *writer).poll_write(context, bytes) {
             Poll::Pending => break,
             Poll::Ready(Ok(written)) if written > 0 => {
                 bytes.advance(written);
+                turn.add_write(written);
                 moved += written;
                 *is_unflushed = true;
             }
@@ -341,6 +344,8 @@ mod tests {
     use futures_util::FutureExt;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
+    use super::super::FramesApart;
+    use super::super::turn::TURN_WRITES;
     use super::*;
 
     /// Sends bytes in upper case to the server, and in lower case to the client. Each `?` of a
@@ -431,6 +436,29 @@ mod tests {
         assert!(matches!(running.await.unwrap(), TranslatedEnd::InOrder));
         let expected = format!("{}<gone>", long.to_lowercase());
         assert!(reader.await.unwrap() == expected);
+    }
+
+    #[tokio::test]
+    async fn a_turn_has_a_bound_of_frames_cn_56() {
+        let (mut client, near) = tokio::io::duplex(1 << 20);
+        let (far, mut server) = tokio::io::duplex(1 << 20);
+        let near = FramesApart::new(near, true);
+        let mut translated = Translated::new(near, Cases::default());
+        translated.connect(far);
+        let frames = b"\x82\x00".repeat(2 * TURN_WRITES + 1);
+        server.write_all(&frames).await.unwrap();
+        // The first turn also reads them.
+        let mut got = Vec::new();
+        for frames in [TURN_WRITES, TURN_WRITES, 1] {
+            assert!((&mut translated).now_or_never().is_none());
+            let mut part = vec![0; 1 << 20];
+            let read = client.read(&mut part).await.unwrap();
+            assert_eq!(read, 2 * frames);
+            got.extend_from_slice(&part[..read]);
+            // A task of tokio may do only so much without a pause.
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(got, frames);
     }
 
     #[tokio::test]
