@@ -666,7 +666,7 @@ fn parse_yaml<const TREE_BYTES: usize>(
             if matches!(breach, serde_saphyr::budget::BudgetBreach::Depth { .. }))
             || refusals.iter().any(|refusal| text.starts_with(refusal));
         if !is_deep {
-            return format!("yaml: {}", spent(&error).unwrap_or(&text));
+            return format!("yaml: {text}");
         }
         deep::note();
         // Kubernetes' reader reports no line if it is the first.
@@ -676,25 +676,6 @@ fn parse_yaml<const TREE_BYTES: usize>(
             line => format!("yaml: line {line}: exceeded max depth of {levels}"),
         }
     })
-}
-
-/// Returns the words for a limit of the parser that a document exceeds, except that of depth.
-fn spent(error: &serde_saphyr::Error) -> Option<&'static str> {
-    use serde_saphyr::budget::BudgetBreach;
-    let serde_saphyr::Error::Budget { breach, .. } = error else {
-        return None;
-    };
-    match breach {
-        BudgetBreach::Events { .. } | BudgetBreach::Nodes { .. } => Some("it has too many values"),
-        BudgetBreach::Aliases { .. }
-        | BudgetBreach::Anchors { .. }
-        | BudgetBreach::MergeKeys { .. }
-        | BudgetBreach::AliasAnchorRatio { .. }
-        | BudgetBreach::RecordedAnchorEvents { .. } => {
-            Some("its anchors and aliases repeat too many values")
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]

