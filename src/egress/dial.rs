@@ -16,7 +16,6 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::error::Failure;
-use super::http2;
 use super::outgoing::OutgoingBody;
 use super::target::{Peers, Target};
 use super::trust::{self, ALPN_HTTP2};
@@ -47,8 +46,8 @@ const KEEPALIVE_PROBES: u32 = 3;
 pub(super) enum Dialed {
     /// It has one request at a time.
     Http1(http1::SendRequest<OutgoingBody>),
-    /// Requests share it.
-    Http2(http2::Opened),
+    /// Both sides have chosen HTTP/2, which has to begin until this moment.
+    Http2(Wire, Instant),
 }
 
 /// Connects to a target.
@@ -60,7 +59,7 @@ pub(super) async fn dial(target: &Target, tls: &Arc<ClientConfig>) -> Result<Dia
             Some(within) => begin + within,
             None => Instant::now() + HANDSHAKE_TIMEOUT,
         };
-        return http2::open(wire, until).await.map(Dialed::Http2);
+        return Ok(Dialed::Http2(wire, until));
     }
     let (sender, connection) = http1()
         .handshake(TokioIo::new(wire))

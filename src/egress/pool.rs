@@ -110,7 +110,8 @@ impl Pool {
         }
         let connection = match dial::dial(target, &self.tls).await? {
             Dialed::Http1(sender) => Connection::Http1(sender),
-            Dialed::Http2(opened) => {
+            Dialed::Http2(wire, until) => {
+                let opened = http2::open(wire, until).await?;
                 let sender = opened.sender.clone();
                 let number = self.state.lock().shared.add(opened);
                 self.sweep_later();
