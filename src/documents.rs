@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::api::decode::{BodyFormat, TYPE_OF_ANY, decode_answer, type_answer};
-use crate::api::field_validation::StrictDecodingError;
+use crate::api::field_validation::{StrictDecodingError, strict_decoding_error};
 use crate::api::text::json_type;
 use crate::schema::{META, ObjectType, Schema, SharedSchema};
 
@@ -15,6 +15,19 @@ pub struct Document {
     pub value: Value,
     /// Unknown and repeated members.
     pub faults: Vec<StrictDecodingError>,
+}
+
+impl Document {
+    /// Returns the value of a file that has no unknown and no repeated members.
+    ///
+    /// # Errors
+    /// These members, in the words of Kubernetes and in one line.
+    pub fn strict(self) -> Result<Value, String> {
+        match self.faults.is_empty() {
+            true => Ok(self.value),
+            false => Err(one_line(&strict_decoding_error(&self.faults))),
+        }
+    }
 }
 
 /// The kind and version of a document. Both are empty if the document does not have them.
@@ -62,10 +75,7 @@ impl Tree {
         {
             return Ok(tree);
         }
-        Tree::in_format(text, BodyFormat::Yaml).map_err(|why| {
-            let lines: Vec<&str> = why.lines().map(str::trim).collect();
-            lines.join(" ")
-        })
+        Tree::in_format(text, BodyFormat::Yaml).map_err(|why| one_line(&why))
     }
 
     fn in_format(text: &[u8], format: BodyFormat) -> Result<Tree, String> {
@@ -124,6 +134,11 @@ impl Tree {
             faults: self.repeated,
         })
     }
+}
+
+fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.join(" ")
 }
 
 fn begins_with_brace(text: &[u8]) -> bool {

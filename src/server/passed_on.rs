@@ -109,8 +109,8 @@ pub fn lasting<G: Unpin + 'static>(
     Ok(pieces.lasting(move || access.access().is_revoked()))
 }
 
-/// Returns the same for the response to a request of any method. The outcome of a write reaches also
-/// a user who has lost access meanwhile, if it is complete within [`OUTCOME_WITHIN`].
+/// Returns the same for the response to a request of any method. The outcome of a write also
+/// reaches a user who has lost access meanwhile, if it is complete within [`OUTCOME_WITHIN`].
 ///
 /// # Errors
 /// 401 if the user has lost access before the answer to a read.

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_turn_has_a_bound_of_messages_cn_80() {
+    async fn a_turn_has_a_bound_of_messages_cn_120() {
         let contents = vec![Bytes::new(); 2 * TURN_WRITES];
         let (near, far) = tokio::io::duplex(1 << 20);
         let (left, end) = (contents.into(), Some(CloseCode::Normal));

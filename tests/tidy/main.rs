@@ -172,7 +172,6 @@ const DAEMON: Table = &[
             "api::quantity",
             "api::text",
             "api::field_error",
-            "api::field_validation",
             "documents",
             "schema",
         ],

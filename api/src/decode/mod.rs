@@ -604,25 +604,12 @@ fn read_yaml<const TREE_BYTES: usize>(body: &[u8]) -> Result<tree::Document<TREE
             }
             for fault in &mut document.duplicates {
                 if let StrictDecodingError::Repeated(text_of_fault) = fault {
-                    report_line_of_value(text_of_fault, &text);
+                    yaml_text::report_line_of_value(text_of_fault, &text);
                 }
             }
             document
         })
     })
-}
-
-/// Replaces the place of a duplicate name by the line of its value, which Kubernetes reports.
-fn report_line_of_value(fault: &mut String, text: &str) {
-    let place = fault.split_once(' ').and_then(|(place, rest)| {
-        let mut numbers = place.split(':').map(str::parse::<u64>);
-        let mut next = || numbers.next()?.ok();
-        Some(((next()?, next()?), next()? == 1, rest))
-    });
-    if let Some((at, is_null, rest)) = place {
-        let line = yaml_text::line_of_value(text, at, is_null);
-        *fault = format!("line {line}: {rest}");
-    }
 }
 
 /// Decodes YAML in the dialect of Kubernetes' clients: 1.1 booleans and octals, merge keys, and the

@@ -72,6 +72,19 @@ pub(super) fn put_marks_back(value: &mut Value, stand_in: char) {
     }
 }
 
+/// Replaces the place of a duplicate name by the line of its value, which Kubernetes reports.
+pub(super) fn report_line_of_value(fault: &mut String, text: &str) {
+    let place = fault.split_once(' ').and_then(|(place, rest)| {
+        let mut numbers = place.split(':').map(str::parse::<u64>);
+        let mut next = || numbers.next()?.ok();
+        Some(((next()?, next()?), next()? == 1, rest))
+    });
+    if let Some((at, is_null, rest)) = place {
+        let line = line_of_value(text, at, is_null);
+        *fault = format!("line {line}: {rest}");
+    }
+}
+
 /// Returns the line of a value, from the line and column of its name, which count from 1: the line
 /// of its first letter, or of the mark before it. `is_null` means that the value may be absent.
 pub(super) fn line_of_value(text: &str, place: (u64, u64), is_null: bool) -> u64 {

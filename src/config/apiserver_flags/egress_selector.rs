@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use crate::api::field_error::{FieldError, FieldErrorKind};
-use crate::api::field_validation::strict_decoding_error;
 use crate::documents::{KindAndVersion, Tree, types};
 use crate::files::given;
 use crate::schema::ObjectType;
@@ -48,11 +47,8 @@ fn check_text(text: &[u8]) -> Result<(), String> {
             VERSIONS[0]
         ));
     }
-    let document = tree.typed(&TYPE)?;
-    if !document.faults.is_empty() {
-        return Err(strict_decoding_error(&document.faults));
-    }
-    let selections = document.value.get("egressSelections");
+    let configuration = tree.typed(&TYPE)?.strict()?;
+    let selections = configuration.get("egressSelections");
     let selections = selections.and_then(Value::as_array).into_iter().flatten();
     let mut names = HashSet::new();
     for (number, selection) in selections.enumerate() {

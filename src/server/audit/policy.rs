@@ -8,7 +8,6 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use crate::api::field_error::FieldError;
-use crate::api::field_validation::strict_decoding_error;
 use crate::api::names::dns_subdomain;
 use crate::api::request_info::{RequestInfo, covers};
 use crate::api::user_info::UserInfo;
@@ -164,10 +163,7 @@ impl Policy {
             ));
         }
         let document = tree.typed(&TYPE).map_err(unreadable)?;
-        if !document.faults.is_empty() {
-            return Err(unreadable(strict_decoding_error(&document.faults)));
-        }
-        let policy = Written::deserialize(document.value);
+        let policy = Written::deserialize(document.strict().map_err(unreadable)?);
         let policy = policy.map_err(|error| unreadable(error.to_string()))?;
         if policy.rules.is_empty() {
             return Err("it has no rules, so nothing would be recorded".to_owned());

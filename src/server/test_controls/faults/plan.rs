@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn a_document_is_shown_as_it_was_read() {
         let text = r#"{"seed": 7, "rules": [
-            {"match": {"verbs": ["update"], "resources": ["deployments.apps", "pods/status"],
+            {"match": {"verbs": ["update", "watch"], "resources": ["deployments.apps", "pods/status"],
                 "namespaces": ["default"], "users": ["ann"], "userAgents": ["kubectl/"]},
              "latency": "50ms", "jitter": "20ms",
              "errors": [{"code": 409, "rate": 0.1},
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(plan.seed, Some(7));
         let shown: Vec<Value> = plan.rules.iter().map(|rule| rule.shown().into()).collect();
         let expected = json!([
-            {"match": {"verbs": ["update"], "resources": ["deployments.apps", "pods/status"],
+            {"match": {"verbs": ["update", "watch"], "resources": ["deployments.apps", "pods/status"],
                 "namespaces": ["default"], "users": ["ann"], "userAgents": ["kubectl/"]},
              "latency": "50ms", "jitter": "20ms",
              "errors": [{"code": 409, "rate": 0.1},
