@@ -3,11 +3,11 @@
 
     tests/bench/test_servers.py BINARY [--servers 50] [--watches 1000]
 
-It starts as many servers at once, and prints the time until all are ready and the memory that only
-they have (private), and with their part of what they share (Pss). Then it opens watches on one
-server, each over a connection of its own, and prints the time from SIGTERM to the end of the process.
-The same with SIGKILL shows how much of that the kernel takes to close the connections. Needs
-Python 3.9 and Linux.
+It starts servers one after the other, and prints the time until one is ready. It starts as many at
+once, and prints the time until all are ready and the memory that only they have (private), and with
+their part of what they share (Pss). Then it opens watches on one server, each over a connection of
+its own, and prints the time from SIGTERM to the end of the process. The same with SIGKILL shows how
+much of that the kernel takes to close the connections. Needs Python 3.9 and Linux.
 """
 
 import argparse
@@ -42,6 +42,19 @@ def memory(pid, name):
     """Returns a sum over all mappings of a process, in MiB."""
     with open(f"/proc/{pid}/smaps_rollup") as file:
         return int(re.search(rf"{name}:\s+(\d+)", file.read()).group(1)) / 1024
+
+
+def one(binary):
+    """Prints the time until a server is ready that is started alone."""
+    times = []
+    for _ in range(21):
+        began = time.monotonic()
+        server = start(binary)
+        ready(server)
+        times.append(1000 * (time.monotonic() - began))
+        server.terminate()
+        server.wait()
+    print(f"one server is ready after {statistics.median(times):.1f} ms")
 
 
 def many(binary, count):
@@ -107,6 +120,7 @@ def main():
     parser.add_argument("--servers", type=int, default=50)
     parser.add_argument("--watches", type=int, default=1000)
     asked = parser.parse_args()
+    one(asked.binary)
     many(asked.binary, asked.servers)
     for watches in (0, asked.watches):
         for number in (signal.SIGTERM, signal.SIGKILL):
