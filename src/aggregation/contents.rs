@@ -4,7 +4,7 @@
 //! has it, and then listed. Time, bytes and the number of requests at a time are bounded, and one
 //! extension does not hold another up.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +13,11 @@ use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{self, StreamExt};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
+use parking_lot::Mutex;
 use serde::Deserialize;
-use tokio::time::Instant;
+use serde::de::IgnoredAny;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::asking::{Ask, Asker, ExtensionAnswer};
 use super::discovery::{Deletable, Discovered, Said, deletable};
@@ -37,6 +40,8 @@ const SERVICES_MAX: usize = 16;
 const COLLECTIONS_MAX: usize = 4;
 /// The most objects of a collection that are deleted at a time.
 const DELETIONS_MAX: usize = 16;
+/// The most requests at a time to the extension of one APIService, for all namespaces.
+const REQUESTS_MAX: usize = 16;
 
 /// The number of objects on one page of a list.
 const PAGE: usize = 250;
@@ -45,8 +50,10 @@ const ANSWER_BYTES_MAX: usize = 8 << 20;
 
 /// The most refusals of an APIService that are shown.
 const REFUSALS_MAX: usize = 10;
-/// The most characters of a refusal that are shown.
+/// The most characters of a refusal, or of a finalizer, that are shown.
 const REFUSAL_LENGTH_MAX: usize = 500;
+/// The most finalizers of a collection that are shown.
+const FINALIZERS_MAX: usize = 10;
 
 /// The accepted form of lists, and of the answers to deletions of collections.
 const METADATA: &str =
@@ -64,18 +71,44 @@ const OF_APISERVICES: &str = "apiregistration.k8s.io/v1";
 
 /// The content of namespaces at extensions.
 pub struct ExtensionContents {
-    /// Says where extensions are.
-    pub services: Arc<ApiServices>,
-    /// Says what they have.
-    pub discovered: Arc<Discovered>,
-    /// Asks them.
-    pub asker: Arc<dyn Asker>,
+    services: Arc<ApiServices>,
+    discovered: Arc<Discovered>,
+    asker: Arc<dyn Asker>,
+    /// The turns to ask, by the name of the APIService.
+    turns: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
 impl ExtensionContents {
+    /// Takes the APIServices, which say where extensions are, and the documents that say what they
+    /// have.
+    pub fn new(
+        services: Arc<ApiServices>,
+        discovered: Arc<Discovered>,
+        asker: Arc<dyn Asker>,
+    ) -> ExtensionContents {
+        ExtensionContents {
+            services,
+            discovered,
+            asker,
+            turns: Mutex::default(),
+        }
+    }
+
     async fn known(&self) -> (Arc<View>, Arc<Said>) {
-        self.services.cache().settled().await;
+        // If this takes too long, the state before is not filled, or is good enough.
+        let _ = timeout(ANSWER_TIME, self.services.cache().settled()).await;
         (self.services.current(), self.discovered.current())
+    }
+
+    /// Returns the turns to ask the extension of an APIService, and forgets those of others that
+    /// are gone.
+    fn turns(&self, service: &ApiService, view: &View) -> Arc<Semaphore> {
+        let mut turns = self.turns.lock();
+        if !turns.contains_key(&service.name) {
+            turns.retain(|name, _| view.named(name).is_some());
+        }
+        let turns = turns.entry(service.name.clone());
+        Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(REQUESTS_MAX))))
     }
 }
 
@@ -115,6 +148,7 @@ impl Extensions for ExtensionContents {
                     let emptying = Emptying {
                         asker: &*self.asker,
                         service: Arc::clone(service),
+                        turns: self.turns(service, &view),
                         namespace,
                         deadline,
                     };
@@ -161,6 +195,27 @@ struct Remaining {
     finalizers: BTreeMap<String, usize>,
 }
 
+impl Remaining {
+    /// Counts the objects of a page, and a number of others.
+    fn of(items: Vec<Item>, others: usize) -> Remaining {
+        let mut remaining = Remaining {
+            count: items.len().saturating_add(others),
+            ..Remaining::default()
+        };
+        let finalizers = items
+            .into_iter()
+            .filter_map(|item| item.metadata.finalizers);
+        for finalizer in finalizers.flatten() {
+            let finalizer = shortened(&finalizer);
+            let is_known = remaining.finalizers.contains_key(&finalizer);
+            if is_known || remaining.finalizers.len() < FINALIZERS_MAX {
+                *remaining.finalizers.entry(finalizer).or_default() += 1;
+            }
+        }
+        remaining
+    }
+}
+
 /// One page of a list.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -188,6 +243,9 @@ struct Item {
 #[serde(default)]
 struct ItemMetadata {
     name: String,
+    /// Deletes nothing again that waits for finalizers.
+    #[serde(rename = "deletionTimestamp")]
+    deleted: Option<IgnoredAny>,
     finalizers: Option<Vec<String>>,
 }
 
@@ -202,6 +260,7 @@ struct Refusal {
 struct Emptying<'a> {
     asker: &'a dyn Asker,
     service: Arc<ApiService>,
+    turns: Arc<Semaphore>,
     namespace: &'a str,
     deadline: Instant,
 }
@@ -224,7 +283,8 @@ impl Emptying<'_> {
                         plural,
                         count,
                         finalizers: &finalizers,
-                        is_expected: false,
+                        // The count is shown, too.
+                        is_expected: remaining.failures.len() >= REFUSALS_MAX,
                     };
                     remaining.add(self.namespace, &objects);
                 }
@@ -259,21 +319,18 @@ impl Emptying<'_> {
         if !is_deleted {
             self.delete_each(&path).await?;
         }
-        let mut remaining = Remaining::default();
-        if let Some(page) = self.page(&path, None).await? {
+        let mut token = None;
+        // Pages may be empty although others follow.
+        while let Some(page) = self.page(&path, token.as_deref()).await? {
             let items = page.items.unwrap_or_default();
-            let others = page.metadata.remaining_item_count.unwrap_or_default();
-            remaining.count = items.len().saturating_add(others);
-            for finalizer in items
-                .into_iter()
-                .filter_map(|item| item.metadata.finalizers)
-            {
-                for finalizer in finalizer {
-                    *remaining.finalizers.entry(finalizer).or_default() += 1;
-                }
+            token = page.metadata.next.filter(|next| !next.is_empty());
+            if !items.is_empty() || token.is_none() {
+                let others = page.metadata.remaining_item_count;
+                let others = others.unwrap_or(usize::from(token.is_some()));
+                return Ok(Remaining::of(items, others));
             }
         }
-        Ok(remaining)
+        Ok(Remaining::default())
     }
 
     /// Deletes the objects of a collection one by one. Continues after a refusal.
@@ -282,10 +339,11 @@ impl Emptying<'_> {
         while let Some(page) = self.page(path, token.as_deref()).await? {
             let items = page.items.unwrap_or_default();
             // Without a name the path would be that of the collection.
-            let items = items.iter().filter(|item| !item.metadata.name.is_empty());
+            let items = items.iter().map(|item| &item.metadata);
+            let items = items.filter(|item| !item.name.is_empty() && item.deleted.is_none());
             let deletions: Vec<BoxFuture<'_, _>> = items
                 .map(|item| {
-                    let name = percent::encoded(item.metadata.name.as_bytes(), PLAIN);
+                    let name = percent::encoded(item.name.as_bytes(), PLAIN);
                     self.delete(format!("{path}/{name}")).boxed()
                 })
                 .collect();
@@ -347,6 +405,7 @@ impl Emptying<'_> {
             let json = HeaderValue::from_static("application/json");
             headers.insert(CONTENT_TYPE, json);
         }
+        let deadline = self.deadline.min(Instant::now() + ANSWER_TIME);
         let ask = Ask {
             method,
             path,
@@ -354,10 +413,20 @@ impl Emptying<'_> {
             headers,
             body,
             bytes_max: ANSWER_BYTES_MAX,
-            deadline: self.deadline.min(Instant::now() + ANSWER_TIME),
+            deadline,
         };
-        let answer = self.asker.ask(&self.service, ask).await;
-        answer.map_err(|why| Failure::Unanswered(shortened(&why)))
+        let asking = async {
+            let _turn = self.turns.acquire().await;
+            self.asker.ask(&self.service, ask).await
+        };
+        match timeout_at(deadline, asking).await {
+            Ok(Ok(answer)) => Ok(answer),
+            // A fault that shows at once, such as an answer that is too long, is one of this
+            // request.
+            Ok(Err(why)) if Instant::now() < deadline => Err(Failure::Refused(shortened(&why))),
+            Ok(Err(why)) => Err(Failure::Unanswered(shortened(&why))),
+            Err(_) => Err(Failure::Unanswered("no answer in time".to_owned())),
+        }
     }
 }
 
@@ -387,6 +456,9 @@ mod tests {
 
     use super::*;
 
+    /// The fault of an extension that doesn't answer.
+    const HANGS: &str = "it hangs";
+
     type Answers = fn(&Ask) -> Result<(u16, Value), String>;
 
     /// An extension that answers by a function.
@@ -409,7 +481,10 @@ mod tests {
                 headers: HeaderMap::new(),
                 body: body.to_string().into(),
             });
-            std::future::ready(answer).boxed()
+            match answer {
+                Err(why) if why == HANGS => std::future::pending().boxed(),
+                answer => std::future::ready(answer).boxed(),
+            }
         }
     }
 
@@ -431,6 +506,7 @@ mod tests {
         let emptying = Emptying {
             asker: &extension,
             service: Arc::new(service),
+            turns: Arc::new(Semaphore::new(REQUESTS_MAX)),
             namespace: "n",
             deadline: Instant::now() + TIME,
         };
@@ -478,7 +554,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_remains_is_counted_with_its_finalizers_cn_25() {
+    async fn remaining_objects_are_counted_with_their_finalizers_cn_25() {
         let (remaining, asked) = emptied(
             |ask| {
                 let mut page =
@@ -528,14 +604,46 @@ mod tests {
         }
     }
 
+    /// The pages of a list may be empty, and objects that wait for finalizers are not deleted again.
     #[tokio::test]
-    async fn refusals_are_bounded_and_nobody_waits_twice_for_one_that_hangs_cn_25() {
+    async fn pages_without_objects_are_no_empty_collection_cn_25() {
+        let (remaining, asked) = emptied(
+            |ask| {
+                let (items, next) = match &*ask.path {
+                    path if path.ends_with("continue=b") => {
+                        let names: Vec<String> =
+                            (0..50).map(|number| format!("f{number}")).collect();
+                        let metadata =
+                            json!({"name": "a", "deletionTimestamp": "t", "finalizers": names});
+                        (json!([{ "metadata": metadata }]), "c")
+                    }
+                    path if path.ends_with("continue=c") => (json!([]), ""),
+                    _ => (json!([]), "b"),
+                };
+                let mut page = list(&items);
+                page["metadata"]["continue"] = next.into();
+                Ok((200, page))
+            },
+            1,
+            false,
+        )
+        .await;
+        assert_eq!(remaining.resources, [("r0.a.example".to_owned(), 2)].into());
+        assert_eq!(remaining.finalizers.len(), FINALIZERS_MAX);
+        assert!(asked.iter().all(|one| one.starts_with("GET")), "{asked:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refusals_are_bounded_and_a_request_without_an_answer_is_the_last_one_cn_25() {
         let refusal: Answers = |_| Ok((500, json!({"message": "x".repeat(100_000)})));
         let (remaining, asked) = emptied(refusal, 100, true).await;
         assert_eq!((remaining.failures.len(), asked.len()), (REFUSALS_MAX, 100));
         assert!(remaining.failures.iter().all(|one| one.len() < 600));
-        let (remaining, asked) = emptied(|_| Err("no time".to_owned()), 100, true).await;
-        assert_eq!(remaining.failures.len(), 1);
+        let (remaining, asked) = emptied(|_| Err(HANGS.to_owned()), 100, true).await;
+        assert_eq!(remaining.failures, ["r0.a.example: no answer in time"]);
         assert!(asked.len() <= COLLECTIONS_MAX, "{asked:?}");
+        // Another fault of a request stops no other one.
+        let (remaining, asked) = emptied(|_| Err("too long".to_owned()), 100, true).await;
+        assert_eq!((remaining.failures.len(), asked.len()), (REFUSALS_MAX, 100));
     }
 }

@@ -79,11 +79,11 @@ impl Remote {
         if let (Some(services), Some(servers), Some(discovered)) =
             (&self.services, &self.servers, &self.discovered)
         {
-            setup.extensions = Some(Arc::new(ExtensionContents {
-                services: Arc::clone(services),
-                discovered: Arc::clone(discovered),
-                asker: asker(servers),
-            }));
+            setup.extensions = Some(Arc::new(ExtensionContents::new(
+                Arc::clone(services),
+                Arc::clone(discovered),
+                asker(servers),
+            )));
         }
         setup
     }

@@ -32,7 +32,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(15);
 /// must not stop the others.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
 
-/// The most requests at a time on a connection whose server permits more, as in Go.
+/// The most requests at a time on a connection whose server permits more.
 const REQUESTS_MAX: usize = 1000;
 
 /// Sends requests on a connection. Its clones share the connection.

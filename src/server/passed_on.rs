@@ -10,7 +10,7 @@ use futures_util::{Stream, StreamExt, stream};
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 use http_body::Frame;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::leaving::Leaving;
 use super::links::PassedBody;
@@ -20,7 +20,7 @@ use crate::auth::{Access, Authenticators, WatchAccess};
 use crate::egress::ForwardBody;
 use crate::transport::{Pieces, RequestBody};
 
-/// How long the answer to a write may take when its user has lost access meanwhile.
+/// How long the answer to a write may take to begin when its user has lost access, and then to end.
 const OUTCOME_WITHIN: Duration = Duration::from_secs(10);
 
 /// The body of another server's answer, until something breaks it off.
@@ -53,29 +53,27 @@ impl<G: Unpin> Stream for Passing<G> {
     }
 }
 
-/// Returns the access whose loss ends the wait for an answer: that of a read. `None` for a write,
-/// because the other server may have carried it out, and its user learns the outcome.
-pub fn access_of_wait<'a>(method: &Method, access: &'a Access) -> Option<&'a Access> {
-    method.is_safe().then_some(access)
-}
-
-/// Waits for the answer of another server to a request. Without an access no loss of it ends the
-/// wait.
+/// Waits for the answer of another server. The loss of access ends the wait at once, or
+/// [`OUTCOME_WITHIN`] later for a write: its user learns the outcome, because the other server may
+/// have carried it out.
 ///
 /// # Errors
-/// 401 if the user loses this access first.
+/// 401 if the user has lost this access, and no answer has come.
 pub async fn awaited<T>(
     asking: impl Future<Output = T>,
-    access: Option<&Access>,
+    is_write: bool,
+    access: &Access,
     authenticators: &Authenticators,
 ) -> Result<T, Box<Status>> {
-    let Some(access) = access else {
-        return Ok(asking.await);
-    };
     let revoked = authenticators.revoked(access.clone());
+    let refusal = || Box::new(Status::unauthorized());
     match select(pin!(asking), pin!(revoked)).await {
         Either::Left((answer, _)) => Ok(answer),
-        Either::Right(_) => Err(Box::new(Status::unauthorized())),
+        Either::Right((_, asking)) if is_write => {
+            let outcome = timeout(OUTCOME_WITHIN, asking).await;
+            outcome.map_err(|_| refusal())
+        }
+        Either::Right(_) => Err(refusal()),
     }
 }
 
@@ -109,8 +107,8 @@ pub fn lasting<G: Unpin + 'static>(
     Ok(pieces.lasting(move || access.access().is_revoked()))
 }
 
-/// Returns the same for the response to a request of any method. The outcome of a write also
-/// reaches a user who has lost access meanwhile, if it is complete within [`OUTCOME_WITHIN`].
+/// Returns the same for the response to a request of any method. The answer to a write also reaches
+/// a user who had lost access before it began, if it is complete within [`OUTCOME_WITHIN`].
 ///
 /// # Errors
 /// 401 if the user has lost access before the answer to a read.
@@ -121,9 +119,9 @@ pub fn of_request<G: Unpin + 'static>(
     access: Access,
     guards: G,
 ) -> Result<Pieces, Box<Status>> {
-    match access_of_wait(method, &access) {
-        None if access.is_revoked() => Ok(timed(body, Instant::now() + OUTCOME_WITHIN, guards)),
-        _ => lasting(body, true, leaving, access, guards),
+    match !method.is_safe() && access.is_revoked() {
+        true => Ok(timed(body, Instant::now() + OUTCOME_WITHIN, guards)),
+        false => lasting(body, true, leaving, access, guards),
     }
 }
 

@@ -199,7 +199,7 @@ impl Wait {
     }
 }
 
-/// Whether the account that a controller makes for a pod is missing. Nobody would make another one.
+/// Whether the account that a controller makes for a pod is missing. No controller makes others.
 fn is_early(refusal: &Refusal, object: &Value) -> bool {
     let account = object.pointer("/spec/serviceAccountName");
     let account = account.and_then(Value::as_str).unwrap_or_default();

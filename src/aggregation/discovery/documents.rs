@@ -102,7 +102,7 @@ pub(in crate::aggregation) struct Deletable {
 
 /// Returns the resources of a document whose objects can be deleted with a namespace.
 pub(in crate::aggregation) fn deletable(document: &str) -> Vec<Deletable> {
-    // It was written here.
+    // This server has written the document, so it can be read.
     let version: Version = serde_json::from_str(document).unwrap_or_default();
     let resources = version.resources.into_iter();
     let namespaced = resources.filter(|resource| resource.scope == "Namespaced");

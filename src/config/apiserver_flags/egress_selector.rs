@@ -74,7 +74,12 @@ fn check_selection(selection: &Value, name: &str, path: &str) -> Result<(), Stri
     }
     let connection = selection.get("connection");
     let protocol = connection.map_or("", |connection| text_of(connection, "proxyProtocol"));
+    let transport = connection.and_then(|connection| connection.get("transport"));
     match protocol {
+        "Direct" if transport.is_some_and(|transport| !transport.is_null()) => {
+            let detail = "must be absent for direct connections";
+            Err(FieldError::forbidden(format!("{path}.connection.transport"), detail).to_string())
+        }
         "Direct" => Ok(()),
         _ if PROTOCOLS.contains(&protocol) => Err(format!(
             "{path}: connections of {name:?} would go through a proxy ({protocol}), which Taffrail \
@@ -119,6 +124,10 @@ mod tests {
             (
                 &format!("[{direct}, {{name: etcd}}]"),
                 "egressSelections[1].connection.proxyProtocol: Unsupported value: \"\"",
+            ),
+            (
+                "[{name: etcd, connection: {proxyProtocol: Direct, transport: {}}}]",
+                "egressSelections[0].connection.transport: Forbidden: must be absent",
             ),
             (
                 &format!("[{direct}, {direct}]"),

@@ -25,9 +25,7 @@ use crate::server::filters::seats::Seat;
 use crate::server::leaving::Leaving;
 use crate::server::links::LinkRules;
 use crate::server::metrics::Running;
-use crate::server::passed_on::{
-    access_of_wait, answered, awaited, of_request, timed, upload, whole,
-};
+use crate::server::passed_on::{answered, awaited, of_request, timed, upload, whole};
 use crate::server::request_record::RequestRecord;
 use crate::server::respond::{self, Answer, PassedOn, ResponseBody};
 use crate::server::sessions::relayed;
@@ -152,8 +150,8 @@ impl Service {
             deadline: Some(upstream.deadline.unwrap_or(Instant::now() + UPGRADE_TIME)),
         };
         let asking = upstream.servers.client.upgrade(&upstream.target, asked);
-        let access = Some(&passing.requester.access);
-        let asked = self.awaited(asking, access, upstream.deadline);
+        let access = &passing.requester.access;
+        let asked = self.awaited(asking, false, access, upstream.deadline);
         let Some(answer) = asked.await? else {
             return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, STOPPING));
         };
@@ -177,8 +175,9 @@ impl Service {
             deadline: upstream.deadline,
         };
         let asking = upstream.servers.client.forward(&upstream.target, request);
-        let access = access_of_wait(&passing.parts.method, &passing.requester.access);
-        let asked = self.awaited(asking, access, upstream.deadline);
+        let is_write = !passing.parts.method.is_safe();
+        let access = &passing.requester.access;
+        let asked = self.awaited(asking, is_write, access, upstream.deadline);
         let answer = match asked.await? {
             Some(Ok(answer)) => answer,
             Some(Err(error)) => return Ok(failed(&error.failure, passing)),
@@ -205,15 +204,16 @@ impl Service {
     /// Waits for an answer. If it may take any time, the stop of the daemon ends the wait.
     ///
     /// # Errors
-    /// 401 if the user loses this access first.
+    /// 401 if the user loses this access ([`awaited`]).
     async fn awaited<T>(
         &self,
         asking: impl Future<Output = T>,
-        access: Option<&Access>,
+        is_write: bool,
+        access: &Access,
         deadline: Option<Instant>,
     ) -> Result<Option<T>, Refused> {
         let authenticator = &self.thread.server.authenticator;
-        let answer = awaited(asking, access, authenticator);
+        let answer = awaited(asking, is_write, access, authenticator);
         let answer = match deadline {
             Some(_) => Some(answer.await),
             None => self.thread.leaving.unless(answer).await,

@@ -91,7 +91,7 @@ pub(super) async fn upgraded(
         deadline: Some(Instant::now() + ANSWER_WITHIN),
     };
     let asking = asked.egress.upgrade(asked.server, request);
-    let answered = answer_of(scope, Some(&scope.access), asking).await?;
+    let answered = answer_of(scope, false, asking).await?;
     match answered.map_err(|error| failed(&error))? {
         UpgradeAnswer::Switched(switched) => {
             relayed(switched, scope.leaving, scope.access.clone(), guards)

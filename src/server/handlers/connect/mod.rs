@@ -12,7 +12,6 @@ use http::{Response, StatusCode};
 
 use super::{Answered, capability};
 use crate::api::status::Status;
-use crate::auth::Access;
 use crate::registry::rest::Connected;
 use crate::server::passed_on::awaited;
 use crate::server::request_scope::RequestScope;
@@ -55,13 +54,13 @@ pub(super) async fn connect(
 /// Waits for the answer of a kubelet, or of a server that a proxy leads to.
 ///
 /// # Errors
-/// 503 if the daemon stops first, 401 if the user loses this access first.
+/// 503 if the daemon stops first, 401 if the user loses access ([`awaited`]).
 async fn answer_of<T>(
     scope: &RequestScope<'_>,
-    access: Option<&Access>,
+    is_write: bool,
     asking: impl Future<Output = T>,
 ) -> Result<T, Box<Status>> {
-    let answer = awaited(asking, access, &scope.server.authenticator);
+    let answer = awaited(asking, is_write, &scope.access, &scope.server.authenticator);
     scope.leaving.unless(answer).await.ok_or_else(stopping)?
 }
 

@@ -14,7 +14,7 @@ use crate::kubelet::unverified;
 use crate::registry::rest::ProxiedServer;
 use crate::server::links::LinkRules;
 use crate::server::metrics::LongRunning;
-use crate::server::passed_on::{access_of_wait, answered, of_request, upload};
+use crate::server::passed_on::{answered, of_request, upload};
 use crate::server::request_scope::RequestScope;
 use crate::server::respond::ResponseBody;
 use crate::server::routes::Target;
@@ -88,8 +88,7 @@ pub(super) async fn proxied(
         deadline: None,
     };
     let asking = egress.forward(&server, request);
-    let access = access_of_wait(&parts.method, &scope.access);
-    let answer = answer_of(scope, access, asking).await?;
+    let answer = answer_of(scope, !parts.method.is_safe(), asking).await?;
     let answer = answer.map_err(|error| unreachable(&error))?;
     let rules = LinkRules::of_proxy(place.below, address, asked);
     let mut headers = of_answer(&answer.headers);

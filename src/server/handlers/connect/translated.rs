@@ -123,7 +123,7 @@ pub(super) async fn tunnel(
     } = found;
     let egress = scope.server.kubelets.egress();
     let asking = egress.upgrade(&kubelet, asked(path, headers));
-    let answered = answer_of(scope, Some(&scope.access), asking).await?;
+    let answered = answer_of(scope, false, asking).await?;
     let switched = match answered.map_err(|error| failed(&error))? {
         UpgradeAnswer::Switched(switched) => switched,
         UpgradeAnswer::Refused(answer) => return refused(answer),

@@ -1,6 +1,7 @@
 //! Pure. The requests that a rule is about.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value};
 
@@ -166,18 +167,24 @@ fn fault_of_resource(text: &str) -> Option<String> {
     }
 }
 
+/// The groups of the built-in resources, by the plural.
+static GROUPS: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
+    let mut groups: HashMap<String, Vec<String>> = HashMap::new();
+    let others = not_stored().into_iter().map(Arc::new);
+    for one in built_in().into_iter().chain(others) {
+        let of_plural = groups.entry(one.plural.to_string()).or_default();
+        of_plural.push(one.group.to_string());
+    }
+    groups
+});
+
 /// The fault of a resource without a group that the core group does not have. Custom resources and
 /// those of other servers always have a group, so no request would ever match.
 fn fault_of_group(resource: &str) -> Option<String> {
     if resource.contains('.') {
         return None;
     }
-    let others = not_stored().into_iter().map(Arc::new);
-    let known = built_in().into_iter().chain(others);
-    let groups: Vec<String> = known
-        .filter(|one| one.plural == resource)
-        .map(|one| one.group.to_string())
-        .collect();
+    let groups = GROUPS.get(resource).map(Vec::as_slice).unwrap_or_default();
     // linear: a resource is in one group or two
     match groups.first() {
         _ if groups.iter().any(String::is_empty) => None,
