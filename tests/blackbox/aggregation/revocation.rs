@@ -69,7 +69,6 @@ async fn a_user_who_loses_access_waits_for_no_extension_cn_28_cn_32() {
     while let Some(asked) = asking.join_next().await {
         asked.unwrap();
     }
-    until_open(&server, 2).await;
     // The write has some seconds more.
     write.await.unwrap().refusal(401, "Unauthorized");
     until_open(&server, 1).await;
