@@ -95,7 +95,7 @@ impl ExtensionContents {
     }
 
     async fn known(&self) -> (Arc<View>, Arc<Said>) {
-        // If this takes too long, the state before is not filled, or is good enough.
+        // If this takes too long, the last state counts. It says whether it is filled.
         let _ = timeout(ANSWER_TIME, self.services.cache().settled()).await;
         (self.services.current(), self.discovered.current())
     }
@@ -604,7 +604,7 @@ mod tests {
         }
     }
 
-    /// The pages of a list may be empty, and objects that wait for finalizers are not deleted again.
+    /// Pages of a list may be empty. Objects that wait for finalizers are not deleted again.
     #[tokio::test]
     async fn pages_without_objects_are_no_empty_collection_cn_25() {
         let (remaining, asked) = emptied(
@@ -613,8 +613,8 @@ mod tests {
                     path if path.ends_with("continue=b") => {
                         let names: Vec<String> =
                             (0..50).map(|number| format!("f{number}")).collect();
-                        let metadata =
-                            json!({"name": "a", "deletionTimestamp": "t", "finalizers": names});
+                        let metadata = json!({"name": "a", "deletionTimestamp": "t",
+                            "finalizers": names});
                         (json!([{ "metadata": metadata }]), "c")
                     }
                     path if path.ends_with("continue=c") => (json!([]), ""),
