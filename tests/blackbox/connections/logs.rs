@@ -303,6 +303,19 @@ async fn nodes_have_addresses_of_the_preferred_types_cn_37() {
     let refused = client.call(Call::get(&path)).await.expect(500);
     let message = "no preferred addresses found; known addresses: [{Hostname n}]";
     assert_eq!(refused["message"], message);
+    // An address can't choose another port or path.
+    for address in [
+        "127.0.0.1/",
+        "127.0.0.1#",
+        "127.0.0.1?",
+        "a@127.0.0.1",
+        "a b",
+    ] {
+        addresses(json!([{"type": "InternalIP", "address": address}])).await;
+        let refused = client.call(Call::get(&path)).await.expect(500);
+        let message = format!("the address {address:?} of node n is not that of a host");
+        assert_eq!(refused["message"], message);
+    }
     client
         .call(Call::delete("/api/v1/nodes/n"))
         .await

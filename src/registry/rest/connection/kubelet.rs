@@ -20,6 +20,9 @@ const HOST_NAME_LABEL: &str = "kubernetes.io/hostname";
 /// The feature of a kubelet that takes the newer protocols over WebSocket itself.
 const TAKES_WEBSOCKETS: &str = "ExtendWebSocketsToKubelet";
 
+/// Characters that end the host of a URL, or that no host has.
+const NOT_IN_HOSTS: [char; 8] = ['/', '?', '#', '@', '\\', '[', ']', ' '];
+
 /// Finds the addresses of nodes. Clones share everything.
 #[derive(Clone, Default)]
 pub struct NodeAddresses {
@@ -72,6 +75,11 @@ impl NodeAddresses {
                 "no preferred addresses found; known addresses: [{known}]"
             )))
         })?;
+        // In a URL it would change the port, or the path.
+        if host.contains(NOT_IN_HOSTS) {
+            let why = format!("the address {host:?} of node {name} is not that of a host");
+            return Err(Box::new(Status::unknown(why)));
+        }
         let features = node.items(&["status", "declaredFeatures"]);
         Ok(Kubelet {
             host,
