@@ -63,7 +63,12 @@ impl ThrowawayFolder {
         let path = parent.join(format!("{prefix}{}", Uuid::new_v4().simple()));
         DirBuilder::new().mode(0o700).create(&path)?;
         // Nobody takes this folder for a leftover before it has its marker.
-        let lock = locked(&path)?.ok_or_else(|| io::Error::other("another process locked it"))?;
+        let lock = locked(&path)
+            .and_then(|lock| lock.ok_or_else(|| io::Error::other("another process locked it")));
+        let lock = lock.inspect_err(|_| {
+            // Without its marker no later run would remove it.
+            let _ = std::fs::remove_dir(&path);
+        })?;
         let folder = ThrowawayFolder {
             path,
             _lock: lock,

@@ -39,7 +39,7 @@ const PAGE: usize = 500;
 
 /// The number of namespaces whose objects are deleted concurrently. Those that wait for extensions
 /// do not count.
-const CONCURRENT_NAMESPACES: usize = 4;
+const TURNS: usize = 4;
 
 /// The time limit for one namespace, after which other namespaces get their turn.
 const TIME: Duration = Duration::from_secs(60);
@@ -97,7 +97,7 @@ impl NamespacedResourcesDeleter {
         NamespacedResourcesDeleter {
             registry,
             extensions,
-            turns: Arc::new(Semaphore::new(CONCURRENT_NAMESPACES)),
+            turns: Arc::new(Semaphore::new(TURNS)),
         }
     }
 
