@@ -243,7 +243,7 @@ struct Item {
 #[serde(default)]
 struct ItemMetadata {
     name: String,
-    /// Deletes nothing again that waits for finalizers.
+    /// Its presence means that the object is deleted already and waits for finalizers.
     #[serde(rename = "deletionTimestamp")]
     deleted: Option<IgnoredAny>,
     finalizers: Option<Vec<String>>,

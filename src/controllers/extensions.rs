@@ -40,8 +40,9 @@ impl ExtensionContent {
     ) -> RemainingContent {
         let undiscovered = extensions.undiscovered().await;
         let is_held = is_held || !undiscovered.is_empty();
-        let mut asked = self.asked.iter();
-        let is_recent = asked.any(|asked| asked.elapsed() < PAUSE_WHILE_HELD);
+        let is_recent = self
+            .asked
+            .is_some_and(|asked| asked.elapsed() < PAUSE_WHILE_HELD);
         if !(is_held && is_recent) {
             self.remaining = extensions.empty(namespace).await;
             self.asked = Some(Instant::now());

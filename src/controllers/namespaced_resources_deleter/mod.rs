@@ -158,7 +158,8 @@ impl NamespacedResourcesDeleter {
         })
     }
 
-    /// Deletes what this server has. Returns the last round, or `None` if there is no work.
+    /// Deletes the objects of this server. Returns the last round. `None` if the namespace is gone
+    /// or already released.
     async fn empty_here(&self, namespace: &Object) -> Result<Option<DeletionRound>, Box<Status>> {
         let Some(namespaces) = self.registry.current().named("namespaces") else {
             return Ok(None);
